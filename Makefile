@@ -1,0 +1,42 @@
+# `make demo` and `make test` are all a newcomer needs: they set up .venv by themselves.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help demo test check bench schemas clean
+
+help:
+	@echo "make demo    a GPU shortage, from burst to return, on this machine (demo-out/)"
+	@echo "make test    all tests"
+	@echo "make check   ruff, mypy --strict, import-linter"
+	@echo "make bench   the figures, one a line: name value bound"
+	@echo "make schemas write repo-layout/schemas anew"
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Overspill needs Python 3.11 or newer: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@git --version >/dev/null || { echo "Overspill needs git: apt-get install git"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "Overspill needs Python's venv module: apt-get install python3-venv"; exit 1; }
+	$(RUN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP)
+	@$(RUN)/overspill demo --out demo-out
+
+test: $(STAMP)
+	$(RUN)/pytest -n auto -q
+
+check: $(STAMP)
+	$(RUN)/ruff check .
+	$(RUN)/ruff format --check .
+	$(RUN)/mypy
+	$(RUN)/lint-imports
+
+bench: $(STAMP)
+	@$(RUN)/python -m tests.bench
+
+schemas: $(STAMP)
+	$(RUN)/overspill schema --all --out repo-layout/schemas
+
+clean:
+	rm -rf $(VENV) demo-out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

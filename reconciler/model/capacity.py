@@ -1,0 +1,117 @@
+"""What was seen of a cluster: its nodes and what is free on them, and the workloads that live there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from reconciler.errors import Problem
+from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.units import Resources
+from reconciler.model.workload import WorkloadRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taint:
+    """A taint of a node or, in a Cluster, of all its nodes. `effect` is one of Kubernetes' three."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+    def __str__(self) -> str:
+        """Write ``key=value:effect`` as kubectl does."""
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toleration:
+    """A toleration as in a pod spec: an empty key with Exists tolerates all, an empty effect every effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaShape:
+    """What one replica needs. `group_size` pods of these requests make one replica; each pod must fit on one node."""
+
+    requests: Resources
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
+    group_size: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node: what is free on it (allocatable less used, never negative) and its own labels and taints."""
+
+    name: str
+    free: Resources
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """Nodes of one kind. Labels and taints hold for each node, beside the node's own.
+
+    Nodes that are not ready or are cordoned are left out when the observation is read.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """Replicas that the scheduler has found no node for since a moment."""
+
+    replicas: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadObservation:
+    """One workload as its primary cluster reports it.
+
+    `deficit_since` is the moment since which no more than today's waiting replicas have been missing, where the source
+    knows it; None leaves that to the daemon's own record.
+    """
+
+    ref: WorkloadRef
+    wanted: int
+    running: int
+    waiting: tuple[Waiting, ...] = ()
+    deficit_since: datetime | None = None
+    shape: ReplicaShape | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterObservation:
+    """One cluster at one moment. `bound` counts, by placement, our replicas that have a node there."""
+
+    cluster: ClusterName
+    observed_at: datetime
+    healthy: bool = True
+    message: str = ""
+    pools: tuple[Pool, ...] = ()
+    workloads: tuple[WorkloadObservation, ...] = ()
+    bound: Mapping[PlacementName, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """Everything that was seen at one moment, old or new; how old is too old is for `core` to say.
+
+    `helm` tells whether charts can be rendered here. `problems` are observations that could not be read.
+    """
+
+    clusters: Mapping[ClusterName, ClusterObservation] = field(default_factory=dict)
+    helm: bool = False
+    problems: tuple[Problem, ...] = ()

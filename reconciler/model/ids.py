@@ -1,0 +1,40 @@
+"""Names, and which names may become a path in git or a label in a cluster."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import NewType
+
+ClusterName = NewType("ClusterName", str)
+WorkspaceName = NewType("WorkspaceName", str)
+TemplateName = NewType("TemplateName", str)
+PlacementName = NewType("PlacementName", str)
+CommitId = NewType("CommitId", str)
+BlobId = NewType("BlobId", str)
+
+NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+"""Every name that becomes part of a path or a label: a DNS label of at most 63 characters (RFC 1123)."""
+
+RESERVED_PLACEMENT_NAMES = frozenset({"flux"})
+"""Directory names under ``clusters/<cluster>/`` that a Flux layout needs for itself."""
+
+MAX_PLACEMENT_NAME = 50
+"""A stage or a release name is the placement's name and a suffix, and has to fit in a 63-character label."""
+
+
+def is_name(text: str) -> bool:
+    """Tell whether `text` may stand in a path of the output branch."""
+    return NAME.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WorkloadId:
+    """A workload: one template of one workspace. Its text, ``llm/vllm``, is how commits name it."""
+
+    workspace: WorkspaceName
+    name: TemplateName
+
+    def __str__(self) -> str:
+        """Write ``workspace/template``."""
+        return f"{self.workspace}/{self.name}"

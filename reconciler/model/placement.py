@@ -1,0 +1,150 @@
+"""One workload on one cluster for a while, and what must outlive it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from reconciler.errors import Problem
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.ids import BlobId, ClusterName, CommitId, PlacementName, WorkloadId
+from reconciler.model.policy import EngineName
+from reconciler.model.workload import DeletionPolicy
+
+
+class Origin(StrEnum):
+    """Who asked for a placement: demand, or a person."""
+
+    BURST = "burst"
+    REQUEST = "request"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """A placement as its ``placement.yaml`` records it, without the spec (that stays in git until it is needed).
+
+    `changed_at` is when its replicas were last set: what is in flight counts from there. `expires_at` is absolute, so that
+    nobody has to remember. `digest` covers every file of the placement.
+    """
+
+    name: PlacementName
+    cluster: ClusterName
+    workload: WorkloadId
+    replicas: int
+    created_at: datetime
+    changed_at: datetime
+    expires_at: datetime
+    engine: EngineName
+    policy: str
+    deletion_policy: DeletionPolicy
+    source_commit: CommitId
+    namespace: str
+    target_namespace: str
+    shape: ReplicaShape
+    origin: Origin = Origin.BURST
+    digest: str = ""
+
+    @property
+    def path(self) -> str:
+        """The directory that holds all of this placement's files."""
+        return f"clusters/{self.cluster}/{self.name}"
+
+    @property
+    def id(self) -> str:
+        """How trailers name it: ``llm/vllm-7f3a90c1``."""
+        return f"{self.workload.workspace}/{self.name}"
+
+
+class RestraintKind(StrEnum):
+    """Why a workload may not burst for a while."""
+
+    COOL_DOWN = "coolDown"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restraint:
+    """A workload held back, on one cluster or (cluster None) on all, until a moment.
+
+    A hold also ends when the demand has gone once; a cool-down does not.
+    """
+
+    kind: RestraintKind
+    cluster: ClusterName | None
+    since: datetime
+    until: datetime
+    reason: str
+    placement: PlacementName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tampered:
+    """A placement whose files a person changed on the output branch since the daemon last wrote there.
+
+    `files` are all of its files as the daemon left them, by path. `removed` tells that placement.yaml is gone, which is a
+    revert to respect; otherwise it is an edit to put right.
+    """
+
+    placement: Placement
+    removed: bool
+    files: Mapping[str, BlobId]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """The output branch as values, at one commit (None: the branch does not exist yet).
+
+    `placements` are keyed by directory (``clusters/worker-2/vllm-7f3a90c1``). `restraints` hold what was written, lapsed
+    ones too. `unreadable` are directories and ledger files that no one could read: nothing is removed there, and the
+    workloads of `blocked` get nothing new until a person mends it.
+    """
+
+    commit: CommitId | None
+    placements: Mapping[str, Placement] = field(default_factory=dict)
+    restraints: Mapping[WorkloadId, tuple[Restraint, ...]] = field(default_factory=dict)
+    tampered: tuple[Tampered, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    blocked: frozenset[WorkloadId] = frozenset()
+
+
+class Phase(StrEnum):
+    """The workload axis of a placement's state (provisioningStatus is the other; the two never mix)."""
+
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+    COMPLETED = "Completed"
+
+
+class Event(StrEnum):
+    """What can happen to a placement."""
+
+    BOUND = "all replicas bound"
+    RESIZED = "resized"
+    MOVED = "moved"
+    EXPIRED = "expired"
+    DEMAND_GONE = "demand gone"
+    FAILED = "failed"
+    WITHDRAWN = "withdrawn"
+
+
+TRANSITIONS: Mapping[tuple[Phase, Event], Phase] = {
+    (Phase.PENDING, Event.BOUND): Phase.RUNNING,
+    (Phase.PENDING, Event.RESIZED): Phase.PENDING,
+    (Phase.PENDING, Event.MOVED): Phase.PENDING,
+    (Phase.PENDING, Event.EXPIRED): Phase.COMPLETED,
+    (Phase.PENDING, Event.DEMAND_GONE): Phase.COMPLETED,
+    (Phase.PENDING, Event.FAILED): Phase.FAILED,
+    (Phase.PENDING, Event.WITHDRAWN): Phase.COMPLETED,
+    (Phase.RUNNING, Event.BOUND): Phase.RUNNING,
+    (Phase.RUNNING, Event.RESIZED): Phase.PENDING,
+    (Phase.RUNNING, Event.MOVED): Phase.PENDING,
+    (Phase.RUNNING, Event.EXPIRED): Phase.COMPLETED,
+    (Phase.RUNNING, Event.DEMAND_GONE): Phase.COMPLETED,
+    (Phase.RUNNING, Event.FAILED): Phase.FAILED,
+    (Phase.RUNNING, Event.WITHDRAWN): Phase.COMPLETED,
+}
+"""Every step a placement can take. A pair that is not here is a bug, not a no-op."""

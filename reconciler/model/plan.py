@@ -1,0 +1,188 @@
+"""What one pass decided, and why: the value that commits, tables, logs and answers are all written from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.placement import Placement, Restraint, Tampered
+from reconciler.model.units import Resources
+
+
+class Reason(StrEnum):
+    """Why a cluster was refused, or a change suppressed."""
+
+    NOT_IN_WORKSPACE = "NotInWorkspace"
+    UNKNOWN_CLUSTER = "UnknownCluster"
+    CORDONED = "Cordoned"
+    UNSEEN = "Unseen"
+    UNHEALTHY = "Unhealthy"
+    LABELS = "Labels"
+    TAINTED = "Tainted"
+    ENGINE = "Engine"
+    HELD = "Held"
+    CLUSTER_LIMIT = "ClusterLimit"
+    NO_CAPACITY = "NoCapacity"
+    POLICY_LIMIT = "PolicyLimit"
+    COOLING_DOWN = "CoolingDown"
+    SCALE_UP_WINDOW = "ScaleUpWindow"
+    SCALE_DOWN_WINDOW = "ScaleDownWindow"
+    PRIMARY_UNSEEN = "PrimaryUnseen"
+    NO_POLICY = "NoPolicy"
+    NO_WORKLOAD = "NoWorkload"
+    NO_SHAPE = "NoShape"
+    NOT_RENDERED = "NotRendered"
+    LEDGER_UNREADABLE = "LedgerUnreadable"
+    NOTHING_FITS = "NothingFits"
+
+
+class Why(StrEnum):
+    """Why a placement ends."""
+
+    EXPIRED = "expired"
+    DEMAND_GONE = "demand-gone"
+    FAILED = "failed"
+    PREEMPTED = "preempted"
+    POLICY = "policy"
+    REQUESTED = "requested"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """One cluster that one workload cannot use now. `message` carries the numbers, `remedy` what would change it."""
+
+    cluster: ClusterName
+    reason: Reason
+    message: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suppressed:
+    """A change that the demand asks for and that is not made. `until` is when it will be looked at again, if known."""
+
+    workload: WorkloadId
+    reason: Reason
+    message: str
+    replicas: int = 0
+    until: datetime | None = None
+    refusals: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shortage:
+    """The demand as the decision saw it: replicas missing on the primary, the longest for `waited`."""
+
+    primary: ClusterName
+    replicas: int
+    waited: timedelta
+    requests: Resources
+    node_selector: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Why a cluster was taken: its place in the order, what was free of each scarce resource, how many would fit."""
+
+    cluster: ClusterName
+    rank: int
+    fits: int
+    free: Resources
+    price_per_gpu_hour: float | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A new placement."""
+
+    placement: Placement
+    shortage: Shortage
+    choice: Choice
+    refused: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resize:
+    """Another number of replicas for a placement that stays. Growing has a shortage and a choice, shrinking neither."""
+
+    before: Placement
+    after: Placement
+    detail: str
+    shortage: Shortage | None = None
+    choice: Choice | None = None
+    refused: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extend:
+    """A later (or earlier) end, asked for by a person."""
+
+    before: Placement
+    after: Placement
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """The same replicas on another cluster, both sides in one commit; the expiry stays."""
+
+    before: Placement
+    after: Placement
+    why: Why
+    detail: str
+    choice: Choice
+    refused: tuple[Refusal, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revert:
+    """The end of a placement. `restraint` is what keeps the workload from coming straight back."""
+
+    placement: Placement
+    why: Why
+    detail: str
+    restraint: Restraint | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """A person deleted a placement, and the workload is held back on that cluster."""
+
+    workload: WorkloadId
+    placement: Placement
+    restraint: Restraint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """The demand has gone once, so holds of a workload end."""
+
+    workload: WorkloadId
+    restraints: tuple[Restraint, ...]
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """A person edited a placement's files, and they are put back as they were."""
+
+    tampered: Tampered
+    detail: str
+
+
+Change = Place | Resize | Extend | Move | Revert | Hold | Release | Restore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """The outcome of deciding: changes in the order in which they are committed, and what was not done.
+
+    `wake_at` is the next moment at which the same inputs could decide otherwise; None when only a change of input can.
+    """
+
+    changes: tuple[Change, ...] = ()
+    suppressed: tuple[Suppressed, ...] = ()
+    wake_at: datetime | None = None

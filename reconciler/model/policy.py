@@ -1,0 +1,138 @@
+"""What people say in the fleet repository about clusters, tenants and bursting."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+from reconciler.errors import Problem
+from reconciler.model.capacity import Taint, Toleration
+from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceName
+from reconciler.model.workload import WorkloadTemplate
+
+
+class EngineName(StrEnum):
+    """What applies the output branch in a cluster."""
+
+    ARGOCD = "argocd"
+    MANIFESTS = "manifests"
+
+
+class Availability(StrEnum):
+    """Whether a cluster takes bursts: Active does, Cordoned takes no new ones, Draining also gives back what it has."""
+
+    ACTIVE = "Active"
+    CORDONED = "Cordoned"
+    DRAINING = "Draining"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgoCD:
+    """Where Argo CD lives and what its objects are called."""
+
+    namespace: str = "argocd"
+    project: str = "overspill"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """Settings that hold for all clusters. There is at most one; without it these defaults hold."""
+
+    name: str = "fleet"
+    repo_url: str = ""
+    engine: EngineName = EngineName.ARGOCD
+    observation_max_age: timedelta = timedelta(minutes=2)
+    ignore: tuple[str, ...] = ()
+    argocd: ArgoCD = ArgoCD()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """One cluster. `price_per_gpu_hour` is in dollars, None when unknown."""
+
+    name: ClusterName
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    engine: EngineName = EngineName.ARGOCD
+    availability: Availability = Availability.ACTIVE
+    price_per_gpu_hour: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandJobs:
+    """Whether commands may run as Jobs, and with which image (pinned by digest)."""
+
+    image: str
+    images: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """A tenant: where it lives, where it may burst to, and which namespaces it may touch.
+
+    `allowed_kinds` are ``group/Kind`` (``/Namespace`` for the core group) that its manifests may hold although they are
+    refused by default. `command_jobs` None means that commands which are no plain object are refused.
+    """
+
+    name: WorkspaceName
+    primary: ClusterName
+    clusters: tuple[ClusterName, ...]
+    namespaces: tuple[str, ...] = ()
+    allow_unpinned_charts: bool = False
+    allowed_kinds: tuple[str, ...] = ()
+    command_jobs: CommandJobs | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One rung of a policy's order: a cluster by name, or those with the labels. `max_replicas` is for each cluster."""
+
+    name: ClusterName | None = None
+    match_labels: Mapping[str, str] = field(default_factory=dict)
+    max_replicas: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurstPolicy:
+    """When a workload may burst, where to, how far, and how long.
+
+    An empty `workspaces` or `templates` means all. `candidates` are in order of preference; empty means every cluster of
+    the workspace by name. `max_replicas` bounds all placements of one workload together.
+    """
+
+    name: str
+    workspaces: tuple[WorkspaceName, ...] = ()
+    templates: tuple[str, ...] = ()
+    priority: int = 0
+    candidates: tuple[Candidate, ...] = ()
+    require_labels: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
+    max_replicas: int | None = None
+    scale_up_window: timedelta = timedelta(seconds=30)
+    scale_down_window: timedelta = timedelta(minutes=5)
+    cool_down: timedelta = timedelta(minutes=5)
+    hold: timedelta = timedelta(hours=1)
+    in_flight_timeout: timedelta = timedelta(minutes=10)
+    default_duration: timedelta = timedelta(hours=1)
+    max_duration: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desired:
+    """The fleet repository as it is in force at one source commit.
+
+    `policies` holds, for each template that may burst, the one policy that governs it. `problems` are all that is wrong
+    with the files, errors and warnings; `incomplete` tells that some file is broken and has no earlier good version, so
+    that a thing's absence proves nothing.
+    """
+
+    commit: CommitId
+    fleet: Fleet = Fleet()
+    clusters: Mapping[ClusterName, Cluster] = field(default_factory=dict)
+    workspaces: Mapping[WorkspaceName, Workspace] = field(default_factory=dict)
+    templates: Mapping[WorkloadId, WorkloadTemplate] = field(default_factory=dict)
+    policies: Mapping[WorkloadId, BurstPolicy] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    incomplete: bool = False

@@ -1,0 +1,94 @@
+"""Files and commits as values, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from reconciler.errors import InvalidInput
+from reconciler.model.ids import BlobId, CommitId
+
+
+def checked_path(path: str) -> str:
+    """Return `path` if it may be written to the output branch.
+
+    Raises InvalidInput for what git or an engine could be tricked with: empty or dot segments, ``.git*`` in any case,
+    absolute paths, backslashes and control characters. git's own fast-import accepts ``../x`` and ``.git/config``.
+    """
+    for part in path.split("/"):
+        if part in ("", ".", "..") or part.lower().startswith(".git") or "\\" in part or not part.isprintable():
+            raise InvalidInput(f"writing {path!r} to the output branch: {part!r} cannot be part of a path there")
+    return path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who made a commit."""
+
+    name: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """One commit to be made on top of the one before it: first the removals, then the writes.
+
+    `removes` are directories or files that go whole; one that does not exist is no error. Paths are checked on
+    construction. `key` names the change for logs.
+    """
+
+    message: str
+    author: Identity
+    at: datetime
+    removes: tuple[str, ...] = ()
+    writes: Mapping[str, bytes] = field(default_factory=dict)
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a path that must never be written."""
+        for path in (*self.removes, *self.writes):
+            checked_path(path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One file of a commit. `size` is in bytes, -1 where it was not asked for."""
+
+    path: str
+    blob: BlobId
+    size: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """One path that differs between two commits; None on the side where it does not exist."""
+
+    path: str
+    old: BlobId | None
+    new: BlobId | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tips:
+    """Where the two branches stand; None for a branch that does not exist yet.
+
+    `output_at` is the committer time of the output tip: history must not run backwards even if the clock does.
+    """
+
+    source: CommitId | None
+    output: CommitId | None
+    output_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedCommit:
+    """One commit as read back from git. `trailers` keeps the last value of each key."""
+
+    id: CommitId
+    at: datetime
+    author: Identity
+    committer: Identity
+    subject: str
+    body: str
+    trailers: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,137 @@
+"""Quantities and durations as Kubernetes and EGS write them, in exact integers.
+
+A quantity is counted in nano units, the smallest that Kubernetes' grammar can say, so that sums never round.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from decimal import Decimal
+from typing import NewType
+
+Quantity = NewType("Quantity", int)
+"""An amount of a resource in nano units: 1 GPU is 10**9."""
+
+ONE = Quantity(10**9)
+
+_SUFFIXES = {
+    "n": Decimal(1), "u": Decimal(10**3), "m": Decimal(10**6), "": Decimal(10**9),
+    "k": Decimal(10**12), "M": Decimal(10**15), "G": Decimal(10**18), "T": Decimal(10**21),
+    "P": Decimal(10**24), "E": Decimal(10**27),
+    "Ki": Decimal(10**9 * 2**10), "Mi": Decimal(10**9 * 2**20), "Gi": Decimal(10**9 * 2**30),
+    "Ti": Decimal(10**9 * 2**40), "Pi": Decimal(10**9 * 2**50), "Ei": Decimal(10**9 * 2**60),
+}  # fmt: skip
+_QUANTITY = re.compile(r"([+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,3}))?")
+_BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
+_DECIMAL = ("E", "P", "T", "G", "M", "k")
+
+
+def parse_quantity(text: str) -> Quantity:
+    """Read a Kubernetes quantity such as ``4``, ``500m``, ``8Gi`` or ``1e3``, rounded up to a whole nano unit.
+
+    Raises ValueError for what Kubernetes refuses ('1 Gi', '5K', '') and for a negative amount.
+    """
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a quantity")
+    number, suffix, exponent = match.groups()
+    if exponent is not None and abs(int(exponent)) > 30:
+        raise ValueError(f"{text!r} is out of range")
+    scale = _SUFFIXES[suffix or ""] * (Decimal(10) ** int(exponent) if exponent else 1)
+    amount = Decimal(number) * scale
+    if amount < 0:
+        raise ValueError(f"{text!r} is negative")
+    return Quantity(int(amount.to_integral_value(rounding="ROUND_CEILING")))
+
+
+def format_quantity(quantity: Quantity) -> str:
+    """Write a quantity in the shortest exact form that Kubernetes reads: ``4``, ``500m``, ``8Gi``."""
+    if quantity % ONE:
+        for suffix in ("m", "u"):
+            unit = int(_SUFFIXES[suffix])
+            if quantity % unit == 0:
+                return f"{quantity // unit}{suffix}"
+        return f"{quantity}n"
+    for suffixes in (_BINARY, _DECIMAL):
+        for suffix in suffixes:
+            unit = int(_SUFFIXES[suffix])
+            if quantity >= unit and quantity % unit == 0:
+                return f"{quantity // unit}{suffix}"
+    return str(quantity // ONE)
+
+
+_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_DURATION = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})?[dhms])+")
+_PART = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
+MAX_DURATION = timedelta(days=3650)
+
+
+def parse_duration(text: str) -> timedelta:
+    """Read a positive duration such as ``10m``, ``1h30m`` or ``2d``.
+
+    Go's grammar with ``d`` for 24 hours, without units below a second (EGS rules R9 and 1.15.5). Raises ValueError for
+    anything else, for zero, and for more than ten years.
+    """
+    if _DURATION.fullmatch(text) is None or len(text) > 100:
+        raise ValueError(f"{text!r} is not a duration{_suggest(text)}")
+    seconds = sum(Decimal(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    if seconds <= 0:
+        raise ValueError(f"{text!r} is not longer than nothing")
+    if seconds > MAX_DURATION.total_seconds():
+        raise ValueError(f"{text!r} is longer than ten years")
+    return timedelta(microseconds=int(seconds * 1_000_000))
+
+
+def _suggest(text: str) -> str:
+    """Guess what was meant by ``4 hours`` or ``90``, or name the grammar by an example."""
+    words = re.fullmatch(r"\s*(\d+)\s*(d|h|m|s|days?|hours?|hrs?|min(?:ute)?s?|sec(?:ond)?s?|)\s*", text, re.IGNORECASE)
+    return f" (try '{words[1]}{words[2][0].lower() if words[2] else 's'}')" if words else " (try '10m' or '1h30m')"
+
+
+def format_duration(duration: timedelta) -> str:
+    """Write a duration in whole units, largest first: ``1d2h``, ``10m``, ``45s``; part seconds are dropped."""
+    rest = max(0, int(duration.total_seconds()))
+    parts = []
+    for unit, seconds in _UNITS.items():
+        count, rest = divmod(rest, seconds)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """Amounts by resource name, as in ``resources.requests``. A resource that is not named is zero."""
+
+    amounts: Mapping[str, Quantity] = field(default_factory=dict)
+
+    def minus(self, other: Resources) -> Resources:
+        """Take `other` away; what would fall below zero is zero, since nothing less than nothing is free."""
+        left = dict(self.amounts)
+        for name, amount in other.amounts.items():
+            left[name] = Quantity(max(0, left.get(name, 0) - amount))
+        return Resources(amounts=left)
+
+    def holds(self, requests: Resources) -> int:
+        """Count how many times `requests` fits in these amounts together; a request for nothing fits without end.
+
+        Without end is answered with 2**31, more replicas than Kubernetes can count.
+        """
+        counts = [self.amounts.get(name, 0) // amount for name, amount in requests.amounts.items() if amount]
+        return min(counts, default=2**31)
+
+    def times(self, count: int) -> Resources:
+        """Multiply every amount."""
+        return Resources(amounts={name: Quantity(amount * count) for name, amount in self.amounts.items()})
+
+
+def total(parts: Iterable[Resources]) -> Resources:
+    """Add up amounts, resource by resource."""
+    sums: dict[str, Quantity] = {}
+    for part in parts:
+        for name, amount in part.amounts.items():
+            sums[name] = Quantity(sums.get(name, 0) + amount)
+    return Resources(amounts=sums)

@@ -1,0 +1,119 @@
+"""The outside world as the core and the daemon see it.
+
+Each Protocol has one adapter that does it for real and, in tests, a hand-written one. Errors are those of
+`reconciler.errors`; adapters wrap whatever their library raises, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from reconciler.model.capacity import Observed
+from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.tree import Commit, Entry, FileChange, LoggedCommit, Tips
+from reconciler.model.workload import HelmConfig, Json
+
+
+class Repository(Protocol):
+    """The fleet repository: a local bare mirror of the two branches, and the remote behind it.
+
+    Only `fetch`, `push` and the methods that may have to deepen a shallow history (`last_written`, `log`, `earlier`)
+    touch the network. All raise Transient when the remote is away and InvalidInput when it refuses.
+    """
+
+    def fetch(self) -> Tips:
+        """Bring both branches up to date and return where they stand."""
+        ...
+
+    def tips(self) -> Tips:
+        """Return where the branches stood when last fetched or pushed, without asking the remote."""
+        ...
+
+    def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[Entry]:
+        """List the regular files of a commit, sorted by path, below the given directories (none given: all).
+
+        Links and submodules are left out. With `sizes`, each entry's size is filled in.
+        """
+        ...
+
+    def changes(self, old: CommitId, new: CommitId, *, under: Sequence[str] = ()) -> list[FileChange]:
+        """List the files that differ between two commits, sorted by path; cost follows the difference."""
+        ...
+
+    def read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, bytes]:
+        """Read the contents of blobs that some fetched commit holds."""
+        ...
+
+    def last_written(self, tip: CommitId) -> CommitId | None:
+        """Find the newest commit at or before `tip`, along first parents, that Overspill made itself.
+
+        That is a commit with an ``Overspill-Action`` trailer whose committer is ours. None when there is none.
+        """
+        ...
+
+    def log(self, tip: CommitId, *, since: datetime | None = None, limit: int | None = None) -> list[LoggedCommit]:
+        """Read commits back from `tip`, newest first, down to the given time or number."""
+        ...
+
+    def earlier(self, commit: CommitId, path: str, *, limit: int = 20) -> list[BlobId]:
+        """List earlier versions of one file before the one at `commit`, newest first."""
+        ...
+
+    def write(self, base: CommitId | None, commits: Sequence[Commit]) -> list[CommitId]:
+        """Write commits on top of `base` (None: a new root) into the mirror, and return their ids in order.
+
+        Nothing is visible to anybody until `push`.
+        """
+        ...
+
+    def push(self, new: CommitId, *, old: CommitId | None) -> None:
+        """Move the output branch from `old` to `new` on the remote, fast-forward only.
+
+        Raises Conflict when the branch no longer stands at `old`.
+        """
+        ...
+
+
+class ClusterView(Protocol):
+    """What is known of the clusters. `observe` never waits for a slow one: it returns what was last seen."""
+
+    def observe(self) -> Observed:
+        """Return the newest observation of each cluster."""
+        ...
+
+
+class Charts(Protocol):
+    """Renders Helm charts for engines that do not do so themselves."""
+
+    def available(self) -> bool:
+        """Tell whether charts can be rendered here at all."""
+        ...
+
+    def template(self, chart: HelmConfig, *, hooks: bool) -> tuple[Mapping[str, Json], ...]:
+        """Render one chart with its values to Kubernetes objects, in the order in which Helm prints them.
+
+        Raises InvalidInput with Helm's own message when the chart or its values are wrong.
+        """
+        ...
+
+
+class Clock(Protocol):
+    """The time, read once a pass."""
+
+    def now(self) -> datetime:
+        """Return the present moment, in UTC, to the second."""
+        ...
+
+
+class Outbox(Protocol):
+    """Tells whoever wants to know that the output branch has moved."""
+
+    def pushed(self, tip: CommitId, messages: Sequence[str]) -> None:
+        """Take note of a push; must not fail and must not wait."""
+        ...
+
+
+Wake = Callable[[str], None]
+"""Asks the loop for another pass soon, naming what happened."""
