@@ -1,0 +1,58 @@
+"""A problem before anybody knows which file and line it belongs to.
+
+Checks that look at values speak in findings; whoever holds the document (`yamlio.Document.line`) turns them into
+problems. The values can then be checked once and cached, whatever path the file has.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from reconciler.errors import Problem, Severity
+
+Loc: TypeAlias = tuple[str | int, ...]
+"""The way from a document's root to a node, in the names that stand in the file: ``("spec", "steps", 0, "name")``."""
+
+_WORD = re.compile(r"[A-Za-z_$][A-Za-z0-9_-]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is wrong at one place of a document. The fields are those of `errors.Problem`."""
+
+    loc: Loc = ()
+    message: str
+    hint: str = ""
+    severity: Severity = Severity.ERROR
+
+    def problem(self, *, path: str, line: int) -> Problem:
+        """Give the finding its place."""
+        return Problem(
+            path=path,
+            line=line,
+            field=dotted(self.loc),
+            message=self.message,
+            hint=self.hint,
+            severity=self.severity,
+        )
+
+
+def dotted(loc: Loc) -> str:
+    """Write a location as people say it: ``spec.steps[0].name``, ``metadata.labels["nvidia.com/gpu"]``."""
+    text = ""
+    for part in loc:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        elif _WORD.fullmatch(part):
+            text += f".{part}" if text else part
+        else:
+            text += f'["{shortened(part)}"]'
+    return text
+
+
+def shortened(text: str, limit: int = 80) -> str:
+    """Cut a text that somebody else chose to what fits in a message, on one line and printable."""
+    shown = text if len(text) <= limit else text[: limit - 1] + "…"
+    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in shown)

@@ -1,0 +1,19 @@
+"""Strict YAML in, and YAML out that Go's readers take the same way.
+
+Called by everything that turns bytes into values or values into files. Reading is stricter than YAML, because PyYAML
+and kubectl's reader differ in all of this:
+
+1. only JSON's own scalars are typed (``true``, ``12``, ``1.5``, ``null`` and nothing at all); every other one is text;
+2. duplicate keys, anchors, aliases, merge keys and tags are refused;
+3. files over 1 MiB, deeper than 64 levels or of more than 100,000 values are refused before they cost anything;
+4. the encoding is UTF-8 without a byte order mark.
+
+All problems of a file are reported together, up to the first place where the text stops being YAML at all.
+"""
+
+from reconciler.core.yamlio.document import Document
+from reconciler.core.yamlio.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, too_large
+from reconciler.core.yamlio.reading import parse
+from reconciler.core.yamlio.writing import emit
+
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Document", "emit", "parse", "too_large"]

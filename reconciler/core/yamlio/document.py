@@ -1,0 +1,84 @@
+"""A parsed document, and the lines of its nodes for whoever has something to say about one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import yaml
+
+from reconciler.core.findings import Loc
+from reconciler.core.yamlio.events import Event, events, line_of
+from reconciler.errors import Problem
+from reconciler.model.workload import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One document of a file. `start` is the line of its first node.
+
+    `warnings` are scalars that are text here and something else to other readers of YAML.
+    """
+
+    value: Json
+    start: int
+    path: str = ""
+    warnings: tuple[Problem, ...] = ()
+    data: bytes = field(default=b"", repr=False, compare=False)
+    index: int = field(default=0, repr=False, compare=False)
+    _lines: dict[Loc, int] = field(default_factory=dict, repr=False, compare=False)
+
+    def line(self, loc: Loc) -> int:
+        """Return the line of the node at `loc`, or of its nearest ancestor that exists.
+
+        A mapping's value has the line of its key. The file is parsed once more on the first call: most files have no
+        problem, and then their positions are never needed.
+        """
+        if not loc:
+            return self.start
+        if not self._lines:
+            self._lines.update(_positions(self.data, self.index))
+        for length in range(len(loc), 0, -1):
+            line = self._lines.get(tuple(loc[:length]))
+            if line is not None:
+                return line
+        return self.start
+
+
+def _positions(data: bytes, index: int) -> dict[Loc, int]:
+    """Find the line of every node of one document that has parsed before; `index` leaves out empty documents."""
+    next_event = events(data)
+    lines: dict[Loc, int] = {}
+    document = -1
+    try:
+        while document < index:
+            event = next_event()
+            if isinstance(event, yaml.StreamEndEvent):
+                return {}
+            if isinstance(event, yaml.NodeEvent):
+                lines = {(): line_of(event)}
+                _place(next_event, event, (), lines)
+                document += not _is_null(event)
+    except yaml.YAMLError:  # JSON that YAML reads differently, such as an escaped pair of surrogates
+        return {}
+    return lines
+
+
+def _place(next_event: Callable[[], Event], event: Event, loc: Loc, lines: dict[Loc, int]) -> None:
+    """Note the lines of a node's children. Recursion is bounded: the file has been found no deeper than the limit."""
+    if isinstance(event, yaml.MappingStartEvent):
+        while not isinstance(key := next_event(), yaml.MappingEndEvent):
+            child = (*loc, str(key.value))
+            lines[child] = line_of(key)
+            _place(next_event, next_event(), child, lines)
+    elif isinstance(event, yaml.SequenceStartEvent):
+        number = 0
+        while not isinstance(item := next_event(), yaml.SequenceEndEvent):
+            lines[*loc, number] = line_of(item)
+            _place(next_event, item, (*loc, number), lines)
+            number += 1
+
+
+def _is_null(event: Event) -> bool:
+    """Tell whether a document's root is nothing at all."""
+    return isinstance(event, yaml.ScalarEvent) and not event.style and event.value in ("", "null")

@@ -1,0 +1,274 @@
+"""Events become values here; what is wrong with them becomes problems with lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import isinf
+
+import yaml
+
+from reconciler.core.findings import shortened
+from reconciler.core.yamlio.document import Document
+from reconciler.core.yamlio.events import Event, events, line_of
+from reconciler.core.yamlio.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, too_large
+from reconciler.core.yamlio.plainjson import NotPlainError, read_json, whole
+from reconciler.errors import InvalidInput, Problem, Severity
+from reconciler.model.workload import Json
+
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_CONSTANTS: dict[str, Json] = {"": None, "null": None, "true": True, "false": False}
+_MAYBE_TYPED = frozenset("-0123456789tfn")
+_LOOKALIKES = {
+    **dict.fromkeys(("True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"), "true"),
+    **dict.fromkeys(("False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"), "false"),
+    **dict.fromkeys(("~", "Null", "NULL"), "null"),
+}
+_TAG_DIRECTIVE = re.compile(rb"^%TAG", re.MULTILINE)
+_BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
+
+
+def parse(data: bytes, path: str) -> tuple[Document, ...]:
+    """Read all documents of a file; empty documents are left out.
+
+    Raises InvalidInput with every problem that could be found.
+    """
+    unreadable = _unreadable(data, path)
+    if unreadable is not None:
+        raise InvalidInput(problems=(unreadable,))
+    text = data.lstrip()
+    if text[:1] in (b"{", b"["):
+        try:
+            value = read_json(text)
+        except NotPlainError:
+            pass  # the reader below knows lines
+        else:
+            start = 1 + data.count(b"\n", 0, len(data) - len(text))
+            return (Document(value=value, start=start, path=path, data=data),)
+    reader = _Reader(data, path)
+    documents = reader.read()
+    if reader.problems:
+        raise InvalidInput(problems=tuple(reader.problems))
+    return documents
+
+
+def _unreadable(data: bytes, path: str) -> Problem | None:
+    """Say why a file is not worth parsing."""
+    if len(data) > MAX_BYTES:
+        return too_large(path, len(data))
+    for mark, name in _BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            return Problem(
+                path=path,
+                line=1,
+                message=f"begins with a byte order mark of {name}",
+                hint="try saving it as UTF-8 without one",
+            )
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        byte = data[error.start]
+        return Problem(path=path, line=line, message=f"is not UTF-8 (byte 0x{byte:02x})", hint="try saving it as UTF-8")
+    directive = _TAG_DIRECTIVE.search(data)
+    if directive is not None:
+        line = data.count(b"\n", 0, directive.start()) + 1
+        return Problem(path=path, line=line, message="tags are not read", hint="try removing the %TAG line")
+    return None
+
+
+class _Reader:
+    """Builds values from parser events in one loop, so that depth costs no stack, and collects what is wrong."""
+
+    def __init__(self, data: bytes, path: str) -> None:
+        """Take a file whose bytes have been looked at."""
+        self._data = data
+        self._path = path
+        self.problems: list[Problem] = []
+        self._warnings: list[Problem] = []
+
+    def read(self) -> tuple[Document, ...]:
+        """Read up to the end, or to the first syntax error, which becomes the last problem."""
+        documents: list[Document] = []
+        try:
+            for value, start in self._values():
+                if value is not None:
+                    document = Document(
+                        value=value,
+                        start=start,
+                        path=self._path,
+                        warnings=tuple(self._warnings),
+                        data=self._data,
+                        index=len(documents),
+                    )
+                    documents.append(document)
+                self._warnings.clear()
+        except yaml.YAMLError as error:
+            self.problems.append(_syntax_problem(error, self._data, self._path))
+        except _TooMuchError as error:
+            self.problems.append(Problem(path=self._path, line=error.line, message=str(error), hint=error.hint))
+        return tuple(documents)
+
+    def _values(self) -> Iterator[tuple[Json, int]]:  # noqa: C901, PLR0912, PLR0915 -- one loop: a call an event would double its time
+        """Yield each document's value and first line.
+
+        `container` is the innermost open list or dict, `key` the key in waiting of a dict (None: a key comes next).
+        """
+        next_event = events(self._data)
+        scalar_event, scalar_end = yaml.ScalarEvent, (yaml.MappingEndEvent, yaml.SequenceEndEvent)
+        mapping_start, sequence_start = yaml.MappingStartEvent, yaml.SequenceStartEvent
+        constants, maybe_typed, lookalikes = _CONSTANTS, _MAYBE_TYPED, _LOOKALIKES
+        stack: list[tuple[Json, str | None]] = []
+        container: Json = None
+        key: str | None = None
+        root: Json = None
+        start = 0
+        nodes = 0
+        while True:
+            event = next_event()
+            kind = type(event)
+            if kind is scalar_event:
+                nodes += 1
+                if event.anchor is not None or event.tag is not None:
+                    self._refuse_properties(event)
+                value = event.value
+                if type(container) is dict and key is None:
+                    key = value
+                    if value in container:
+                        self._refuse(event, f"key {shortened(value)!r} stands here twice", "try removing one")
+                    elif value == "<<" and not event.style:
+                        self._refuse(event, "merge keys are not read", "try writing the keys out")
+                    elif not event.style and value in lookalikes:
+                        self._warn(event, value)
+                    continue
+                if not event.style:
+                    if value[:1] in maybe_typed or not value:
+                        value = constants[value] if value in constants else self._number(event)
+                    elif value in lookalikes:
+                        self._warn(event, value)
+            elif kind is mapping_start or kind is sequence_start:
+                nodes += 1
+                if event.anchor is not None or event.tag is not None:
+                    self._refuse_properties(event)
+                if type(container) is dict and key is None:
+                    raise _TooMuchError("a key must be text", line_of(event), "try quoting it")
+                if len(stack) >= MAX_DEPTH:
+                    raise _TooMuchError(f"is nested deeper than {MAX_DEPTH} levels", line_of(event))
+                stack.append((container, key))
+                if nodes > MAX_NODES:
+                    raise _too_many(event)
+                if len(stack) == 1:
+                    start = line_of(event)
+                container, key = ({} if kind is mapping_start else []), None
+                continue
+            elif kind in scalar_end:
+                value = container
+                container, key = stack.pop()
+            elif kind is yaml.AliasEvent:
+                self._refuse(event, f"alias *{shortened(event.anchor)} is not read", "try writing the value out")
+                value = None
+                if type(container) is dict and key is None:
+                    key = f"*{event.anchor}"
+                    continue
+            elif kind is yaml.DocumentEndEvent:
+                yield root, start
+                root, start = None, 0
+                continue
+            elif kind is yaml.StreamEndEvent:
+                return
+            else:
+                continue
+            if type(container) is dict:
+                container[key] = value
+                key = None
+            elif container is None:
+                root = value
+                start = start or line_of(event)
+            else:
+                container.append(value)
+            if nodes > MAX_NODES:
+                raise _too_many(event)
+
+    def _number(self, event: Event) -> Json:
+        """Read a plain scalar as JSON would, as text where it is no JSON number."""
+        text: str = event.value
+        match = _NUMBER.fullmatch(text)
+        if match is None:
+            return text
+        if match[1] or match[2]:
+            number = float(text)
+            if not isinf(number):
+                return number
+        elif (count := whole(text)) is not None:
+            return count
+        self._refuse(event, f"{shortened(text)} is more than a number can hold", "try quoting it")
+        return None
+
+    def _refuse_properties(self, event: Event) -> None:
+        """Report an anchor or a tag."""
+        if event.anchor is not None:
+            self._refuse(event, f"anchor &{shortened(event.anchor)} is not read", "try writing the value out")
+        if event.tag is not None:
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")
+            self._refuse(event, f"tag {shortened(tag)} is not read", "try removing it; quote what should be text")
+
+    def _refuse(self, event: Event, message: str, hint: str) -> None:
+        """Report a problem at an event's line and read on."""
+        line = line_of(event)
+        self.problems.append(Problem(path=self._path, line=line, message=message, hint=hint))
+        if len(self.problems) >= MAX_PROBLEMS:
+            raise _TooMuchError(f"has more than {MAX_PROBLEMS} problems; the rest is not read", line)
+
+    def _warn(self, event: Event, text: str) -> None:
+        """Note a plain scalar that YAML 1.1 readers (kubectl, Helm) take for a boolean or null."""
+        meant = _LOOKALIKES[text]
+        if len(self._warnings) < MAX_PROBLEMS:
+            self._warnings.append(
+                Problem(
+                    path=self._path,
+                    line=line_of(event),
+                    message=f"{text} is read as text; other tools read it as {meant}",
+                    hint=f"try {meant}, or '{text}' in quotes",
+                    severity=Severity.WARNING,
+                )
+            )
+
+
+class _TooMuchError(Exception):
+    """A file that is not read any further."""
+
+    def __init__(self, message: str, line: int, hint: str = "") -> None:
+        """Take what becomes a problem."""
+        super().__init__(message)
+        self.line = line
+        self.hint = hint
+
+
+def _too_many(event: Event) -> _TooMuchError:
+    """Refuse a file of too many values."""
+    return _TooMuchError(f"holds more than {MAX_NODES:,} values", line_of(event), "try splitting it")
+
+
+def _syntax_problem(error: yaml.YAMLError, data: bytes, path: str) -> Problem:
+    """Put a parser's complaint in terms of the file: where, what, and for the usual suspects why."""
+    mark = getattr(error, "problem_mark", None)
+    text = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
+    if mark is None:
+        position = getattr(error, "position", 0)
+        line = data.decode()[:position].count("\n") + 1 if isinstance(position, int) else 0
+        return Problem(path=path, line=line, message=f"is not YAML: {text}", hint="try removing the character")
+    lines = data.decode().split("\n")
+    line = min(mark.line, len(lines) - 1)
+    written = lines[line]
+    hint = ""
+    if written[: mark.column + 1].strip(" -?:").startswith("\t"):
+        text, hint = "a tab cannot indent", "try spaces"
+    elif "mapping values are not allowed" in text:
+        hint = "try quoting a value that holds ': '"
+    elif "cannot start any token" in text:
+        hint = "try quoting the value"
+    elif "could not find expected ':'" in text:
+        hint = "try a ':' after the key, or quoting the value"
+    elif "expected <block end>" in text or "expected block end" in text:
+        hint = "try aligning it with the lines above"
+    return Problem(path=path, line=line + 1, message=f"is not YAML: {text}", hint=hint)
