@@ -1,0 +1,253 @@
+"""The commit message of every change, and its one line for a terminal.
+
+The subject says what, the body why with its numbers, the trailers what a program needs to read it back
+(`core.history`). The format is a promise to users: docs/commits.md shows an example of each, and a test compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from reconciler.core.times import format_time
+from reconciler.core.wording import amounts, clause, count, is_gpu, listed, model, plain, sentence, wrapped
+from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.placement import Placement, Restraint, RestraintKind
+from reconciler.model.plan import (
+    Change,
+    Choice,
+    Extend,
+    Hold,
+    Move,
+    Place,
+    Refusal,
+    Release,
+    Resize,
+    Restore,
+    Revert,
+    Shortage,
+    Why,
+)
+from reconciler.model.tree import LoggedCommit
+from reconciler.model.units import format_duration
+
+MAX_REFUSALS = 5
+"""Refused clusters that one message names; `explain` tells all of them."""
+
+_WHY = {
+    Why.EXPIRED: "Expired",
+    Why.DEMAND_GONE: "The demand has gone",
+    Why.FAILED: "Failed",
+    Why.PREEMPTED: "Preempted",
+    Why.POLICY: "The policy asks for it",
+    Why.REQUESTED: "Requested",
+}
+
+
+def subject(change: Change) -> str:
+    """Write the first line of a change's commit message."""
+    match change:
+        case Place(placement=placement):
+            return placed(placement)
+        case Resize(before=before, after=after):
+            return (
+                f"resize({after.workload}): {before.replicas} to {count(after.replicas, 'replica')} on {after.cluster}"
+            )
+        case Extend(after=after):
+            return f"extend({after.workload}): {_what(after)} until {format_time(after.expires_at)}"
+        case Move(before=before, after=after):
+            return (
+                f"move({after.workload}): {count(after.replicas, 'replica')} from {before.cluster} to {after.cluster}"
+            )
+        case Revert(placement=placement):
+            return f'Revert "{placed(placement)}"'
+        case Hold(workload=workload, restraint=restraint):
+            return f"hold({workload}): {_where(restraint.cluster)} until {format_time(restraint.until)}"
+        case Release(workload=workload, restraints=restraints):
+            held = listed(sorted({_where(restraint.cluster) for restraint in restraints}))
+            return f"release({workload}): {held}"
+        case Restore(tampered=tampered):
+            placement = tampered.placement
+            return f"restore({placement.workload}): {placement.name} on {placement.cluster}"
+
+
+def placed(placement: Placement) -> str:
+    """Write the subject that a placement of this size and length has when it is made."""
+    lasting = format_duration(placement.expires_at - placement.created_at)
+    return f"{placement.origin}({placement.workload}): {_what(placement)} for {lasting}"
+
+
+def message(change: Change, *, source: CommitId, history: Sequence[LoggedCommit] = ()) -> str:
+    """Write a change's whole commit message, trailers last.
+
+    `source` is the commit of the source branch that was decided on. `history` are the commits of the placement that a
+    Revert ends, newest first; the oldest gives the revert its title.
+    """
+    title = subject(change)
+    if isinstance(change, Revert) and history:
+        title = f'Revert "{plain(history[-1].subject)}"'
+    paragraphs = [title]
+    reasons = "\n".join(wrapped(reason) for reason in _reasons(change) if reason)
+    if reasons:
+        paragraphs.append(reasons)
+    if isinstance(change, Revert) and history:
+        paragraphs.append("\n".join(f"This reverts commit {commit.id}." for commit in history))
+    trailers = (*_trailers(change), ("Source", source), ("Digest", _digest(change)))
+    paragraphs.append("\n".join(f"Overspill-{key}: {plain(value)}" for key, value in trailers if value))
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def line(change: Change) -> str:
+    """Tell a change in one line of a terminal: what, and in brackets why."""
+    match change:
+        case Place(placement=placement, shortage=shortage):
+            return f"{subject(change)} ({_shortage(shortage, placement)})"
+        case Revert(placement=placement, why=why, detail=detail):
+            told = f"{why}: {clause(detail)}" if clause(detail) else str(why)
+            return f"revert({placement.workload}): {_what(placement)} ({told})"
+        case Hold(restraint=restraint):
+            return _with(subject(change), clause(restraint.reason))
+        case Resize(detail=detail) | Extend(detail=detail) | Release(detail=detail) | Restore(detail=detail):
+            return _with(subject(change), clause(detail))
+        case Move(why=why, detail=detail):
+            return _with(subject(change), f"{why}: {clause(detail)}" if clause(detail) else str(why))
+
+
+def _with(text: str, reason: str) -> str:
+    return f"{text} ({reason})" if reason else text
+
+
+def _what(placement: Placement) -> str:
+    return f"{count(placement.replicas, 'replica')} on {placement.cluster}"
+
+
+def _where(cluster: ClusterName | None) -> str:
+    return "any cluster" if cluster is None else cluster
+
+
+def _reasons(change: Change) -> Iterable[str]:
+    """Yield the body's paragraphs, one line each, still unbroken."""
+    match change:
+        case Place(placement=placement, shortage=shortage, choice=choice, refused=refused):
+            yield _missing(shortage, placement)
+            yield _choice(choice, refused)
+        case Resize(after=after, detail=detail, shortage=shortage, choice=choice, refused=refused):
+            yield sentence(detail)
+            yield _missing(shortage, after)
+            yield _choice(choice, refused)
+        case Extend(before=before, after=after, detail=detail):
+            yield sentence(detail)
+            moved = after.expires_at - before.expires_at
+            later = f"{format_duration(abs(moved))} {'later' if moved == abs(moved) else 'earlier'}"
+            yield f"It ends {later} than {format_time(before.expires_at)}."
+        case Move(why=why, detail=detail, choice=choice, refused=refused):
+            yield _because(why, detail)
+            yield _choice(choice, refused)
+        case Revert(why=why, detail=detail, restraint=restraint):
+            yield _because(why, detail)
+            yield _held(restraint)
+        case Hold(restraint=restraint):
+            yield sentence(restraint.reason)
+            yield _held(restraint)
+        case Release(restraints=restraints, detail=detail):
+            yield sentence(detail)
+            yield from (f"{held.placement}: {_since(held)}." for held in restraints)
+        case Restore(detail=detail):
+            yield sentence(detail)
+            yield "To change a placement, change its template. To end it, delete its directory."
+
+
+def _because(why: Why, detail: str) -> str:
+    told = clause(detail)
+    return f"{_WHY[why]}: {told}." if told else f"{_WHY[why]}."
+
+
+def _missing(shortage: Shortage | None, placement: Placement) -> str:
+    return f"{_shortage(shortage, placement)}{_kind(shortage)}." if shortage is not None else ""
+
+
+def _shortage(shortage: Shortage, placement: Placement) -> str:
+    group = placement.shape.group_size
+    missing = (
+        count(shortage.replicas, "pod") if group == 1 else f"{count(shortage.replicas, 'replica')} of {group} pods"
+    )
+    return f"{missing} unschedulable on {shortage.primary} for {format_duration(shortage.waited)}"
+
+
+def _kind(shortage: Shortage) -> str:
+    """Say in brackets what is short: the GPUs by name and model, or whatever else is requested."""
+    names = sorted(shortage.requests.amounts)
+    short = [name for name in names if is_gpu(name)] or names
+    told = [plain(name, 80) for name in short] + model(shortage.node_selector)
+    return f" ({', '.join(told)})" if told else ""
+
+
+def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
+    """Say which cluster was taken and which were not, a handful of them by name."""
+    said: list[str] = []
+    if choice is not None:
+        facts = [f"{amount} free" for amount in amounts(choice.free)]
+        facts.append(f"{count(choice.fits, 'replica')} {'fits' if choice.fits == 1 else 'fit'}")
+        if choice.limit is not None:
+            facts.append(f"at most {choice.limit} by policy")
+        if choice.price_per_gpu_hour is not None:
+            facts.append(f"{choice.price_per_gpu_hour:.2f} $/GPU-h")
+        said.append(f"{choice.cluster} chosen: {', '.join(facts)}")
+    said += [f"{refusal.cluster} refused: {clause(refusal.message)}" for refusal in refused[:MAX_REFUSALS]]
+    more = len(refused) - MAX_REFUSALS
+    if more > 0:
+        said[-1] += f", and {more} more"
+    return f"{'. '.join(said)}." if said else ""
+
+
+def _held(restraint: Restraint | None) -> str:
+    """Say what is held back until when; why is what the commit itself tells."""
+    if restraint is None:
+        return ""
+    until = format_time(restraint.until)
+    if restraint.kind is RestraintKind.HOLD:
+        return f"Nothing new on {_where(restraint.cluster)} until {until}, or until the demand has gone once."
+    return f"Nothing new on {_where(restraint.cluster)} until {until}."
+
+
+def _since(restraint: Restraint) -> str:
+    return f"held back on {_where(restraint.cluster)} since {format_time(restraint.since)}"
+
+
+def _trailers(change: Change) -> Sequence[tuple[str, str]]:
+    """Give the trailers of a change in order, up to those that all have."""
+    action = ("Action", type(change).__name__)
+    match change:
+        case Release(workload=workload, restraints=restraints):
+            names = sorted({restraint.placement for restraint in restraints})
+            clusters = sorted({restraint.cluster for restraint in restraints if restraint.cluster is not None})
+            placements = [("Placement", f"{workload.workspace}/{name}") for name in names]
+            return [*placements, action, *(("Cluster", cluster) for cluster in clusters)]
+        case Hold(placement=placement, restraint=restraint):
+            return _common(placement, action, format_time(restraint.until))
+        case Move(before=before, after=after):
+            moved = [*_common(after, action), ("Moved-From", before.cluster)]
+            return moved if before.id == after.id else [*moved, ("Replaces", before.id)]
+        case Revert(placement=placement, why=why):
+            return [*_common(placement, action), ("Why", why.value)]
+        case Restore(tampered=tampered):
+            return _common(tampered.placement, action)
+        case Place(placement=placement) | Resize(after=placement) | Extend(after=placement):
+            return _common(placement, action)
+
+
+def _common(placement: Placement, action: tuple[str, str], until: str = "") -> list[tuple[str, str]]:
+    expires = until or format_time(placement.expires_at)
+    return [("Placement", placement.id), action, ("Cluster", placement.cluster), ("Expires", expires)]
+
+
+def _digest(change: Change) -> str:
+    """Return the digest of the files as the change leaves them, or as it removes them."""
+    match change:
+        case Place(placement=placement) | Revert(placement=placement):
+            return placement.digest
+        case Resize(after=after) | Extend(after=after) | Move(after=after):
+            return after.digest
+        case Restore(tampered=tampered):
+            return tampered.placement.digest
+        case Hold() | Release():
+            return ""

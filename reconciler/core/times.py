@@ -1,0 +1,23 @@
+"""Moments as the output branch writes them: RFC 3339 in UTC, to the second (``2026-11-20T10:15:00Z``)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+
+
+def format_time(at: datetime) -> str:
+    """Write a moment; part seconds are dropped."""
+    return f"{at.astimezone(UTC).isoformat(timespec='seconds')[:19]}Z"
+
+
+def parse_time(text: str) -> datetime:
+    """Read what `format_time` wrote. Raises ValueError for every other way to write the same moment.
+
+    One form only, so that a record that was read and written again has the same bytes.
+    """
+    if _MOMENT.fullmatch(text) is None:
+        raise ValueError(f"{text!r} is not a time")
+    return datetime.fromisoformat(text)
