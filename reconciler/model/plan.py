@@ -15,6 +15,7 @@ class Reason(StrEnum):
     """Why a cluster was refused, or a change suppressed."""
 
     NOT_IN_WORKSPACE = "NotInWorkspace"
+    NOT_IN_POLICY = "NotInPolicy"
     UNKNOWN_CLUSTER = "UnknownCluster"
     CORDONED = "Cordoned"
     UNSEEN = "Unseen"

@@ -1,0 +1,100 @@
+"""The life of a placement: its name, its end, what state it is in, and what it leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from reconciler.model.ids import MAX_PLACEMENT_NAME, ClusterName, PlacementName, WorkloadId
+from reconciler.model.placement import TRANSITIONS, Event, Phase, Placement, Restraint, RestraintKind
+from reconciler.model.plan import Why
+from reconciler.model.policy import BurstPolicy
+from reconciler.model.workload import WorkloadTemplate
+
+_DIGITS = 8
+_ENDS: Mapping[Why, Event] = {
+    Why.EXPIRED: Event.EXPIRED,
+    Why.DEMAND_GONE: Event.DEMAND_GONE,
+    Why.FAILED: Event.FAILED,
+    Why.PREEMPTED: Event.WITHDRAWN,
+    Why.POLICY: Event.WITHDRAWN,
+    Why.REQUESTED: Event.WITHDRAWN,
+}
+
+
+def placement_name(workload: WorkloadId, cluster: ClusterName, now: datetime) -> PlacementName:
+    """Name a new placement: the template's name, cut short where needed, and eight digits that no other burst has.
+
+    The digits are a hash of workload, cluster and time, so that the same pass on the same inputs gives the same name.
+    """
+    digest = sha256(f"{workload}\n{cluster}\n{now.isoformat()}".encode()).hexdigest()[:_DIGITS]
+    stem = workload.name[: MAX_PLACEMENT_NAME - _DIGITS - 1].rstrip("-")
+    return PlacementName(f"{stem}-{digest}")
+
+
+def duration(template: WorkloadTemplate, policy: BurstPolicy) -> timedelta:
+    """Say how long a burst may last: the template's word, else the policy's default, never above the policy's maximum."""
+    asked = template.spec.burst_duration or policy.default_duration
+    return min(asked, policy.max_duration) if policy.max_duration else asked
+
+
+def lapsed(placement: Placement, now: datetime) -> bool:
+    """Tell whether a placement's time is over; it ends at the very second that is written in git."""
+    return now >= placement.expires_at
+
+
+def in_flight(placement: Placement, bound: int, timeout: timedelta, now: datetime) -> int:
+    """Count the replicas that were committed and have no node yet.
+
+    After the timeout they no longer block others: whatever holds them up, it is not a race between two commits.
+    """
+    if now - placement.changed_at >= timeout:
+        return 0
+    return max(0, placement.replicas - bound)
+
+
+def advance(phase: Phase, event: Event) -> Phase:
+    """Follow the transition table; a pair that is not in it is a bug, and says so as a KeyError."""
+    return TRANSITIONS[phase, event]
+
+
+def phase(placement: Placement, bound: int) -> Phase:
+    """Tell a live placement's phase from how many of its replicas have a node."""
+    seen = bound >= placement.replicas
+    return advance(Phase.PENDING, Event.BOUND) if seen else Phase.PENDING
+
+
+def final_phase(placement: Placement, bound: int, why: Why) -> Phase:
+    """Tell the phase in which a placement ends."""
+    return advance(phase(placement, bound), _ENDS[why])
+
+
+def cool_down(placement: Placement, policy: BurstPolicy, why: Why, now: datetime) -> Restraint | None:
+    """Keep a workload whose burst has just ended at home for the policy's cool-down, on every cluster.
+
+    An expiry would mean nothing if the next pass placed the same replicas one cluster further on. A failure holds back
+    the failed cluster only, so that the next one can be tried. None when the policy asks for no cool-down.
+    """
+    if not policy.cool_down:
+        return None
+    return Restraint(
+        kind=RestraintKind.COOL_DOWN,
+        cluster=placement.cluster if why is Why.FAILED else None,
+        since=now,
+        until=now + policy.cool_down,
+        reason=f"{placement.name} on {placement.cluster} ended: {why}",
+        placement=placement.name,
+    )
+
+
+def hold(placement: Placement, policy: BurstPolicy, now: datetime) -> Restraint:
+    """Respect a person's deletion: nothing of this workload on that cluster until the demand goes, or this runs out."""
+    return Restraint(
+        kind=RestraintKind.HOLD,
+        cluster=placement.cluster,
+        since=now,
+        until=now + policy.hold,
+        reason=f"{placement.name} was deleted by hand",
+        placement=placement.name,
+    )

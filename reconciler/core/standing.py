@@ -1,0 +1,133 @@
+"""The placements and restraints as one decision changes them, and the plan that comes of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from reconciler.core import lifecycle
+from reconciler.model.capacity import Observed
+from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.placement import Ledger, Placement, Restraint
+from reconciler.model.plan import Change, Extend, Hold, Move, Place, Plan, Release, Resize, Revert, Suppressed
+from reconciler.model.policy import BurstPolicy, Desired
+
+
+class Standing:
+    """What stands while a pass is being decided. Every change goes through `change`, so that later steps see it."""
+
+    def __init__(self, desired: Desired, ledger: Ledger, observed: Observed, now: datetime) -> None:
+        """Begin with what the ledger holds."""
+        self._desired = desired
+        self._observed = observed
+        self._now = now
+        self._index = ledger.placements
+        self._by_workload: dict[WorkloadId, dict[str, Placement]] = {}
+        self._by_cluster: dict[ClusterName, dict[str, Placement]] = {}
+        for path, placement in ledger.placements.items():
+            self._by_workload.setdefault(placement.workload, {})[path] = placement
+            self._by_cluster.setdefault(placement.cluster, {})[path] = placement
+        self._restraints = {
+            workload: tuple(restraint for restraint in restraints if now < restraint.until)
+            for workload, restraints in ledger.restraints.items()
+        }
+        self._changes: list[Change] = []
+        self._suppressed: list[Suppressed] = []
+
+    def change(self, change: Change) -> None:
+        """Add a change to the plan, and let it stand from here on."""
+        self._changes.append(change)
+        match change:
+            case Place(placement=placement):
+                self._put(placement)
+            case Resize(before=before, after=after) | Extend(before=before, after=after) | Move(
+                before=before, after=after
+            ):
+                self._drop(before)
+                self._put(after)
+            case Revert(placement=placement, restraint=restraint):
+                self._drop(placement)
+                if restraint is not None:
+                    self._restrain(placement.workload, restraint)
+            case Hold(workload=workload, restraint=restraint):
+                self._restrain(workload, restraint)
+            case Release(workload=workload, restraints=ended):
+                left = (restraint for restraint in self.restraints(workload) if restraint not in ended)
+                self._restraints[workload] = tuple(left)
+            case _:
+                pass
+
+    def suppress(self, suppressed: Suppressed) -> None:
+        """Note a change that is not made."""
+        self._suppressed.append(suppressed)
+
+    def placed(self) -> list[WorkloadId]:
+        """List the workloads that have placements, by name."""
+        return sorted(workload for workload, placements in self._by_workload.items() if placements)
+
+    def of(self, workload: WorkloadId) -> list[Placement]:
+        """List a workload's placements, by path."""
+        placements = self._by_workload.get(workload, {})
+        return [placements[path] for path in sorted(placements)]
+
+    def on(self, cluster: ClusterName) -> list[Placement]:
+        """List a cluster's placements, by path."""
+        placements = self._by_cluster.get(cluster, {})
+        return [placements[path] for path in sorted(placements)]
+
+    def replicas(self, workload: WorkloadId) -> int:
+        """Count the replicas a workload has elsewhere."""
+        return sum(placement.replicas for placement in self._by_workload.get(workload, {}).values())
+
+    def lapsing(self) -> list[Placement]:
+        """List the placements whose time is over, the longest overdue first."""
+        due = (
+            placement
+            for placements in self._by_workload.values()
+            for placement in placements.values()
+            if lifecycle.lapsed(placement, self._now)
+        )
+        return sorted(due, key=lambda placement: (placement.expires_at, placement.path))
+
+    def restraints(self, workload: WorkloadId) -> tuple[Restraint, ...]:
+        """Return what holds a workload back now; what has lapsed is left out."""
+        return self._restraints.get(workload, ())
+
+    def cooling(self, workload: WorkloadId) -> Restraint | None:
+        """Return the restraint that keeps a workload at home altogether, the longest-lasting if there are several."""
+        everywhere = (restraint for restraint in self.restraints(workload) if restraint.cluster is None)
+        return max(everywhere, key=lambda restraint: restraint.until, default=None)
+
+    def in_flight(self, cluster: ClusterName) -> list[tuple[Placement, int, datetime]]:
+        """List the placements of a cluster with replicas that have no node yet, how many, and when they stop counting."""
+        observation = self._observed.clusters.get(cluster)
+        found = []
+        for placement in self.on(cluster):
+            bound = observation.bound.get(placement.name, 0) if observation else 0
+            policy = self._desired.policies.get(placement.workload) or BurstPolicy(name="")
+            missing = lifecycle.in_flight(placement, bound, policy.in_flight_timeout, self._now)
+            if missing:
+                found.append((placement, missing, placement.changed_at + policy.in_flight_timeout))
+        return found
+
+    def plan(self) -> Plan:
+        """Close the decision. The next wake-up is the first expiry, or the first end of a window or restraint."""
+        moments = [suppressed.until for suppressed in self._suppressed if suppressed.until is not None]
+        moments += [
+            placement.expires_at for placements in self._by_workload.values() for placement in placements.values()
+        ]
+        return Plan(
+            changes=tuple(self._changes),
+            suppressed=tuple(self._suppressed),
+            wake_at=min((moment for moment in moments if moment > self._now), default=None),
+        )
+
+    def _put(self, placement: Placement) -> None:
+        self._by_workload.setdefault(placement.workload, {})[placement.path] = placement
+        self._by_cluster.setdefault(placement.cluster, {})[placement.path] = placement
+
+    def _drop(self, placement: Placement) -> None:
+        del self._by_workload[placement.workload][placement.path]
+        del self._by_cluster[placement.cluster][placement.path]
+
+    def _restrain(self, workload: WorkloadId, restraint: Restraint) -> None:
+        self._restraints[workload] = (*self.restraints(workload), restraint)

@@ -1,0 +1,113 @@
+"""The whole job on one screen: read git, look at the clusters, decide, write git.
+
+Sequencing only. Everything that is decided is decided in `core`; everything outward goes through a port.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from reconciler.core import demand, render
+from reconciler.core.decide import decide
+from reconciler.daemon.branch import BranchReader
+from reconciler.daemon.publish import gather, publish
+from reconciler.daemon.source import SourceReader
+from reconciler.errors import InvalidInput, Problem
+from reconciler.model.capacity import Observed
+from reconciler.model.ids import CommitId
+from reconciler.model.placement import Ledger
+from reconciler.model.plan import Plan
+from reconciler.model.policy import Desired
+from reconciler.model.tree import Identity, Tips
+from reconciler.ports import Charts, Clock, ClusterView, Outbox, Repository
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Everything outside this process, by its ports, and the name under which changes are committed."""
+
+    repository: Repository
+    clusters: ClusterView
+    charts: Charts
+    clock: Clock
+    outbox: Outbox
+    author: Identity
+
+
+@dataclass(slots=True)
+class Memory:
+    """What a process keeps between passes only to be faster, and how long it has watched the demand.
+
+    Losing it costs time and one scale-down window, never a placement: the only memory that counts is git.
+    """
+
+    source: SourceReader
+    branch: BranchReader
+    history: demand.History = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What one pass saw and decided, before anything is written."""
+
+    now: datetime
+    tips: Tips
+    desired: Desired
+    ledger: Ledger
+    observed: Observed
+    demands: demand.Demands
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one pass came to: what it saw, what it wrote, and the commits that carry it (none if nothing changed)."""
+
+    view: View
+    rendered: render.Rendered
+    commits: tuple[CommitId, ...]
+
+    @property
+    def wake_at(self) -> datetime | None:
+        """The next moment at which the same inputs could decide otherwise."""
+        return self.view.plan.wake_at
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All that is wrong with the files of both branches and with the observations."""
+        return (*self.view.desired.problems, *self.view.ledger.problems, *self.view.observed.problems)
+
+
+def look(world: World, memory: Memory, *, fetch: bool = True) -> View:
+    """Read both branches and the clusters, and decide. Without `fetch` the branches are taken as last known."""
+    tips = world.repository.fetch() if fetch else world.repository.tips()
+    if tips.source is None:
+        raise InvalidInput("reading the fleet repository: its source branch does not exist (try `overspill init`)")
+    now = world.clock.now()
+    desired = memory.source.desired(tips.source)
+    ledger = memory.branch.ledger(tips.output)
+    observed = world.clusters.observe()
+    demands = demand.measure(desired, observed, memory.history, now)
+    memory.history = demand.remembered(demands)
+    plan = decide(desired, ledger, observed, demands, now)
+    return View(
+        now=now, tips=tips, desired=desired, ledger=ledger, observed=observed, demands=demands, plan=plan
+    )
+
+
+def write(world: World, view: View, plan: Plan) -> render.Rendered:
+    """Turn a plan into commits. Nothing is written yet: `plan` on the command line ends here."""
+    specs = render.specs(plan, view.desired)
+    material = gather(world.repository, world.charts, plan, specs, view.tips)
+    return render.commits(plan, specs, material, view.desired, view.ledger, world.author, view.now)
+
+
+def reconcile_once(world: World, memory: Memory, *, fetch: bool = True) -> Outcome:
+    """Run one pass. Raises Conflict when the output branch moved meanwhile: run it again, with fetch."""
+    view = look(world, memory, fetch=fetch)
+    rendered = write(world, view, view.plan)
+    commits = publish(world.repository, view.tips, rendered.commits)
+    if commits:
+        world.outbox.pushed(commits[-1], [commit.key for commit in rendered.commits])
+    return Outcome(view=view, rendered=rendered, commits=commits)
