@@ -1,0 +1,169 @@
+"""Why a workload is where it is: each cluster's filter, fit and score, and what would have to change.
+
+Made from the very functions that decide, asked about every cluster of the workspace instead of only the ones that were
+needed, so that it can never tell another story than the commits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.core.demand import Blind, Demands
+from reconciler.core.growth import Growth
+from reconciler.core.select import Rung
+from reconciler.core.standing import Standing
+from reconciler.core.wording import count
+from reconciler.errors import InvalidInput
+from reconciler.model.capacity import Observed, ReplicaShape
+from reconciler.model.demand import Demand
+from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.placement import Ledger, Placement, Restraint
+from reconciler.model.plan import Plan, Refusal, Suppressed
+from reconciler.model.policy import Desired
+from reconciler.model.units import Resources
+
+_MANY = 10**6
+"""Asks a cluster for all it has, not only for what is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessment:
+    """One cluster as this workload sees it. `rank` is None for one that is not in the order.
+
+    `fits` is the replicas it would take now, `placed` those it has already; `free` is what is free of the requested
+    resources on the nodes that admit the workload.
+    """
+
+    cluster: ClusterName
+    rank: int | None
+    placed: int
+    fits: int
+    limit: int | None
+    free: Resources
+    price_per_gpu_hour: float | None
+    refusal: Refusal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """One workload: its demand, what it has, what every cluster could give, and what the next pass would do about it."""
+
+    workload: WorkloadId
+    primary: ClusterName
+    policy: str
+    demand: Demand | Blind | None
+    placements: tuple[Placement, ...]
+    restraints: tuple[Restraint, ...]
+    assessments: tuple[Assessment, ...]
+    suppressed: tuple[Suppressed, ...]
+    conclusion: tuple[str, ...]
+
+
+def explain(
+    workload: WorkloadId,
+    desired: Desired,
+    ledger: Ledger,
+    observed: Observed,
+    demands: Demands,
+    plan: Plan,
+    now: datetime,
+) -> Explanation:
+    """Explain one workload at one moment. Raises InvalidInput when the fleet repository has no such template."""
+    template = desired.templates.get(workload)
+    if template is None:
+        known = ", ".join(str(name) for name in sorted(desired.templates)) or "none"
+        raise InvalidInput(f"explaining {workload}: no such template (there are: {known})")
+    policy = desired.policies.get(workload)
+    workspace = desired.workspaces[workload.workspace]
+    demand = demands.get(workload)
+    standing = Standing(desired, ledger, observed, now)
+    growth = Growth(desired, observed, standing, now)
+    assessments: list[Assessment] = []
+    shape = _shape(demand, standing.of(workload))
+    if policy is not None and shape is not None:
+        rungs = growth.order(workload)
+        ranked = {rung.cluster for rung in rungs}
+        others = [name for name in sorted(workspace.clusters) if name not in ranked and name != workspace.primary]
+        for rung in (*rungs, *(Rung(cluster=name, rank=0, limit=None) for name in others)):
+            answer = growth.assess(template, policy, shape, rung, _MANY)
+            refusal = answer if isinstance(answer, Refusal) else None
+            cluster = desired.clusters.get(rung.cluster)
+            assessments.append(
+                Assessment(
+                    cluster=rung.cluster,
+                    rank=rung.rank or None,
+                    placed=sum(one.replicas for one in standing.of(workload) if one.cluster == rung.cluster),
+                    fits=0 if isinstance(answer, Refusal) else answer.replicas,
+                    limit=rung.limit,
+                    free=growth.room(rung.cluster).free(shape) if rung.cluster in observed.clusters else Resources(),
+                    price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
+                    refusal=refusal,
+                )
+            )
+    suppressed = tuple(one for one in plan.suppressed if one.workload == workload)
+    return Explanation(
+        workload=workload,
+        primary=workspace.primary,
+        policy=policy.name if policy else "",
+        demand=demand,
+        placements=tuple(standing.of(workload)),
+        restraints=standing.restraints(workload),
+        assessments=tuple(assessments),
+        suppressed=suppressed,
+        conclusion=_conclusion(workload, desired, demand, standing, assessments, suppressed),
+    )
+
+
+def _shape(demand: Demand | Blind | None, placements: list[Placement]) -> ReplicaShape | None:
+    """Take the shape of a replica from the demand, else from what is already placed."""
+    if isinstance(demand, Demand) and demand.shape is not None:
+        return demand.shape
+    return placements[0].shape if placements else None
+
+
+def _conclusion(
+    workload: WorkloadId,
+    desired: Desired,
+    demand: Demand | Blind | None,
+    standing: Standing,
+    assessments: list[Assessment],
+    suppressed: tuple[Suppressed, ...],
+) -> tuple[str, ...]:
+    """Say in sentences what holds now, and the one thing that would change each thing that does not."""
+    # 1. It never bursts.
+    if workload not in desired.policies:
+        return (f"{workload} does not burst: no BurstPolicy covers it. Add it to the spec.templates of one.",)
+    if demand is None:
+        return (
+            f"{workload} does not burst: nothing says which object on its primary is counted."
+            " Set the annotation overspill.dev/workload to <namespace>/<name>.",
+        )
+    # 2. Its primary cannot be seen.
+    if isinstance(demand, Blind):
+        return (f"{demand.message}. It keeps what it has and gets nothing new until the primary is seen again.",)
+    placed = standing.replicas(workload)
+    if demand.deficit <= placed:
+        enough = (
+            f"Nothing is missing: {demand.primary} runs {demand.running} of {demand.wanted}, and {placed} run elsewhere."
+        )
+        return (enough, *(_sentence(one) for one in suppressed))
+    # 3. It is short of replicas.
+    short = demand.deficit - placed
+    first = (
+        f"{count(short, 'replica')} missing: {demand.primary} runs {demand.running} of {demand.wanted},"
+        f" {placed} run elsewhere."
+    )
+    room = sum(assessment.fits for assessment in assessments if assessment.rank is not None)
+    lines = [first, *(_sentence(one) for one in suppressed)]
+    if room >= short:
+        lines.append(f"There is room for {count(min(room, short), 'replica')} in its clusters.")
+    for assessment in assessments:
+        if assessment.refusal is not None and assessment.refusal.remedy and room < short:
+            lines.append(f"To use {assessment.cluster}: {assessment.refusal.remedy} ({assessment.refusal.message}).")
+    return tuple(lines)
+
+
+def _sentence(suppressed: Suppressed) -> str:
+    until = f"; looked at again at {suppressed.until:%Y-%m-%dT%H:%M:%SZ}" if suppressed.until else ""
+    return f"Held back, {suppressed.reason}: {suppressed.message}{until}."
