@@ -47,7 +47,7 @@ class OverspillError(Exception):
     """Anything this program raises on purpose; the text is fit for a user to read."""
 
 
-class InvalidInput(OverspillError):
+class InvalidInput(OverspillError):  # noqa: N818 -- the design names it so
     """Input that only a person can mend: a file, a flag, a refused push.
 
     `problems` may be empty when there is no file to point at; the text says it all then.
@@ -59,9 +59,9 @@ class InvalidInput(OverspillError):
         self.problems = problems
 
 
-class Transient(OverspillError):
+class Transient(OverspillError):  # noqa: N818 -- the design names it so
     """The world did not answer, or answered that it is busy: the same call may work later."""
 
 
-class Conflict(OverspillError):
+class Conflict(OverspillError):  # noqa: N818 -- the design names it so
     """A ref moved between fetch and push, so what was decided no longer stands on the tip."""

@@ -1,8 +1,8 @@
 """What to change now: the whole decision, as one pure function of what is wanted, what is there, and what was seen.
 
-The order of the steps is the order of the commits. What people did comes first, then what ends, then what moves, then what
-grows; within a step workloads go by priority, then by how long they have waited, then by name. Each step sees the
-placements as the steps before it leave them.
+The order of the steps is the order of the commits. What people did comes first, then what ends, then what moves, then
+what grows; there workloads go by priority, then by how long they have waited, then by name. Each step sees the placements
+as the steps before it leave them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from reconciler.core.demand import Blind, Demands
 from reconciler.core.distribute import drained
 from reconciler.core.growth import Growth
 from reconciler.core.select import banned
+from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wording import count
-from reconciler.model.capacity import Observed
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Ledger, Placement, RestraintKind
@@ -43,11 +43,18 @@ from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.units import format_duration
 
 
-def decide(desired: Desired, ledger: Ledger, observed: Observed, demands: Demands, now: datetime) -> Plan:
+def decide(situation: Situation) -> Plan:
     """Decide what to change, what not to and why, and when to look again. Same inputs, same plan."""
-    standing = Standing(desired, ledger, observed, now)
-    growth = Growth(desired, observed, standing, now)
-    steps = _Steps(desired, ledger, demands, standing, growth, now)
+    standing = Standing(situation)
+    growth = Growth(situation, standing)
+    steps = _Steps(
+        desired=situation.desired,
+        ledger=situation.ledger,
+        demands=situation.demands,
+        now=situation.now,
+        standing=standing,
+        growth=growth,
+    )
     steps.respect_people()
     steps.end_what_has_lapsed()
     steps.move_what_may_not_stay()
@@ -56,19 +63,19 @@ def decide(desired: Desired, ledger: Ledger, observed: Observed, demands: Demand
     return standing.plan()
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Steps:
     """The steps of one decision over the same inputs."""
 
     desired: Desired
     ledger: Ledger
     demands: Demands
+    now: datetime
     standing: Standing
     growth: Growth
-    now: datetime
 
     def respect_people(self) -> None:
-        """Hold back what a person deleted, put right what a person edited, and let go of holds that have done their work."""
+        """Hold back what a person deleted, put right what a person edited, and let go of holds that are done."""
         for tampered in self.ledger.tampered:
             placement = tampered.placement
             if tampered.removed:
@@ -246,7 +253,7 @@ class _Steps:
             suppress(Reason.NO_SHAPE, f"the observation of {demand.primary} does not say what one replica requests")
             return
         # 6. Clusters, in order.
-        waited = max(self.now - wait.since for wait in demand.waiting)
+        waited = self.now - min(wait.since for wait in demand.waiting)
         shortage = Shortage(
             primary=demand.primary,
             replicas=demand.deficit,

@@ -1,7 +1,7 @@
 """From what primaries report to the replicas each workload is missing, now and over the windows of its policy.
 
-EGS leaves the replica count undefined; this is rule R26 of our reading of it: what bursts is what the primary cannot hold
-now, never what is merely starting, and the primary's own count is not touched.
+EGS leaves the replica count undefined; ours is: what bursts is what the primary cannot hold now, never what is merely
+starting, and the primary's own count is not touched.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from reconciler.model.capacity import ClusterObservation, Observed, WorkloadObservation
 from reconciler.model.demand import Demand, Sample
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.policy import BurstPolicy, Desired, Fleet
+from reconciler.model.policy import Desired, Fleet
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadRef
 
@@ -71,7 +71,9 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             continue
         seen = _find(reported[primary], template.ref)
         at = min(observed.clusters[primary].observed_at, now)
-        demands[workload] = _demand(workload, primary, seen, policy, history.get(workload, ()), at)
+        demands[workload] = _demand(
+            workload, primary, seen, window=policy.scale_down_window, history=history.get(workload, ()), at=at
+        )
     return demands
 
 
@@ -118,7 +120,9 @@ def _by_name(cluster: ClusterObservation) -> dict[tuple[str, str], list[Workload
     return found
 
 
-def _find(reported: Mapping[tuple[str, str], list[WorkloadObservation]], ref: WorkloadRef) -> WorkloadObservation | None:
+def _find(
+    reported: Mapping[tuple[str, str], list[WorkloadObservation]], ref: WorkloadRef
+) -> WorkloadObservation | None:
     for seen in reported.get((ref.namespace, ref.name), ()):
         if not ref.kind or not seen.ref.kind or ref.kind == seen.ref.kind:
             return seen
@@ -129,7 +133,8 @@ def _demand(
     workload: WorkloadId,
     primary: ClusterName,
     seen: WorkloadObservation | None,
-    policy: BurstPolicy,
+    *,
+    window: timedelta,
     history: tuple[Sample, ...],
     at: datetime,
 ) -> Demand:
@@ -144,7 +149,7 @@ def _demand(
         deficit=deficit,
         waiting=waiting,
         shape=seen.shape if seen else None,
-        history=_watched(history, deficit, since, at, policy.scale_down_window),
+        history=_watched(history, deficit, since, at, window),
         observed_at=at,
     )
 
@@ -154,7 +159,7 @@ def _watched(
 ) -> tuple[Sample, ...]:
     """Add the present deficit to the record, and drop what no window looks at any more.
 
-    `since` is the source's own word that no more than this has been missing from then on; it replaces what we saw later.
+    `since` is the source's own word that no more than this has been missing from then on; it replaces what we saw.
     A clock that jumped back makes the record worthless, so it begins anew.
     """
     if history and history[-1].at > at:

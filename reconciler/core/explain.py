@@ -7,20 +7,19 @@ needed, so that it can never tell another story than the commits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 
-from reconciler.core.demand import Blind, Demands
+from reconciler.core.demand import Blind
 from reconciler.core.growth import Growth
 from reconciler.core.select import Rung
+from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wording import count
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import Observed, ReplicaShape
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import Ledger, Placement, Restraint
+from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Plan, Refusal, Suppressed
-from reconciler.model.policy import Desired
 from reconciler.model.units import Resources
 
 _MANY = 10**6
@@ -47,7 +46,7 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """One workload: its demand, what it has, what every cluster could give, and what the next pass would do about it."""
+    """One workload: its demand, what it has, what every cluster could give, and what the next pass does about it."""
 
     workload: WorkloadId
     primary: ClusterName
@@ -60,25 +59,18 @@ class Explanation:
     conclusion: tuple[str, ...]
 
 
-def explain(
-    workload: WorkloadId,
-    desired: Desired,
-    ledger: Ledger,
-    observed: Observed,
-    demands: Demands,
-    plan: Plan,
-    now: datetime,
-) -> Explanation:
+def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanation:
     """Explain one workload at one moment. Raises InvalidInput when the fleet repository has no such template."""
+    desired, observed = situation.desired, situation.observed
     template = desired.templates.get(workload)
     if template is None:
         known = ", ".join(str(name) for name in sorted(desired.templates)) or "none"
         raise InvalidInput(f"explaining {workload}: no such template (there are: {known})")
     policy = desired.policies.get(workload)
     workspace = desired.workspaces[workload.workspace]
-    demand = demands.get(workload)
-    standing = Standing(desired, ledger, observed, now)
-    growth = Growth(desired, observed, standing, now)
+    demand = situation.demands.get(workload)
+    standing = Standing(situation)
+    growth = Growth(situation, standing)
     assessments: list[Assessment] = []
     shape = _shape(demand, standing.of(workload))
     if policy is not None and shape is not None:
@@ -111,7 +103,7 @@ def explain(
         restraints=standing.restraints(workload),
         assessments=tuple(assessments),
         suppressed=suppressed,
-        conclusion=_conclusion(workload, desired, demand, standing, assessments, suppressed),
+        conclusion=_conclusion(workload, situation, standing, assessments, suppressed),
     )
 
 
@@ -124,28 +116,26 @@ def _shape(demand: Demand | Blind | None, placements: list[Placement]) -> Replic
 
 def _conclusion(
     workload: WorkloadId,
-    desired: Desired,
-    demand: Demand | Blind | None,
+    situation: Situation,
     standing: Standing,
     assessments: list[Assessment],
     suppressed: tuple[Suppressed, ...],
 ) -> tuple[str, ...]:
     """Say in sentences what holds now, and the one thing that would change each thing that does not."""
+    demand = situation.demands.get(workload)
     # 1. It never bursts.
-    if workload not in desired.policies:
+    if workload not in situation.desired.policies:
         return (f"{workload} does not burst: no BurstPolicy covers it. Add it to the spec.templates of one.",)
     if demand is None:
-        return (
-            f"{workload} does not burst: nothing says which object on its primary is counted."
-            " Set the annotation overspill.dev/workload to <namespace>/<name>.",
-        )
+        way_out = "Set the annotation overspill.dev/workload to <namespace>/<name>."
+        return (f"{workload} does not burst: nothing says which object on its primary is counted. {way_out}",)
     # 2. Its primary cannot be seen.
     if isinstance(demand, Blind):
         return (f"{demand.message}. It keeps what it has and gets nothing new until the primary is seen again.",)
     placed = standing.replicas(workload)
     if demand.deficit <= placed:
         enough = (
-            f"Nothing is missing: {demand.primary} runs {demand.running} of {demand.wanted}, and {placed} run elsewhere."
+            f"Nothing is missing: {demand.primary} runs {demand.running} of {demand.wanted}, {placed} run elsewhere."
         )
         return (enough, *(_sentence(one) for one in suppressed))
     # 3. It is short of replicas.
@@ -158,9 +148,11 @@ def _conclusion(
     lines = [first, *(_sentence(one) for one in suppressed)]
     if room >= short:
         lines.append(f"There is room for {count(min(room, short), 'replica')} in its clusters.")
-    for assessment in assessments:
-        if assessment.refusal is not None and assessment.refusal.remedy and room < short:
-            lines.append(f"To use {assessment.cluster}: {assessment.refusal.remedy} ({assessment.refusal.message}).")
+    lines.extend(
+        f"To use {refusal.cluster}: {refusal.remedy} ({refusal.message})."
+        for refusal in (assessment.refusal for assessment in assessments)
+        if refusal is not None and refusal.remedy and room < short
+    )
     return tuple(lines)
 
 

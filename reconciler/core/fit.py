@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from reconciler.core.wording import amount, by_scarcity, count
+from reconciler.core.wording import amounts, count, is_gpu
 from reconciler.model.capacity import ClusterObservation, ReplicaShape, Taint, Toleration
 from reconciler.model.units import ONE, Quantity, Resources, total
 
@@ -76,7 +76,7 @@ class Room:
         return pods // shape.group_size
 
     def take(self, shape: ReplicaShape, replicas: int) -> None:
-        """Take the room of replicas, as much of it as there is: what was promised before may have been lost since."""
+        """Take the room of replicas, as much of it as there is: what was promised may have been lost since."""
         pods = replicas * shape.group_size
         for node in self._nodes:
             if not pods:
@@ -112,16 +112,25 @@ class Room:
 
 def _scarcity(shape: ReplicaShape, nodes: list[_NodeRoom]) -> str:
     """Name the resource that too little of is free on any one node, accelerators first."""
-    for name in sorted(shape.requests.amounts, key=by_scarcity):
+    for name in sorted(shape.requests.amounts, key=_by_scarcity):
         request = shape.requests.amounts[name]
         largest = max(node.free.amounts.get(name, Quantity(0)) for node in nodes)
         if largest < request:
             summed = sum(node.free.amounts.get(name, 0) for node in nodes)
             return (
-                f"needs {amount(name, request)} on one node, largest has {amount(name, largest)} free"
-                f" ({amount(name, Quantity(summed))} over {count(len(nodes), 'node')})"
+                f"needs {_amount(name, request)} on one node, largest has {_amount(name, largest)} free"
+                f" ({_amount(name, Quantity(summed))} over {count(len(nodes), 'node')})"
             )
     return f"no one of {count(len(nodes), 'node')} has all of the requested resources free, or room for a whole group"
+
+
+def _amount(name: str, quantity: Quantity) -> str:
+    return amounts(Resources(amounts={name: quantity}))[0]
+
+
+def _by_scarcity(name: str) -> tuple[bool, bool, str]:
+    """Sort resources by how likely they are what runs out: GPUs, other extended resources, then the rest."""
+    return (not is_gpu(name), "/" not in name, name)
 
 
 def _selected(node: _NodeRoom, shape: ReplicaShape) -> bool:

@@ -1,7 +1,7 @@
 """Where new replicas of a workload can go: its clusters in order, what each offers, and why the others do not.
 
-Capacity is handed out once: what one workload is given in a pass is gone for the next, and so are the replicas that were
-committed earlier and have no node yet.
+Capacity is handed out once: what one workload is given in a pass is gone for the next, and so is what replicas need that
+were committed earlier and have no node yet.
 """
 
 from __future__ import annotations
@@ -13,25 +13,27 @@ from reconciler.core import lifecycle
 from reconciler.core.distribute import Offer, Share, ordered
 from reconciler.core.fit import Room
 from reconciler.core.select import Rung, order, refuse
+from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wording import count
-from reconciler.model.capacity import Observed, ReplicaShape
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Choice, Reason, Refusal
-from reconciler.model.policy import BurstPolicy, Desired
+from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
 
 
 class Growth:
     """The room of every cluster while one pass hands it out. A cluster that nobody asks for is never looked at."""
 
-    def __init__(self, desired: Desired, observed: Observed, standing: Standing, now: datetime) -> None:
+    def __init__(self, situation: Situation, standing: Standing) -> None:
         """Begin with all that was observed free."""
-        self._desired = desired
-        self._observed = observed
+        self._situation = situation
+        self._desired = situation.desired
+        self._observed = situation.observed
+        self._now = situation.now
         self._standing = standing
-        self._now = now
         self._rooms: dict[ClusterName, Room] = {}
         self._orders: dict[tuple[str, WorkspaceName], tuple[Rung, ...]] = {}
 
@@ -68,15 +70,12 @@ class Growth:
         """Say what one cluster offers of a workload, or why it offers nothing."""
         workload, name = template.workload, rung.cluster
         refusal = refuse(
-            self._desired,
-            self._observed,
-            template,
-            policy,
-            self.order(workload),
+            self._situation,
+            workload,
             name,
-            shape,
-            self._standing.restraints(workload),
-            self._now,
+            rungs=self.order(workload),
+            shape=shape,
+            restraints=self._standing.restraints(workload),
         )
         if refusal is not None:
             return refusal
@@ -150,7 +149,7 @@ class Growth:
         )
 
     def next_change(self, workload: WorkloadId, refusals: tuple[Refusal, ...]) -> datetime | None:
-        """Tell when one of these refusals could lift by time alone: a restraint that ends, or replicas that time out."""
+        """Tell when one of these refusals could lift by time alone: a restraint ends, or replicas time out."""
         moments: list[datetime] = []
         for refusal in refusals:
             if refusal.reason is Reason.NO_CAPACITY:

@@ -34,7 +34,7 @@ def placement_name(workload: WorkloadId, cluster: ClusterName, now: datetime) ->
 
 
 def duration(template: WorkloadTemplate, policy: BurstPolicy) -> timedelta:
-    """Say how long a burst may last: the template's word, else the policy's default, never above the policy's maximum."""
+    """Say how long a burst may last: the template's word, else the policy's default, at most the policy's maximum."""
     asked = template.spec.burst_duration or policy.default_duration
     return min(asked, policy.max_duration) if policy.max_duration else asked
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from reconciler.core import messages, record, templates, validate
 from reconciler.core.engines import Deployment, engine, target_namespace
+from reconciler.core.situation import Situation
 from reconciler.errors import InvalidInput, Severity
 from reconciler.model.ids import BlobId, WorkloadId
-from reconciler.model.placement import Ledger, Placement, Restraint
+from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import (
     Change,
     Extend,
@@ -55,8 +55,8 @@ class Material:
     """What has to be fetched before commits can be written.
 
     `charts` are rendered objects by placement directory and helm config name; `failed` says why those of a directory
-    could not be rendered. `blobs` are the files that a restore puts back, `records` the placement.yaml of placements that
-    keep their spec, by directory. `history` is the commits of placements that end, by placement id, newest first.
+    could not be rendered. `blobs` are the files that a restore puts back, `records` the placement.yaml of placements
+    that keep their spec, by directory. `history` is the commits of placements that end, by placement id, newest first.
     """
 
     charts: Mapping[str, Mapping[str, tuple[Json, ...]]] = field(default_factory=dict)
@@ -118,12 +118,10 @@ def specs(plan: Plan, desired: Desired) -> Specs:
     return Specs(ready=ready, failed=failed)
 
 
-def commits(
-    plan: Plan, specs: Specs, material: Material, desired: Desired, ledger: Ledger, author: Identity, now: datetime
-) -> Rendered:
+def commits(plan: Plan, specs: Specs, material: Material, situation: Situation, author: Identity) -> Rendered:
     """Write the commits of a plan, one for each change, in its order."""
-    writer = _Writer(specs, material, desired, ledger, author, now)
-    if ledger.commit is None:
+    writer = _Writer(specs, material, situation, author)
+    if situation.ledger.commit is None:
         writer.start()
     for change in plan.changes:
         writer.write(change)
@@ -135,23 +133,24 @@ def commits(
 class _Writer:
     """Writes commits one after the other, and knows what the ledger files hold after each."""
 
-    def __init__(
-        self, specs: Specs, material: Material, desired: Desired, ledger: Ledger, author: Identity, now: datetime
-    ) -> None:
+    def __init__(self, specs: Specs, material: Material, situation: Situation, author: Identity) -> None:
         self.commits: list[Commit] = []
         self.changes: list[Change] = []
         self.suppressed: list[Suppressed] = []
         self._specs = specs
         self._material = material
-        self._desired = desired
+        self._desired = situation.desired
+        self._now = situation.now
+        self._kept = situation.ledger.restraints
         self._author = author
-        self._now = now
-        self._kept = ledger.restraints
         self._restraints: dict[WorkloadId, tuple[Restraint, ...]] = {}
 
     def start(self) -> None:
         """Begin the branch with a page for people who land on it."""
-        message = messages.start(self._desired.fleet.name, source=self._desired.commit)
+        message = (
+            f"start({self._desired.fleet.name}): the output branch\n\n"
+            f"Overspill-Action: Start\nOverspill-Source: {self._desired.commit}\n"
+        )
         self._commit(message, key="start", writes={"README.md": README.encode()})
 
     def write(self, change: Change) -> None:
@@ -161,7 +160,9 @@ class _Writer:
             case Extend(before=before, after=after):
                 spec = record.read_spec(self._material.records[before.path], f"{before.path}/placement.yaml")
                 mode = engine(after.engine).charts_mode(spec)
-                self._close(change, writes={f"{after.path}/placement.yaml": record.write_placement(after, spec, charts=mode)})
+                self._close(
+                    change, writes={f"{after.path}/placement.yaml": record.write_placement(after, spec, charts=mode)}
+                )
             case Revert(placement=placement, restraint=restraint):
                 self._close(
                     change,
@@ -212,9 +213,7 @@ class _Writer:
             self._close(replace(change, after=placement), removes=(placement.path,), writes=writes)
         else:
             history = self._material.history.get(change.before.id, ())
-            self._close(
-                replace(change, after=placement), removes=(change.before.path,), writes=writes, history=history
-            )
+            self._close(replace(change, after=placement), removes=(change.before.path,), writes=writes, history=history)
 
     def _refuse(self, placement: Placement, problem: str) -> None:
         self.suppressed.append(
@@ -251,7 +250,7 @@ class _Writer:
     def _restrained(
         self, workload: WorkloadId, begun: tuple[Restraint, ...], ended: tuple[Restraint, ...]
     ) -> tuple[Restraint, ...]:
-        """Work out what a workload's ledger file holds from here on; what has lapsed is swept out while we are there."""
+        """Work out what a workload's ledger file holds from here on; what has lapsed is swept out on the way."""
         before = self._restraints.get(workload, self._kept.get(workload, ()))
         left = tuple(restraint for restraint in before if restraint not in ended and self._now < restraint.until)
         self._restraints[workload] = (*left, *begun)
@@ -261,8 +260,5 @@ class _Writer:
         self, message: str, *, key: str, removes: tuple[str, ...] = (), writes: Mapping[str, bytes] | None = None
     ) -> None:
         self.commits.append(
-            Commit(
-                message=message, author=self._author, at=self._now, removes=removes, writes=writes or {}, key=key
-            )
+            Commit(message=message, author=self._author, at=self._now, removes=removes, writes=writes or {}, key=key)
         )
-

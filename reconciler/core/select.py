@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from reconciler.core.demand import unseen
 from reconciler.core.engines import engine
 from reconciler.core.fit import repelled
-from reconciler.model.capacity import Observed, ReplicaShape
-from reconciler.model.ids import ClusterName
+from reconciler.core.situation import Situation
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Cluster, Desired, Workspace
-from reconciler.model.workload import WorkloadTemplate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """One cluster in a workload's order. `rank` counts from 1; `limit` is the most replicas it may take, None for any."""
+    """One cluster in a workload's order. `rank` counts from 1; `limit` is the most replicas it may take."""
 
     cluster: ClusterName
     rank: int
@@ -32,8 +31,8 @@ class Rung:
 def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]) -> tuple[Rung, ...]:
     """Lay out the policy's candidates as single clusters, each once, at its first mention.
 
-    Labels match clusters of the workspace only, by name within one candidate. A cluster named outright stays in the order
-    even where it cannot be used, so that the refusal can be told. The primary never bursts to itself.
+    Labels match clusters of the workspace only, by name within one candidate. A cluster named outright stays in the
+    order even where it cannot be used, so that the refusal can be told. The primary never bursts to itself.
     """
     limits: dict[ClusterName, int | None] = {}
     for candidate in policy.candidates:
@@ -47,7 +46,9 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
     if not policy.candidates:
         limits = dict.fromkeys(sorted(workspace.clusters))
     limits.pop(workspace.primary, None)
-    return tuple(Rung(cluster=name, rank=rank, limit=limit) for rank, (name, limit) in enumerate(limits.items(), start=1))
+    return tuple(
+        Rung(cluster=name, rank=rank, limit=limit) for rank, (name, limit) in enumerate(limits.items(), start=1)
+    )
 
 
 def banned(desired: Desired, workspace: Workspace, rungs: tuple[Rung, ...], name: ClusterName) -> Refusal | None:
@@ -93,18 +94,18 @@ def banned(desired: Desired, workspace: Workspace, rungs: tuple[Rung, ...], name
 
 
 def refuse(
-    desired: Desired,
-    observed: Observed,
-    template: WorkloadTemplate,
-    policy: BurstPolicy,
-    rungs: tuple[Rung, ...],
+    situation: Situation,
+    workload: WorkloadId,
     name: ClusterName,
+    *,
+    rungs: tuple[Rung, ...],
     shape: ReplicaShape,
     restraints: tuple[Restraint, ...],
-    now: datetime,
 ) -> Refusal | None:
     """Say why a cluster gets nothing new of this workload, or None if only its capacity is left to ask."""
-    workspace = desired.workspaces[template.workspace]
+    desired, observed, now = situation.desired, situation.observed, situation.now
+    template, policy = desired.templates[workload], desired.policies[workload]
+    workspace = desired.workspaces[workload.workspace]
     # 1. It may not have it at all.
     refusal = banned(desired, workspace, rungs, name)
     if refusal is not None:

@@ -5,22 +5,22 @@ from __future__ import annotations
 from datetime import datetime
 
 from reconciler.core import lifecycle
-from reconciler.model.capacity import Observed
+from reconciler.core.situation import Situation
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import Ledger, Placement, Restraint
+from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Change, Extend, Hold, Move, Place, Plan, Release, Resize, Revert, Suppressed
-from reconciler.model.policy import BurstPolicy, Desired
+from reconciler.model.policy import BurstPolicy
 
 
 class Standing:
     """What stands while a pass is being decided. Every change goes through `change`, so that later steps see it."""
 
-    def __init__(self, desired: Desired, ledger: Ledger, observed: Observed, now: datetime) -> None:
+    def __init__(self, situation: Situation) -> None:
         """Begin with what the ledger holds."""
-        self._desired = desired
-        self._observed = observed
+        ledger, now = situation.ledger, situation.now
+        self._desired = situation.desired
+        self._observed = situation.observed
         self._now = now
-        self._index = ledger.placements
         self._by_workload: dict[WorkloadId, dict[str, Placement]] = {}
         self._by_cluster: dict[ClusterName, dict[str, Placement]] = {}
         for path, placement in ledger.placements.items():
@@ -39,8 +39,10 @@ class Standing:
         match change:
             case Place(placement=placement):
                 self._put(placement)
-            case Resize(before=before, after=after) | Extend(before=before, after=after) | Move(
-                before=before, after=after
+            case (
+                Resize(before=before, after=after)
+                | Extend(before=before, after=after)
+                | Move(before=before, after=after)
             ):
                 self._drop(before)
                 self._put(after)
@@ -98,7 +100,7 @@ class Standing:
         return max(everywhere, key=lambda restraint: restraint.until, default=None)
 
     def in_flight(self, cluster: ClusterName) -> list[tuple[Placement, int, datetime]]:
-        """List the placements of a cluster with replicas that have no node yet, how many, and when they stop counting."""
+        """List a cluster's placements with replicas that have no node yet, how many, and until when they count."""
         observation = self._observed.clusters.get(cluster)
         found = []
         for placement in self.on(cluster):

@@ -33,7 +33,9 @@ def gather(repository: Repository, charts: Charts, plan: Plan, specs: render.Spe
             }
         except InvalidInput as error:
             failed[placement.path] = str(error)
-    restored = [blob for change in plan.changes if isinstance(change, Restore) for blob in change.tampered.files.values()]
+    restored = [
+        blob for change in plan.changes if isinstance(change, Restore) for blob in change.tampered.files.values()
+    ]
     extended = [change.before.path for change in plan.changes if isinstance(change, Extend)]
     records = {}
     if extended and tips.output is not None:

@@ -8,17 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from reconciler.daemon.branch import BranchReader
+from reconciler.daemon.source import SourceReader
+
 from reconciler.core import demand, render
 from reconciler.core.decide import decide
-from reconciler.daemon.branch import BranchReader
+from reconciler.core.situation import Situation
 from reconciler.daemon.publish import gather, publish
-from reconciler.daemon.source import SourceReader
 from reconciler.errors import InvalidInput, Problem
-from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
-from reconciler.model.placement import Ledger
 from reconciler.model.plan import Plan
-from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity, Tips
 from reconciler.ports import Charts, Clock, ClusterView, Outbox, Repository
 
@@ -48,15 +47,10 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(Situation):
     """What one pass saw and decided, before anything is written."""
 
-    now: datetime
     tips: Tips
-    desired: Desired
-    ledger: Ledger
-    observed: Observed
-    demands: demand.Demands
     plan: Plan
 
 
@@ -90,17 +84,16 @@ def look(world: World, memory: Memory, *, fetch: bool = True) -> View:
     observed = world.clusters.observe()
     demands = demand.measure(desired, observed, memory.history, now)
     memory.history = demand.remembered(demands)
-    plan = decide(desired, ledger, observed, demands, now)
-    return View(
-        now=now, tips=tips, desired=desired, ledger=ledger, observed=observed, demands=demands, plan=plan
-    )
+    situation = Situation(desired=desired, ledger=ledger, observed=observed, demands=demands, now=now)
+    plan = decide(situation)
+    return View(desired=desired, ledger=ledger, observed=observed, demands=demands, now=now, tips=tips, plan=plan)
 
 
 def write(world: World, view: View, plan: Plan) -> render.Rendered:
     """Turn a plan into commits. Nothing is written yet: `plan` on the command line ends here."""
     specs = render.specs(plan, view.desired)
     material = gather(world.repository, world.charts, plan, specs, view.tips)
-    return render.commits(plan, specs, material, view.desired, view.ledger, world.author, view.now)
+    return render.commits(plan, specs, material, view, world.author)
 
 
 def reconcile_once(world: World, memory: Memory, *, fetch: bool = True) -> Outcome:

@@ -21,8 +21,8 @@ class Sample:
 class Demand:
     """One workload's demand as it stands.
 
-    `deficit` is the replicas that the primary cannot hold now. `history` is how the deficit went, oldest first and never
-    empty, the last sample being the present one; how far it reaches back is how long anybody has watched.
+    `deficit` is the replicas that the primary cannot hold now. `history` is how the deficit went, oldest first and
+    never empty, the last sample being the present one; how far it reaches back is how long anybody has watched.
     """
 
     workload: WorkloadId

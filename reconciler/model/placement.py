@@ -25,8 +25,8 @@ class Origin(StrEnum):
 class Placement:
     """A placement as its ``placement.yaml`` records it, without the spec (that stays in git until it is needed).
 
-    `changed_at` is when its replicas were last set: what is in flight counts from there. `expires_at` is absolute, so that
-    nobody has to remember. `digest` covers every file of the placement.
+    `changed_at` is when its replicas were last set: what is in flight counts from there. `expires_at` is absolute, so
+    that nobody has to remember. `digest` covers every file of the placement.
     """
 
     name: PlacementName
@@ -83,8 +83,8 @@ class Restraint:
 class Tampered:
     """A placement whose files a person changed on the output branch since the daemon last wrote there.
 
-    `files` are all of its files as the daemon left them, by path. `removed` tells that placement.yaml is gone, which is a
-    revert to respect; otherwise it is an edit to put right.
+    `files` are all of its files as the daemon left them, by path. `removed` tells that placement.yaml is gone, which is
+    a revert to respect; otherwise it is an edit to put right.
     """
 
     placement: Placement
@@ -97,8 +97,8 @@ class Ledger:
     """The output branch as values, at one commit (None: the branch does not exist yet).
 
     `placements` are keyed by directory (``clusters/worker-2/vllm-7f3a90c1``). `restraints` hold what was written, lapsed
-    ones too. `unreadable` are directories and ledger files that no one could read: nothing is removed there, and the
-    workloads of `blocked` get nothing new until a person mends it.
+    ones too. What cannot be read is told in `problems` and left as it is; the workloads of `blocked` are the ones it is
+    about, and they get nothing new until a person mends it.
     """
 
     commit: CommitId | None

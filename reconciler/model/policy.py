@@ -98,8 +98,8 @@ class Candidate:
 class BurstPolicy:
     """When a workload may burst, where to, how far, and how long.
 
-    An empty `workspaces` or `templates` means all. `candidates` are in order of preference; empty means every cluster of
-    the workspace by name. `max_replicas` bounds all placements of one workload together.
+    An empty `workspaces` or `templates` means all. `candidates` are in order of preference; empty means every cluster
+    of the workspace by name. `max_replicas` bounds all placements of one workload together.
     """
 
     name: str

@@ -25,6 +25,7 @@ _SUFFIXES = {
     "Ti": Decimal(10**9 * 2**40), "Pi": Decimal(10**9 * 2**50), "Ei": Decimal(10**9 * 2**60),
 }  # fmt: skip
 _QUANTITY = re.compile(r"([+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,3}))?")
+_MAX_EXPONENT = 30
 _BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
 _DECIMAL = ("E", "P", "T", "G", "M", "k")
 
@@ -38,7 +39,7 @@ def parse_quantity(text: str) -> Quantity:
     if match is None:
         raise ValueError(f"{text!r} is not a quantity")
     number, suffix, exponent = match.groups()
-    if exponent is not None and abs(int(exponent)) > 30:
+    if exponent is not None and abs(int(exponent)) > _MAX_EXPONENT:
         raise ValueError(f"{text!r} is out of range")
     scale = _SUFFIXES[suffix or ""] * (Decimal(10) ** int(exponent) if exponent else 1)
     amount = Decimal(number) * scale
@@ -66,6 +67,7 @@ def format_quantity(quantity: Quantity) -> str:
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _DURATION = re.compile(r"(?:\d{1,9}(?:\.\d{1,9})?[dhms])+")
 _PART = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
+_MAX_LENGTH = 100
 MAX_DURATION = timedelta(days=3650)
 
 
@@ -75,7 +77,7 @@ def parse_duration(text: str) -> timedelta:
     Go's grammar with ``d`` for 24 hours, without units below a second (EGS rules R9 and 1.15.5). Raises ValueError for
     anything else, for zero, and for more than ten years.
     """
-    if _DURATION.fullmatch(text) is None or len(text) > 100:
+    if _DURATION.fullmatch(text) is None or len(text) > _MAX_LENGTH:
         raise ValueError(f"{text!r} is not a duration{_suggest(text)}")
     seconds = sum(Decimal(number) * _UNITS[unit] for number, unit in _PART.findall(text))
     if seconds <= 0:

@@ -126,7 +126,7 @@ class WorkloadTemplate:
     uses_replicas: bool = True
     path: str = ""
     line: int = 0
-    blob: BlobId = BlobId("")
+    blob: BlobId | None = None
 
     @property
     def workload(self) -> WorkloadId:

@@ -1,0 +1,22 @@
+"""Everything that one decision is made from, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.core.demand import Demands
+from reconciler.model.capacity import Observed
+from reconciler.model.placement import Ledger
+from reconciler.model.policy import Desired
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What is wanted, what is there, what was seen, what is missing, and when it is. The same situation, the same plan."""
+
+    desired: Desired
+    ledger: Ledger
+    observed: Observed
+    demands: Demands
+    now: datetime
