@@ -1,8 +1,8 @@
 """What to change now: the whole decision, as one pure function of what is wanted, what is there, and what was seen.
 
 The order of the steps is the order of the commits. What people did comes first, then what ends, then what moves, then
-what grows; there workloads go by priority, then by how long they have waited, then by name. Each step sees the placements
-as the steps before it leave them.
+what grows; there workloads go by priority, then by how long they have waited, then by name. Each step sees the
+placements as the steps before it leave them.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class _NodeRoom:
 class Room:
     """What is free in one cluster while a pass hands it out.
 
-    Replicas are taken first-fit over the nodes in order of pool and name, so the same inputs always leave the same room.
+    Replicas are taken first-fit over the nodes by pool and name, so the same inputs always leave the same room.
     """
 
     def __init__(self, observation: ClusterObservation) -> None:

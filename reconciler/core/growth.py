@@ -1,7 +1,7 @@
 """Where new replicas of a workload can go: its clusters in order, what each offers, and why the others do not.
 
-Capacity is handed out once: what one workload is given in a pass is gone for the next, and so is what replicas need that
-were committed earlier and have no node yet.
+Capacity is handed out once: what one workload is given in a pass is gone for the next, and so is what replicas need
+that were committed earlier and have no node yet.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from reconciler.model.policy import Desired
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What is wanted, what is there, what was seen, what is missing, and when it is. The same situation, the same plan."""
+    """What is wanted, what is there, what was seen, what is missing, and when. The same situation, the same plan."""
 
     desired: Desired
     ledger: Ledger

@@ -18,7 +18,7 @@ from reconciler.ports import Charts, Repository
 
 
 def gather(repository: Repository, charts: Charts, plan: Plan, specs: render.Specs, tips: Tips) -> render.Material:
-    """Fetch what the plan's commits are written from: rendered charts, files to restore, the commits that are undone."""
+    """Fetch what the plan's commits are written from: rendered charts, files to restore, commits that are undone."""
     rendered: dict[str, dict[str, tuple[Json, ...]]] = {}
     failed: dict[str, str] = {}
     for change in plan.changes:

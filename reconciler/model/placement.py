@@ -96,9 +96,9 @@ class Tampered:
 class Ledger:
     """The output branch as values, at one commit (None: the branch does not exist yet).
 
-    `placements` are keyed by directory (``clusters/worker-2/vllm-7f3a90c1``). `restraints` hold what was written, lapsed
-    ones too. What cannot be read is told in `problems` and left as it is; the workloads of `blocked` are the ones it is
-    about, and they get nothing new until a person mends it.
+    `placements` are keyed by directory (``clusters/worker-2/vllm-7f3a90c1``). `restraints` hold what was written,
+    lapsed ones too. What cannot be read is told in `problems` and left as it is; the workloads of `blocked` are the
+    ones it is about, and they get nothing new until a person mends it.
     """
 
     commit: CommitId | None
