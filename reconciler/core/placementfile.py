@@ -1,0 +1,243 @@
+"""The shape of placement.yaml: EGS's WorkloadPlacement with our annotations, as strict pydantic models.
+
+The spec's field names and the annotations are what engines' templates read (Argo CD's git files generator), so they are
+a contract with what admins have installed. Only `core.record` reads with these models.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic.alias_generators import to_camel
+
+from reconciler.core.findings import dotted, shortened
+from reconciler.core.times import parse_time
+from reconciler.model.capacity import ReplicaShape, Toleration
+from reconciler.model.ids import MAX_PLACEMENT_NAME, RESERVED_PLACEMENT_NAMES, is_name
+from reconciler.model.placement import Origin
+from reconciler.model.policy import EngineName
+from reconciler.model.units import Resources, parse_duration, parse_quantity
+from reconciler.model.workload import DeletionPolicy, Json, StepType
+
+_CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
+_COMMIT_DIGITS = frozenset("0123456789abcdef")
+_SHAPES = 4096
+"""Replica shapes that are kept apart: workloads have one each, their placements share it."""
+
+
+def _shown(value: Json) -> str:
+    """Quote what was found in an error: a text in quotes, all else as it is."""
+    return repr(shortened(value)) if type(value) is str else shortened(str(value))
+
+
+def _name(text: str) -> str:
+    """Accept what may stand in a path (`model.ids.NAME`)."""
+    if not is_name(text):
+        raise ValueError(f"{_shown(text)} is not a name (try lower-case letters, digits and dashes, at most 63)")
+    return text
+
+
+def _placement_name(text: str) -> str:
+    if text in RESERVED_PLACEMENT_NAMES or len(text) > MAX_PLACEMENT_NAME:
+        raise ValueError(f"{_shown(text)} cannot name a placement (try at most {MAX_PLACEMENT_NAME} characters)")
+    return _name(text)
+
+
+def _commit(text: str) -> str:
+    if not text or not _COMMIT_DIGITS.issuperset(text):
+        raise ValueError(f"{_shown(text)} is not a commit id")
+    return text
+
+
+def _count(text: Json) -> int:
+    """Read a number of replicas; annotations are text."""
+    if type(text) is not str or not text.isascii() or not text.isdigit() or len(text) > 9:  # noqa: PLR2004 -- 2**31
+        raise ValueError(f'{str(text)[:80]!r} is not a number of replicas (try "3")')
+    return int(text)
+
+
+def _moment(text: Json) -> datetime:
+    try:
+        return parse_time(text)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f'{_shown(text)} is not a time (try "2026-11-20T10:15:00Z")') from error
+
+
+def _duration(text: Json) -> timedelta:
+    if type(text) is not str:
+        raise ValueError(f'{_shown(text)} is not a duration (try "10m")')
+    return parse_duration(text)
+
+
+def _timeout(text: Json) -> timedelta | None:
+    """Read a Helm timeout, which is always there and empty when there is none."""
+    return None if text == "" else _duration(text)
+
+
+def _shape(text: Json) -> ReplicaShape:
+    if type(text) is not str:
+        raise ValueError(f"{_shown(text)} is not JSON in quotes")
+    return _parsed_shape(text)
+
+
+@lru_cache(maxsize=_SHAPES)
+def _parsed_shape(text: str) -> ReplicaShape:
+    """Read a replica's shape; equal texts give the same value, which keeps many placements small."""
+    try:
+        return ReplicaFile.model_validate_json(text).value()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = dotted(first["loc"])
+        raise ValueError(f"is no replica's shape: {place}: {first['msg']}" if place else first["msg"]) from error
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Moment = Annotated[datetime, PlainValidator(_moment)]
+
+
+class TolerationFile(BaseModel):
+    """One toleration as in a pod spec."""
+
+    model_config = _CONFIG
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class ReplicaFile(BaseModel):
+    """What one replica needs, as the annotation holds it in JSON. Amounts are Kubernetes quantities."""
+
+    model_config = _CONFIG
+    requests: dict[str, str]
+    node_selector: dict[str, str] = {}
+    tolerations: list[TolerationFile] = []
+    group_size: int = Field(default=1, ge=1)
+
+    def value(self) -> ReplicaShape:
+        """Return the value that the rest of the program uses. Raises ValueError for what is no quantity."""
+        return ReplicaShape(
+            requests=Resources(amounts={name: parse_quantity(amount) for name, amount in self.requests.items()}),
+            node_selector=self.node_selector,
+            tolerations=tuple(Toleration(**toleration.model_dump()) for toleration in self.tolerations),
+            group_size=self.group_size,
+        )
+
+
+class Annotations(BaseModel):
+    """What EGS's resource has no field for. Annotations are open by nature: unknown ones are passed over."""
+
+    model_config = ConfigDict(
+        extra="ignore",
+        frozen=True,
+        strict=True,
+        alias_generator=lambda field: f"overspill.dev/{field.replace('_', '-')}",
+    )
+    workspace: Name
+    workload: Name
+    template_commit: Annotated[str, AfterValidator(_commit)]
+    namespace: str
+    replicas: Annotated[int, PlainValidator(_count)]
+    origin: Annotated[Origin, Field(strict=False)]
+    policy: str
+    engine: Annotated[EngineName, Field(strict=False)]
+    created_at: Moment
+    changed_at: Moment
+    expires_at: Moment
+    replica: Annotated[ReplicaShape, PlainValidator(_shape)]
+    digest: str
+
+
+class Metadata(BaseModel):
+    """The resource's own name and namespace."""
+
+    model_config = _CONFIG
+    name: Annotated[str, AfterValidator(_placement_name)]
+    namespace: str
+    annotations: Annotations
+
+
+class Flags(BaseModel):
+    """EGS's helmFlags, all of them always written."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    atomic: bool
+    cleanup_on_fail: bool = Field(alias="cleanupOnFail")
+    create_namespace: bool = Field(alias="createNamespace")
+    skip_crds: bool = Field(alias="skipCRDs")
+    timeout: Annotated[timedelta | None, PlainValidator(_timeout)]
+    wait: bool
+
+
+class SecretRef(BaseModel):
+    """The name of a Secret with a chart repository's credentials."""
+
+    model_config = _CONFIG
+    name: str
+
+
+class Helm(BaseModel):
+    """One chart."""
+
+    model_config = _CONFIG
+    name: str
+    chart: str
+    repo_name: str
+    repo_url: str = Field(alias="repoURL")
+    version: str
+    release_name: str
+    release_namespace: str
+    secret_ref: SecretRef | None = None
+    helm_flags: Flags
+    values: dict[str, Json]
+
+
+class Manifest(BaseModel):
+    """One object."""
+
+    model_config = _CONFIG
+    name: str
+    manifest: dict[str, Json]
+
+
+class Cmd(BaseModel):
+    """One command."""
+
+    model_config = _CONFIG
+    name: str
+    cmd: str
+
+
+class StepFile(BaseModel):
+    """One step."""
+
+    model_config = _CONFIG
+    name: str
+    type: Annotated[StepType, Field(strict=False)]
+
+
+class Spec(BaseModel):
+    """What is deployed and where. Lists are there even when they are empty: engines' templates read them."""
+
+    model_config = _CONFIG
+    cluster_name: Name
+    burst_duration: Annotated[timedelta | None, PlainValidator(_duration)] = None
+    deletion_policy: Annotated[DeletionPolicy, Field(strict=False)]
+    service_account: str = ""
+    helm_config: list[Helm]
+    manifest_resources: list[Manifest]
+    cmd_exec: list[Cmd]
+    steps: list[StepFile]
+
+
+class PlacementFile(BaseModel):
+    """The whole document."""
+
+    model_config = _CONFIG
+    api_version: Literal["worker.kubeslice.io/v1alpha1"]
+    kind: Literal["WorkloadPlacement"]
+    metadata: Metadata
+    spec: Spec

@@ -1,0 +1,264 @@
+"""placement.yaml, the complete memory of a placement: written, read back, and the digest over all of its files.
+
+Whoever has the file knows what runs where, since when, until when and for whom; nothing else remembers (promise 1).
+What is written depends on the arguments alone, so that the same decision gives the same bytes (promise 4).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from hashlib import sha256
+from sys import intern
+
+from reconciler.core.findings import Finding
+from reconciler.core.placementfile import Helm, PlacementFile, Spec
+from reconciler.core.strict import read_model, refused
+from reconciler.core.times import format_time
+from reconciler.core.yamlio import MAX_BYTES, emit
+from reconciler.errors import InvalidInput
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.placement import Placement
+from reconciler.model.units import format_duration, format_quantity
+from reconciler.model.workload import (
+    Command,
+    DeploySpec,
+    HelmConfig,
+    HelmFlags,
+    Json,
+    ManifestResource,
+    Step,
+    StepType,
+)
+
+SKIP = "# +argocd:skip-file-rendering\n"
+"""Keeps Argo CD from applying the record where somebody's source covers the placement's whole directory."""
+
+_AUTOSCALERS = frozenset({"HorizontalPodAutoscaler", "ScaledObject"})
+
+
+def write_placement(placement: Placement, spec: DeploySpec, *, charts: str) -> bytes:
+    """Write a placement's record.
+
+    `spec` is what is deployed, expressions rendered; its deletion policy is the placement's, which never changes after
+    it was placed. `charts` says who renders the charts, the engine or we (``engine`` or ``rendered``). Raises
+    InvalidInput when the record would be too large to be read again.
+    """
+    data = (SKIP + emit(_document(placement, spec, charts))).encode()
+    if len(data) > MAX_BYTES:
+        size = f"{len(data) / MAX_BYTES:.1f} MB"
+        raise InvalidInput(
+            f"writing {placement.path}/placement.yaml: it would be {size}, and files over 1 MiB are not read"
+            " (try moving large values out of the template)"
+        )
+    return data
+
+
+def read_placement(data: bytes, path: str) -> Placement:
+    """Read a record at its path in the output branch. Raises InvalidInput with every problem of the file.
+
+    Tens of thousands of placements are held at once, so what is equal in many of them is held once.
+    """
+    file = _read(data, path)
+    notes = file.metadata.annotations
+    return Placement(
+        name=PlacementName(file.metadata.name),
+        cluster=ClusterName(intern(file.spec.cluster_name)),
+        workload=WorkloadId(WorkspaceName(intern(notes.workspace)), TemplateName(intern(notes.workload))),
+        replicas=notes.replicas,
+        created_at=notes.created_at,
+        changed_at=notes.created_at if notes.changed_at == notes.created_at else notes.changed_at,
+        expires_at=notes.expires_at,
+        engine=notes.engine,
+        policy=intern(notes.policy),
+        deletion_policy=file.spec.deletion_policy,
+        source_commit=CommitId(intern(notes.template_commit)),
+        namespace=intern(file.metadata.namespace),
+        target_namespace=intern(notes.namespace),
+        shape=notes.replica,
+        origin=notes.origin,
+        digest=notes.digest,
+    )
+
+
+def read_spec(data: bytes, path: str) -> DeploySpec:
+    """Read what a placement deploys. Raises InvalidInput as `read_placement` does."""
+    spec = _read(data, path).spec
+    return DeploySpec(
+        helm=tuple(_helm(chart) for chart in spec.helm_config),
+        manifests=tuple(ManifestResource(name=item.name, manifest=item.manifest) for item in spec.manifest_resources),
+        commands=tuple(Command(name=item.name, cmd=item.cmd) for item in spec.cmd_exec),
+        steps=tuple(Step(name=step.name, type=step.type) for step in spec.steps),
+        burst_duration=spec.burst_duration,
+        deletion_policy=spec.deletion_policy,
+        service_account=spec.service_account,
+    )
+
+
+def digest(files: Mapping[str, bytes], placement: Placement, spec: DeploySpec) -> str:
+    """Digest all that a placement is: its files by path within its directory, and its record without the digest.
+
+    The marker and placement.yaml hold the digest and are no part of `files`.
+    """
+    total = sha256()
+    for path in sorted(files):
+        total.update(f"{path}\0{len(files[path])}\0".encode())
+        total.update(files[path])
+    total.update(emit(_document(replace(placement, digest=""), spec, "")).encode())
+    return f"sha256-{total.hexdigest()}"
+
+
+def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
+    autoscaled = any(resource.manifest.get("kind") in _AUTOSCALERS for resource in spec.manifests)
+    annotations = {
+        "workspace": placement.workload.workspace,
+        "workload": placement.workload.name,
+        "template": placement.workload.name,
+        "template-commit": placement.source_commit,
+        "namespace": placement.target_namespace,
+        "replicas": str(placement.replicas),
+        "origin": placement.origin.value,
+        "policy": placement.policy,
+        "engine": placement.engine.value,
+        "charts": charts,
+        "autoscaled": "true" if autoscaled else "false",
+        "created-at": format_time(placement.created_at),
+        "changed-at": format_time(placement.changed_at),
+        "expires-at": format_time(placement.expires_at),
+        "replica": _shape(placement.shape),
+        "digest": placement.digest,
+    }
+    return {
+        "apiVersion": "worker.kubeslice.io/v1alpha1",
+        "kind": "WorkloadPlacement",
+        "metadata": {
+            "name": placement.name,
+            "namespace": placement.namespace,
+            "annotations": {f"overspill.dev/{name}": value for name, value in annotations.items()},
+        },
+        "spec": _spec(placement, spec),
+    }
+
+
+def _spec(placement: Placement, spec: DeploySpec) -> Json:
+    document: dict[str, Json] = {"clusterName": placement.cluster}
+    if spec.burst_duration is not None:
+        document["burstDuration"] = _lasting(spec.burst_duration)
+    document["deletionPolicy"] = placement.deletion_policy.value
+    if spec.service_account:
+        document["serviceAccount"] = spec.service_account
+    document["helmConfig"] = [_chart(chart) for chart in spec.helm]
+    document["manifestResources"] = [{"name": item.name, "manifest": item.manifest} for item in spec.manifests]
+    document["cmdExec"] = [{"name": item.name, "cmd": item.cmd} for item in spec.commands]
+    document["steps"] = [{"name": step.name, "type": step.type.value} for step in spec.steps]
+    return document
+
+
+def _chart(chart: HelmConfig) -> Json:
+    flags = chart.flags
+    document: dict[str, Json] = {
+        "name": chart.name,
+        "chart": chart.chart,
+        "repoName": chart.repo_name,
+        "repoURL": chart.repo_url,
+        "version": chart.version,
+        "releaseName": chart.release_name,
+        "releaseNamespace": chart.release_namespace,
+    }
+    if chart.secret_ref:
+        document["secretRef"] = {"name": chart.secret_ref}
+    document["helmFlags"] = {
+        "atomic": flags.atomic,
+        "cleanupOnFail": flags.cleanup_on_fail,
+        "createNamespace": flags.create_namespace,
+        "skipCRDs": flags.skip_crds,
+        "timeout": "" if flags.timeout is None else _lasting(flags.timeout),
+        "wait": flags.wait,
+    }
+    document["values"] = chart.values
+    return document
+
+
+def _lasting(duration: timedelta) -> str:
+    """Write a duration exactly: in whole units, or in seconds with a fraction where it has one."""
+    if not duration.microseconds:
+        return format_duration(duration)
+    seconds = duration.days * 86400 + duration.seconds
+    return f"{seconds}.{duration.microseconds:06}".rstrip("0") + "s"
+
+
+def _shape(shape: ReplicaShape) -> str:
+    """Write a replica's shape as canonical JSON: keys sorted, no spaces, all fields."""
+    return json.dumps(
+        {
+            "groupSize": shape.group_size,
+            "nodeSelector": dict(shape.node_selector),
+            "requests": {name: format_quantity(amount) for name, amount in shape.requests.amounts.items()},
+            "tolerations": [
+                {"effect": item.effect, "key": item.key, "operator": item.operator, "value": item.value}
+                for item in shape.tolerations
+            ],
+        },
+        sort_keys=True,
+        separators=(",", ":"),
+    )
+
+
+def _read(data: bytes, path: str) -> PlacementFile:
+    """Read the whole file and compare it with the directory that it lies in."""
+    file, document = read_model(data, path, PlacementFile)
+    findings: list[Finding] = []
+    for place, found, loc in zip(
+        path.split("/")[1:3],
+        (file.spec.cluster_name, file.metadata.name),
+        (("spec", "clusterName"), ("metadata", "name")),
+        strict=False,
+    ):
+        if place != found:
+            findings.append(Finding(loc=loc, message=f"is {found!r}, and the file lies under {place!r}"))
+    findings += _steps(file.spec)
+    if findings:
+        raise refused(findings, document, path)
+    return file
+
+
+def _steps(spec: Spec) -> list[Finding]:
+    """Find steps that name nothing."""
+    if not spec.steps:
+        return []
+    known = {
+        StepType.HELM: {chart.name for chart in spec.helm_config},
+        StepType.MANIFEST: {item.name for item in spec.manifest_resources},
+        StepType.COMMAND: {item.name for item in spec.cmd_exec},
+    }
+    return [
+        Finding(loc=("spec", "steps", number, "name"), message=f"names no {step.type} entry {step.name!r}")
+        for number, step in enumerate(spec.steps)
+        if step.name not in known[step.type]
+    ]
+
+
+def _helm(chart: Helm) -> HelmConfig:
+    flags = chart.helm_flags
+    return HelmConfig(
+        name=chart.name,
+        chart=chart.chart,
+        release_name=chart.release_name,
+        release_namespace=chart.release_namespace,
+        repo_name=chart.repo_name,
+        repo_url=chart.repo_url,
+        version=chart.version,
+        values=chart.values,
+        secret_ref="" if chart.secret_ref is None else chart.secret_ref.name,
+        flags=HelmFlags(
+            atomic=flags.atomic,
+            cleanup_on_fail=flags.cleanup_on_fail,
+            create_namespace=flags.create_namespace,
+            skip_crds=flags.skip_crds,
+            wait=flags.wait,
+            timeout=flags.timeout,
+        ),
+    )
