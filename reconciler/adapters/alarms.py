@@ -1,0 +1,64 @@
+"""APScheduler as an alarm clock.
+
+A job only ever says "wake up". What is due is worked out anew from git by the pass that follows, so a lost, late or
+doubled alarm changes nothing, and no job is stored anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.date import DateTrigger
+
+from reconciler.ports import Wake
+
+_ALARM = "alarm"
+
+
+class Alarms:
+    """Calls `wake` at moments, and when something that is looked at regularly has changed."""
+
+    def __init__(self, wake: Wake) -> None:
+        self._wake = wake
+        # The default grace of one second drops a job that came due while the machine slept: a burst would never end.
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            executors={"default": ThreadPoolExecutor(1)},
+            job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 1},
+        )
+
+    def start(self) -> None:
+        """Begin to keep time, in a thread of its own."""
+        self._scheduler.start()
+
+    def stop(self) -> None:
+        """Stop keeping time; waits for a job that is just running. A second call does nothing."""
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=True)
+
+    def at(self, moment: datetime | None) -> None:
+        """Wake with reason ``alarm`` at `moment`, in place of what was set before; None sets nothing.
+
+        A moment that has passed wakes at once.
+        """
+        if moment is not None:
+            trigger = DateTrigger(moment, timezone=UTC)
+            self._scheduler.add_job(self._wake, trigger, args=[_ALARM], id=_ALARM, replace_existing=True)
+            return
+        try:
+            self._scheduler.remove_job(_ALARM)
+        except JobLookupError:  # it has rung already, or never was
+            return
+
+    def watch(self, changed: Callable[[], bool], *, every: timedelta, reason: str) -> None:
+        """Ask `changed` regularly and wake with `reason` whenever it says yes. `changed` must be quick."""
+
+        def look() -> None:
+            if changed():
+                self._wake(reason)
+
+        self._scheduler.add_job(look, "interval", seconds=every.total_seconds())

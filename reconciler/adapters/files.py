@@ -1,0 +1,125 @@
+"""Observations from files that somebody else writes: the source that needs no network.
+
+A writer should write beside (``.worker-1.yaml.tmp``) and rename. One that does not is caught, mostly, in the act: a
+file that changes while it is read, is empty or does not parse keeps its last good version.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+
+from reconciler.core import observation
+from reconciler.errors import InvalidInput, Problem
+from reconciler.model.capacity import ClusterObservation, Observed
+from reconciler.model.ids import ClusterName
+
+SUFFIXES = (".yaml", ".yml", ".json")
+_ATOMIC = "try writing to a temporary name in the same directory and renaming it"
+
+_Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """What was last made of one file: the stamp it had, its last good content, and what is wrong with it now."""
+
+    stamp: _Stamp | None
+    good: tuple[ClusterObservation, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class FileObservations:
+    """Observations in a file, or in the ``*.yaml``, ``*.yml`` and ``*.json`` of a directory (a `ports.ClusterView`).
+
+    Files are read again only when their time, size or inode has changed. Hidden files and subdirectories are passed
+    over. Of two observations of one cluster the newer stands, then the one in the file that sorts first. `helm` tells
+    whether charts can be rendered here; it is asked at each `observe`.
+    """
+
+    def __init__(self, path: Path, *, helm: Callable[[], bool] = lambda: False) -> None:
+        """Take a path that exists; an empty directory is fine. Raises InvalidInput for one that does not."""
+        if not path.exists():
+            raise InvalidInput(
+                f"reading observations: {path} does not exist (try creating the directory, or another --observations)"
+            )
+        self._path = path
+        self._helm = helm
+        self._lock = Lock()
+        self._files: dict[str, _File] = {}
+
+    def observe(self) -> Observed:
+        """Read what has changed and return the newest observation of each cluster.
+
+        What cannot be read is in `problems`, and its last good version stays; a file that has gone takes its clusters
+        along.
+        """
+        with self._lock:
+            stamps, missing = self._stamps()
+            self._files = {path: self._current(path, stamp) for path, stamp in stamps.items()}
+            files = list(self._files.values())
+        clusters: dict[ClusterName, ClusterObservation] = {}
+        for file in files:
+            for seen in file.good:
+                known = clusters.get(seen.cluster)
+                if known is None or seen.observed_at > known.observed_at:
+                    clusters[seen.cluster] = seen
+        problems = missing + tuple(problem for file in files for problem in file.problems)
+        return Observed(clusters=clusters, helm=self._helm(), problems=problems)
+
+    def changed(self) -> bool:
+        """Tell whether `observe` would find a file that it has not read yet; reads no content."""
+        with self._lock:
+            stamps, _ = self._stamps()
+            return stamps != {path: file.stamp for path, file in self._files.items()}
+
+    def _stamps(self) -> tuple[dict[str, _Stamp], tuple[Problem, ...]]:
+        """Return each file's stamp by path, sorted by path, and what keeps the whole path from being read."""
+        try:
+            return {path: (stat.st_mtime_ns, stat.st_size, stat.st_ino) for path, stat in sorted(self._stats())}, ()
+        except OSError as error:
+            return {}, (Problem(path=str(self._path), message=f"cannot be read: {error.strerror}"),)
+
+    def _stats(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield the files that count, with what the file system says of them."""
+        if not self._path.is_dir():
+            yield str(self._path), self._path.stat()
+            return
+        with os.scandir(self._path) as entries:
+            for entry in entries:
+                if entry.name.startswith(".") or not entry.name.endswith(SUFFIXES):
+                    continue
+                try:
+                    # A link is followed: a mounted ConfigMap is nothing but links.
+                    if entry.is_file():
+                        yield entry.path, entry.stat()
+                except FileNotFoundError:  # it went between listing and looking
+                    continue
+
+    def _current(self, path: str, stamp: _Stamp) -> _File:
+        """Return what is known of a file, reading it only if its stamp is new."""
+        known = self._files.get(path, _File(stamp=None))
+        if known.stamp == stamp:
+            return known
+        try:
+            with Path(path).open("rb") as stream:
+                data = stream.read()
+                after = os.fstat(stream.fileno())
+        except OSError as error:
+            problem = Problem(path=path, message=f"cannot be read: {error.strerror}")
+            return _File(stamp=stamp, good=known.good, problems=(problem,))
+        if (after.st_mtime_ns, after.st_size, after.st_ino) != stamp:
+            # It is being written right now. No stamp: `changed` stays true and the next pass reads it.
+            return _File(stamp=None, good=known.good, problems=known.problems)
+        try:
+            seen = observation.read(data, path)
+        except InvalidInput as error:
+            problems = error.problems or (Problem(path=path, message=str(error)),)
+            return _File(stamp=stamp, good=known.good, problems=problems)
+        if not seen and not data.strip():
+            problem = Problem(path=path, message="is empty", hint=_ATOMIC)
+            return _File(stamp=stamp, good=known.good, problems=(problem,))
+        return _File(stamp=stamp, good=seen)

@@ -1,0 +1,101 @@
+"""The log: one readable line an event on a terminal, or one JSON object a line for a collector."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Literal, TextIO
+
+import structlog
+
+LogFormat = Literal["text", "json"]
+
+_URL_USER = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s@'\"]+@")
+_BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]+", re.IGNORECASE)
+_SECRET_KEY = re.compile(r"password|passwd|secret|token|authorization|credential", re.IGNORECASE)
+_COLOURS = {"warning": "\033[33m", "error": "\033[31m", "critical": "\033[31m"}
+_DIM, _PLAIN = "\033[2m", "\033[0m"
+
+
+def redact(text: str) -> str:
+    """Take user names and passwords out of URLs, and credentials out of Authorization headers."""
+    return _BEARER.sub(r"\1 ***", _URL_USER.sub(r"\1***@", text))
+
+
+def configure(form: LogFormat, stream: TextIO, *, colour: bool = False, level: int = logging.INFO) -> None:
+    """Send every log of this process to `stream`, those of libraries (warnings and worse) included.
+
+    Text carries the local time of day, JSON the full time in UTC. Call it once, at the start.
+    """
+    render: list[structlog.typing.Processor]
+    if form == "json":
+        render = [structlog.processors.TimeStamper(fmt="iso", utc=True), _redacted, structlog.processors.JSONRenderer()]
+    else:
+        render = [structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False), _redacted, _Line(colour=colour)]
+    structlog.configure(
+        processors=[structlog.processors.add_log_level, structlog.processors.format_exc_info, *render],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(file=stream),
+        cache_logger_on_first_use=False,
+    )
+    logging.basicConfig(level=logging.WARNING, handlers=[_FromLibraries()], force=True)
+
+
+class _FromLibraries(logging.Handler):
+    """Passes on what libraries log with the standard library."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log the record as an event of ours that names its logger."""
+        exc_info = record.exc_info if record.exc_info and record.exc_info[0] else None
+        structlog.get_logger().log(record.levelno, record.getMessage(), logger=record.name, exc_info=exc_info)
+
+
+def _redacted(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Redact every text of an event, and whatever goes by a secret's name."""
+    return {key: _safe(key, value) for key, value in event.items()}
+
+
+def _safe(key: str, value: Any) -> Any:
+    """Redact one value, or those inside it."""
+    if _SECRET_KEY.search(key) and isinstance(value, str):
+        return "***"
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {str(name): _safe(str(name), inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_safe("", inner) for inner in value]
+    return value
+
+
+class _Line:
+    """Renders an event as ``hh:mm:ss text key=value``; `line`, where an event has it, is the text."""
+
+    def __init__(self, *, colour: bool) -> None:
+        self._colour = colour
+
+    def __call__(self, _logger: object, _method: str, event: MutableMapping[str, Any]) -> str:
+        """Put one event on one line, and a traceback below it."""
+        at, level = event.pop("timestamp", ""), event.pop("level", "info")
+        name, traceback = str(event.pop("event", "")), event.pop("exception", "")
+        text = _printable(str(event.pop("line", name)))
+        mark = "" if level in ("info", "debug") else f"{level}: "
+        pairs = " ".join(f"{key}={_quoted(value)}" for key, value in event.items())
+        painted = ((str(at), _DIM), (mark + text, _COLOURS.get(level, "")), (pairs, _DIM))
+        line = " ".join(self._paint(part, tint) for part, tint in painted if part)
+        return f"{line}\n{traceback}" if traceback else line
+
+    def _paint(self, text: str, colour: str) -> str:
+        return f"{colour}{text}{_PLAIN}" if self._colour and colour else text
+
+
+def _printable(text: str) -> str:
+    """Show control characters instead of sending them: a log line is one line, and no terminal takes orders from it."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _quoted(value: object) -> str:
+    """Write a value so that it is clear where it ends."""
+    text = _printable(str(value))
+    return repr(text) if not text or " " in text or "=" in text else text

@@ -1,0 +1,59 @@
+"""Observations that came to us, by HTTP, and are kept in memory.
+
+They are lost with the process, as they should be: until a cluster is seen again it counts as unseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from threading import Lock
+
+from reconciler.errors import InvalidInput
+from reconciler.model.capacity import ClusterObservation, Observed
+from reconciler.model.ids import ClusterName
+
+MAX_CLUSTERS = 10_000
+"""Ten times the largest fleet that is measured; a sender that makes up names must not fill the memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What became of pushed observations: `taken` are in force, `older` were behind what is already known."""
+
+    taken: tuple[ClusterObservation, ...] = ()
+    older: tuple[ClusterObservation, ...] = ()
+
+
+class PushedObservations:
+    """The newest pushed observation of each cluster (a `ports.ClusterView`), safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._clusters: dict[ClusterName, ClusterObservation] = {}
+
+    def take(self, observations: Iterable[ClusterObservation]) -> Taken:
+        """Keep each observation unless a newer one of its cluster is known; one of the same moment replaces it.
+
+        Raises InvalidInput, and keeps none of them, when that would make more clusters than any fleet has.
+        """
+        taken: list[ClusterObservation] = []
+        older: list[ClusterObservation] = []
+        with self._lock:
+            clusters = dict(self._clusters)
+            for observation in observations:
+                known = clusters.get(observation.cluster)
+                if known is not None and observation.observed_at < known.observed_at:
+                    older.append(observation)
+                else:
+                    clusters[observation.cluster] = observation
+                    taken.append(observation)
+            if len(clusters) > MAX_CLUSTERS:
+                raise InvalidInput(f"taking observations: more than {MAX_CLUSTERS} clusters (are their names right?)")
+            self._clusters = clusters
+        return Taken(taken=tuple(taken), older=tuple(older))
+
+    def observe(self) -> Observed:
+        """Return what has been pushed so far."""
+        with self._lock:
+            return Observed(clusters=dict(self._clusters))

@@ -1,0 +1,41 @@
+"""Whether the process works, for whoever restarts it, and whether it has begun to, for whoever waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Response
+
+from reconciler.daemon.loop import Vitals
+from reconciler.model.units import format_duration
+
+
+def router(vitals: Callable[[], Vitals]) -> APIRouter:
+    """Build the two routes. They tell nothing that a stranger may not know, and why in words is for the log."""
+    routes = APIRouter()
+
+    @routes.get("/healthz", operation_id="healthz")
+    def healthz(response: Response) -> dict[str, Any]:
+        """Tell whether passes are still being run.
+
+        A remote that is away is no reason to restart: while tries go on, this says "failing" and 200.
+        """
+        now = vitals()
+        if now.idle > now.stuck_after:
+            response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
+            return {"status": "stuck", "reason": f"no pass has ended for {format_duration(now.idle)}"}
+        if now.trouble:
+            return {"status": "failing", "reason": "the last pass failed; the log says why", "bugs": now.bugs}
+        return {"status": "ok", "bugs": now.bugs}
+
+    @routes.get("/readyz", operation_id="readyz")
+    def readyz(response: Response) -> dict[str, Any]:
+        """Tell whether a first pass has ended well."""
+        if vitals().passes:
+            return {"status": "ok"}
+        response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
+        return {"status": "starting", "reason": "no pass has ended well yet"}
+
+    return routes

@@ -1,0 +1,113 @@
+"""Observations pushed by HTTP, for clusters that Overspill cannot look into."""
+
+from __future__ import annotations
+
+import hmac
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
+
+from reconciler.adapters.pushed import PushedObservations
+from reconciler.api.refusal import Refusal, body_of
+from reconciler.core import observation
+from reconciler.errors import InvalidInput, Problem
+from reconciler.model.capacity import ClusterObservation
+from reconciler.ports import Clock, Wake
+
+_TYPES = frozenset({"application/json", "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
+_AHEAD = timedelta(minutes=1)
+"""How far a sender's clock may be ahead: one from the future would keep all true ones out until then."""
+
+
+def router(pushed: PushedObservations, wake: Wake, clock: Clock, *, token: str) -> APIRouter:
+    """Build the route. Without a `token` it refuses everybody: an open one would let anybody move workloads."""
+    routes = APIRouter()
+
+    def parse(data: bytes) -> tuple[ClusterObservation, ...]:
+        try:
+            observations = observation.read(data, "request")
+        except InvalidInput as error:
+            problems = error.problems or (Problem(path="request", message=str(error)),)
+            raise _unprocessable(*problems) from error
+        if not observations:
+            raise _unprocessable(Problem(path="request", message="holds no Observation"))
+        latest = clock.now() + _AHEAD
+        early = [seen for seen in observations if seen.observed_at > latest]
+        if early:
+            raise _unprocessable(*(_from_the_future(seen, clock) for seen in early))
+        return observations
+
+    @routes.post("/api/v1/observations", operation_id="pushObservations", openapi_extra=_BODY)
+    async def push(request: Request) -> dict[str, Any]:
+        """Take what was seen of one or more clusters."""
+        _authorize(request, token)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind not in _TYPES:
+            raise Refusal(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+                f"{kind or 'no content type'} is neither JSON nor YAML",
+                hint="try -H 'Content-Type: application/yaml'",
+            )
+        observations = await run_in_threadpool(parse, await body_of(request))
+        try:
+            result = pushed.take(observations)
+        except InvalidInput as error:
+            raise _unprocessable(Problem(path="request", message=str(error))) from error
+        if result.taken:
+            wake("observation")
+        return {
+            "statusCode": HTTPStatus.OK,
+            "status": "OK",
+            "taken": sorted({str(seen.cluster) for seen in result.taken}),
+            "ignored": [
+                {"cluster": seen.cluster, "reason": "a newer observation of this cluster is known"}
+                for seen in result.older
+            ],
+        }
+
+    return routes
+
+
+def _authorize(request: Request, token: str) -> None:
+    """Let in who bears the token; raises Refusal for everybody else."""
+    if not token:
+        raise Refusal(
+            HTTPStatus.FORBIDDEN,
+            "observations cannot be pushed here: no token is configured",
+            hint="set OVERSPILL_PUSH_TOKEN_FILE or OVERSPILL_PUSH_TOKEN and start again",
+        )
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    right = hmac.compare_digest(given.strip().encode(), token.encode())
+    if scheme.lower() != "bearer" or not right:
+        raise Refusal(
+            HTTPStatus.UNAUTHORIZED,
+            "the bearer token is missing or wrong",
+            hint="try -H 'Authorization: Bearer ...'",
+            headers={"WWW-Authenticate": 'Bearer realm="overspill"'},
+        )
+
+
+def _unprocessable(*problems: Problem) -> Refusal:
+    return Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "the observations were not taken", problems=problems)
+
+
+def _from_the_future(seen: ClusterObservation, clock: Clock) -> Problem:
+    ahead = int((seen.observed_at - clock.now()).total_seconds())
+    return Problem(
+        path="request",
+        field="observedAt",
+        message=f"{seen.cluster} was observed {ahead} s ahead of this machine's clock",
+        hint="try setting the sender's clock by NTP",
+    )
+
+
+_SCHEMA = {"type": "object", "description": "An Observation, or {items: [Observation]}; see docs/observations.md."}
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": _SCHEMA}, "application/yaml": {"schema": _SCHEMA}},
+    }
+}

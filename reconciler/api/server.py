@@ -1,0 +1,71 @@
+"""Serves an application in a thread beside the loop."""
+
+from __future__ import annotations
+
+import socket
+import time
+from threading import Thread
+from typing import Any
+
+import uvicorn
+
+from reconciler.errors import InvalidInput, OverspillError
+
+_START_TIME = 10.0
+_STOP_TIME = 5
+
+
+class Server:
+    """Listens from `start` to `stop`."""
+
+    def __init__(self, app: Any, *, host: str, port: int) -> None:
+        """Take an ASGI application and an address; port 0 takes any that is free."""
+        self._host, self._port = host, port
+        config = uvicorn.Config(
+            app,
+            log_config=None,  # the log is ours
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            limit_concurrency=100,
+            timeout_keep_alive=5,
+            timeout_graceful_shutdown=_STOP_TIME,
+        )
+        self._server = uvicorn.Server(config)
+        self._socket: socket.socket | None = None
+        self._thread: Thread | None = None
+
+    @property
+    def port(self) -> int:
+        """The port that is listened at, once started."""
+        return int(self._socket.getsockname()[1]) if self._socket else self._port
+
+    def start(self) -> None:
+        """Begin to listen, and return once requests are answered.
+
+        Raises InvalidInput when the address cannot be had.
+        """
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        try:
+            # Bound here and not by uvicorn, which would end the process when it cannot.
+            self._socket = socket.create_server((self._host, self._port), family=family, backlog=128)
+        except OSError as error:
+            raise InvalidInput(
+                f"listening at {self._host}:{self._port}: {error.strerror or error} (try another OVERSPILL_LISTEN)"
+            ) from error
+        self._thread = Thread(target=self._server.run, args=([self._socket],), name="http", daemon=True)
+        self._thread.start()
+        deadline = time.monotonic() + _START_TIME
+        while not self._server.started:
+            if not self._thread.is_alive() or time.monotonic() > deadline:
+                raise OverspillError(f"listening at {self._host}:{self._port}: the server did not start")
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """Answer what is under way, for some seconds at most, and stop listening. A second call does nothing."""
+        if self._thread is None or self._socket is None:
+            return
+        self._server.should_exit = True
+        self._thread.join(2 * _STOP_TIME)
+        self._socket.close()
+        self._thread = None

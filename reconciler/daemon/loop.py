@@ -1,0 +1,264 @@
+"""When a pass runs: the daemon's only loop.
+
+It knows nothing of git or clusters. It calls a pass, looks at how that ended, and waits for the next reason to run one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sized
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from queue import Empty, SimpleQueue
+from typing import Generic, Protocol, TypeVar
+
+import structlog
+
+from reconciler.daemon.backoff import Backoff
+from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
+from reconciler.ports import Clock
+
+START = "start"
+POLL = "poll"
+HINT = "hint"
+RELOAD = "reload"
+ALARM = "alarm"
+OBSERVATION = "observation"
+_STOP = "stop"
+
+FETCHING = frozenset({START, POLL, HINT, RELOAD})
+"""Reasons to ask the remote first. The others work on what was last fetched: if that is behind, the push is rejected,
+and the pass runs again with a fetch."""
+
+_EVERY_REASON = FETCHING | {ALARM, OBSERVATION}
+_PERSON_ACTED = frozenset({HINT, RELOAD})
+_NEVER: frozenset[str] = frozenset()
+
+CONFLICT_TRIES = 10
+_LEAST_ALARM = timedelta(seconds=1)
+_POLL_JITTER = 0.1
+_MISSED_POLLS = 10
+MAINTAIN_EVERY = 200
+
+log = structlog.get_logger()
+
+
+class Outcome(Protocol):
+    """What the loop wants to know of a pass: whether it changed anything, and when the next is due at the latest."""
+
+    @property
+    def commits(self) -> Sized:
+        """The commits that were pushed."""
+        ...
+
+    @property
+    def wake_at(self) -> datetime | None:
+        """The next moment at which the same inputs could decide otherwise."""
+        ...
+
+
+class Alarm(Protocol):
+    """Something that wakes the loop at a moment."""
+
+    def at(self, moment: datetime | None) -> None:
+        """Wake with reason ``alarm`` at `moment`, in place of any earlier setting."""
+        ...
+
+
+OutcomeT = TypeVar("OutcomeT", bound=Outcome)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vitals:
+    """How the loop is doing.
+
+    `passes` counts those that ended well, `bugs` those that ended in an unexpected exception. `idle` is how long ago a
+    try last ended (or the loop was made), `stuck_after` how long that can get in a loop that works. `trouble` says why
+    the last try failed, and is empty when it did not.
+    """
+
+    passes: int
+    bugs: int
+    idle: timedelta
+    stuck_after: timedelta
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rest:
+    """How to wait for the next pass: until a moment of the monotonic clock, or until one of the reasons comes."""
+
+    until: float
+    cut_by: frozenset[str]
+
+
+class Loop(Generic[OutcomeT]):
+    """Runs `pass_(fetch)` whenever there is a reason to, until it is told to stop.
+
+    Reasons that come while a pass runs are put together into one more. How a pass ends says what follows:
+
+    * well: the alarm is set to the outcome's `wake_at`, and `tell` gets the outcome;
+    * Conflict: again at once with a fetch, at most ten times, then as Transient;
+    * Transient: again after a back-off that only `reload` cuts short; logged when it begins and when it ends;
+    * InvalidInput: logged once; tried again at each poll, and when a hint says that somebody pushed;
+    * anything else is a bug: logged with its traceback, counted, and tried again as Transient.
+
+    `maintain` is called between passes, after every 200 that changed something.
+    """
+
+    def __init__(
+        self,
+        pass_: Callable[[bool], OutcomeT],
+        *,
+        clock: Clock,
+        alarm: Alarm,
+        tell: Callable[[OutcomeT], None],
+        maintain: Callable[[], None],
+        random: Callable[[], float],
+        poll: timedelta = timedelta(seconds=30),
+        longest_backoff: timedelta = timedelta(minutes=1),
+    ) -> None:
+        self._pass = pass_
+        self._clock = clock
+        self._alarm = alarm
+        self._tell = tell
+        self._maintain = maintain
+        self._random = random
+        self._poll = poll
+        first = min(timedelta(seconds=1), longest_backoff)
+        self._backoff = Backoff(first=first, longest=longest_backoff, random=random)
+        # SimpleQueue.put may be interrupted by a signal handler that puts as well; a Condition or an Event may not.
+        self._mail: SimpleQueue[str] = SimpleQueue()
+        self._mailed: set[str] = set()
+        self._stopping = False
+        self._fetch = True
+        self._poll_at = 0.0
+        self._passes = self._bugs = self._tries = self._changed = 0
+        self._trouble = ""
+        self._told: dict[type[Exception], str] = {}
+        self._ended = time.monotonic()
+
+    def wake(self, reason: str) -> None:
+        """Ask for a pass soon, from any thread or signal handler; of equal reasons that wait, one is kept."""
+        if reason not in self._mailed:
+            self._mailed.add(reason)
+            self._mail.put(reason)
+
+    def stop(self) -> None:
+        """Let the pass under way end, and begin no other; from any thread or signal handler."""
+        self._stopping = True
+        self._mail.put(_STOP)
+
+    def vitals(self) -> Vitals:
+        """Tell how the loop is doing, from any thread."""
+        return Vitals(
+            passes=self._passes,
+            bugs=self._bugs,
+            idle=timedelta(seconds=time.monotonic() - self._ended),
+            stuck_after=_MISSED_POLLS * self._poll + self._backoff.longest,
+            trouble=self._trouble,
+        )
+
+    def run(self) -> None:
+        """Run passes until `stop`; the first begins at once."""
+        while not self._stopping:
+            rest = self._try()
+            self._ended = time.monotonic()
+            self._fetch |= not FETCHING.isdisjoint(self._wait(rest))
+
+    def _try(self) -> _Rest:
+        """Run a pass, and say how to wait for the next."""
+        fetched = self._fetch
+        try:
+            outcome = self._pass_until_settled()
+            if outcome is None:
+                return _Rest(until=0, cut_by=_NEVER)
+            self._succeed(outcome)
+        except InvalidInput as error:
+            self._fail(error, fetched=fetched)
+            return _Rest(until=self._poll_at, cut_by=_PERSON_ACTED)
+        except Exception as error:  # noqa: BLE001 - a bug must not end the daemon: what has lapsed must still be reverted
+            self._fail(error, fetched=fetched)
+            pause = self._backoff.wait()
+            return _Rest(until=time.monotonic() + pause.total_seconds(), cut_by=frozenset({RELOAD}))
+        return _Rest(until=self._poll_at, cut_by=_EVERY_REASON)
+
+    def _pass_until_settled(self) -> OutcomeT | None:
+        """Run the pass, again whenever the branch moved under it; None when told to stop in between."""
+        between = Backoff(first=timedelta(milliseconds=20), longest=timedelta(seconds=1), random=self._random)
+        for _ in range(CONFLICT_TRIES):
+            try:
+                return self._pass(self._fetch)
+            except Conflict:
+                self._fetch = True
+                self._wait(_Rest(until=time.monotonic() + between.wait().total_seconds(), cut_by=_NEVER))
+                if self._stopping:
+                    return None
+        raise Transient(f"pushing: the output branch moved {CONFLICT_TRIES} times in a row under us")
+
+    def _succeed(self, outcome: OutcomeT) -> None:
+        """Take note of a pass that ended well."""
+        if self._fetch:
+            self._set_poll()
+        self._fetch = False
+        # Times are whole seconds: an alarm within this one would find nothing new and spin.
+        wake_at = outcome.wake_at
+        self._alarm.at(wake_at and max(wake_at, self._clock.now() + _LEAST_ALARM))
+        self._tell(outcome)
+        if self._trouble:
+            log.info("working again", failed_tries=self._tries)
+        self._trouble, self._tries = "", 0
+        self._told.clear()
+        self._backoff.reset()
+        self._passes += 1
+        self._changed += len(outcome.commits) > 0
+        if self._changed >= MAINTAIN_EVERY and self._mail.empty():
+            self._changed = 0
+            self._keep_house()
+
+    def _fail(self, error: Exception, *, fetched: bool) -> None:
+        """Take note of a pass that did not end well; the next one fetches, since nobody knows how far this one came."""
+        if fetched:
+            self._set_poll()
+        self._fetch = True
+        self._tries += 1
+        self._trouble = str(error) or type(error).__name__
+        refused, expected = isinstance(error, InvalidInput), isinstance(error, OverspillError)
+        self._bugs += not expected
+        told = self._told.get(type(error))
+        # An outage words itself anew at each try; it is one outage all the same.
+        if told == self._trouble or (told is not None and expected and not refused):
+            return
+        self._told[type(error)] = self._trouble
+        if refused:
+            log.error("refused; trying again at each poll", why=self._trouble)
+        elif expected:
+            log.warning("backing off", why=self._trouble)
+        else:
+            log.error("bug; backing off", why=self._trouble, exc_info=error)
+
+    def _set_poll(self) -> None:
+        """Set the next poll, a tenth early or late at most, so that daemons of one remote do not march in step."""
+        jitter = 1 + _POLL_JITTER * (2 * self._random() - 1)
+        self._poll_at = time.monotonic() + self._poll.total_seconds() * jitter
+
+    def _wait(self, rest: _Rest) -> set[str]:
+        """Wait as told and return the reasons that came; the time running out counts as a poll."""
+        came: set[str] = set()
+        while not self._stopping:
+            try:
+                reason = self._mail.get(timeout=max(0.0, rest.until - time.monotonic()))
+            except Empty:
+                return came | {POLL}
+            self._mailed.discard(reason)
+            came.add(reason)
+            if self._mail.empty() and not rest.cut_by.isdisjoint(came):
+                return came
+        return came
+
+    def _keep_house(self) -> None:
+        """Let the repository tidy itself up; that it could not is no reason to stop."""
+        try:
+            self._maintain()
+        except OverspillError as error:
+            log.warning("maintenance failed", why=str(error))

@@ -1,0 +1,97 @@
+"""What the log shows, and what it never shows."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from reconciler.adapters import logs
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def logged(form: logs.LogFormat, **values: object) -> str:
+    stream = io.StringIO()
+    logs.configure(form, stream)
+    structlog.get_logger().warning("backing off", **values)
+    return stream.getvalue()
+
+
+def test_text_is_one_line_with_the_time_of_day() -> None:
+    assert re.fullmatch(r"\d\d:\d\d:\d\d warning: backing off tries=3 why='no route'\n", logged("text", tries=3, why="no route"))
+
+
+def test_json_is_one_object_a_line_with_the_full_time() -> None:
+    entry = json.loads(logged("json", tries=3))
+    assert entry | {"timestamp": ""} == {"event": "backing off", "level": "warning", "tries": 3, "timestamp": ""}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d.*Z", entry["timestamp"])
+
+
+def test_change_is_told_by_its_line() -> None:
+    stream = io.StringIO()
+    logs.configure("text", stream)
+    structlog.get_logger().info("committed", line="burst(llm/vllm): 3 replicas on worker-2 for 10m")
+    assert stream.getvalue()[9:] == "burst(llm/vllm): 3 replicas on worker-2 for 10m\n"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_passwords_and_tokens_never_show(form: logs.LogFormat) -> None:
+    secret = "hunter" + "2" * 8
+    told = logged(
+        form,
+        url=f"https://bot:{secret}@git.example.com/fleet.git",
+        push_token=secret,
+        header=f"Authorization: Bearer {secret}",
+        nested={"password": secret, "urls": [f"ssh://x:{secret}@host/"]},
+    )
+    assert secret not in told
+    assert "git.example.com/fleet.git" in told
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_traceback_is_redacted_as_well(form: logs.LogFormat) -> None:
+    secret = "hunter" + "2" * 8
+    stream = io.StringIO()
+    logs.configure(form, stream)
+    try:
+        raise ValueError(f"cannot reach https://bot:{secret}@git.example.com")
+    except ValueError as error:
+        structlog.get_logger().error("bug", exc_info=error)
+    assert secret not in stream.getvalue()
+    assert "ValueError" in stream.getvalue()
+
+
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    told = logged("text", why="\x1b[2J gone\nforged line")
+    assert "\x1b" not in told
+    assert told.count("\n") == 1
+
+
+def test_colour_only_when_asked_for() -> None:
+    assert "\x1b" not in logged("text")
+    stream = io.StringIO()
+    logs.configure("text", stream, colour=True)
+    structlog.get_logger().error("bug")
+    assert "\x1b[31m" in stream.getvalue()
+
+
+def test_libraries_speak_through_the_same_log() -> None:
+    stream = io.StringIO()
+    logs.configure("json", stream)
+    logging.getLogger("uvicorn.error").info("chatter")
+    logging.getLogger("uvicorn.error").warning("odd")
+    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["odd"]

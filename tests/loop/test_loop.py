@@ -1,0 +1,297 @@
+"""The loop runs a pass when there is a reason to, and only then."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import structlog
+
+from reconciler.daemon import loop as loops
+from reconciler.daemon.backoff import Backoff
+from reconciler.daemon.loop import Loop
+from reconciler.errors import Conflict, InvalidInput, Transient
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+LONG = timedelta(hours=1)
+
+
+@dataclass
+class Done:
+    wake_at: datetime | None = None
+    commits: tuple[str, ...] = ()
+
+
+@dataclass
+class FixedClock:
+    at: datetime = NOON
+
+    def now(self) -> datetime:
+        return self.at
+
+
+@dataclass
+class Rings:
+    moments: list[datetime | None] = field(default_factory=list)
+
+    def at(self, moment: datetime | None) -> None:
+        self.moments.append(moment)
+
+
+class Script:
+    """Passes that end as told, one after the other, then well for ever; keeps what each was asked."""
+
+    def __init__(self, *endings: Exception | Done) -> None:
+        self.endings = list(endings)
+        self.fetches: list[bool] = []
+        self.hold = threading.Event()
+        self.hold.set()
+
+    def __call__(self, fetch: bool) -> Done:
+        self.fetches.append(fetch)
+        ending = self.endings.pop(0) if self.endings else Done()
+        assert self.hold.wait(5)
+        if isinstance(ending, Exception):
+            raise ending
+        return ending
+
+
+@dataclass
+class Running:
+    loop: Loop[Done]
+    rings: Rings
+    told: list[Done]
+    maintained: list[int]
+
+
+@contextmanager
+def running(
+    script: Callable[[bool], Done], *, poll: timedelta = LONG, backoff: timedelta = timedelta(milliseconds=10)
+) -> Iterator[Running]:
+    rings, told, maintained = Rings(), list[Done](), list[int]()
+    loop = Loop(
+        script,
+        clock=FixedClock(),
+        alarm=rings,
+        tell=told.append,
+        maintain=lambda: maintained.append(len(told)),
+        random=lambda: 0.5,
+        poll=poll,
+        longest_backoff=backoff,
+    )
+    thread = threading.Thread(target=loop.run)
+    thread.start()
+    try:
+        yield Running(loop, rings, told, maintained)
+    finally:
+        loop.stop()
+        thread.join(5)
+        assert not thread.is_alive()
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.002)
+
+
+def stays(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 0.06
+    while time.monotonic() < deadline:
+        assert condition()
+        time.sleep(0.005)
+
+
+def test_start_runs_a_pass_at_once_and_fetches() -> None:
+    script = Script()
+    with running(script):
+        until(lambda: script.fetches)
+        stays(lambda: script.fetches == [True])
+
+
+def test_poll_fetches_again_and_again() -> None:
+    script = Script()
+    with running(script, poll=timedelta(milliseconds=10)):
+        until(lambda: len(script.fetches) >= 4)
+    assert all(script.fetches)
+
+
+@pytest.mark.parametrize(
+    ("reason", "fetches"), [("hint", True), ("reload", True), ("alarm", False), ("observation", False)]
+)
+def test_only_what_comes_from_the_remote_makes_a_pass_fetch(reason: str, fetches: bool) -> None:
+    script = Script()
+    with running(script) as it:
+        until(lambda: it.told)
+        it.loop.wake(reason)
+        until(lambda: len(script.fetches) == 2)
+    assert script.fetches == [True, fetches]
+
+
+def test_observations_that_never_stop_do_not_put_off_the_poll() -> None:
+    script = Script()
+    with running(script, poll=timedelta(milliseconds=40)) as it:
+        deadline = time.monotonic() + 5
+        while script.fetches.count(True) < 3:
+            assert time.monotonic() < deadline
+            it.loop.wake("observation")
+            time.sleep(0.002)
+    assert script.fetches.count(False) > 3
+
+
+def test_reasons_that_come_during_a_pass_make_one_more() -> None:
+    script = Script()
+    script.hold.clear()
+    with running(script) as it:
+        until(lambda: script.fetches)
+        for _ in range(1000):
+            it.loop.wake("observation")
+            it.loop.wake("alarm")
+        script.hold.set()
+        until(lambda: len(it.told) == 2)
+        stays(lambda: len(script.fetches) == 2)
+
+
+def test_conflict_runs_the_pass_again_at_once_with_a_fetch() -> None:
+    script = Script(Done(), Conflict("moved"), Conflict("moved"))
+    with running(script) as it, structlog.testing.capture_logs() as logs:
+        until(lambda: it.told)
+        it.loop.wake("observation")
+        until(lambda: len(it.told) == 2)
+    assert script.fetches == [True, False, True, True]
+    assert logs == []
+
+
+def test_conflicts_are_bounded_and_end_as_an_outage() -> None:
+    script = Script(*[Conflict("moved")] * 10)
+    with structlog.testing.capture_logs() as logs, running(script) as it:
+        until(lambda: it.told)
+    assert len(script.fetches) == 11
+    assert [entry["event"] for entry in logs] == ["backing off", "working again"]
+    assert "10 times" in logs[0]["why"]
+
+
+def test_outage_is_logged_when_it_begins_and_when_it_ends() -> None:
+    script = Script(*[Transient(f"no route to host, try {number}") for number in range(7)])
+    with structlog.testing.capture_logs() as logs, running(script) as it:
+        until(lambda: it.told)
+    assert [(entry["log_level"], entry["event"]) for entry in logs] == [
+        ("warning", "backing off"),
+        ("info", "working again"),
+    ]
+    assert logs[1]["failed_tries"] == 7
+    assert all(script.fetches)
+
+
+def test_back_off_is_cut_short_by_reload_only() -> None:
+    script = Script(Transient("away"))
+    with running(script, backoff=LONG) as it:
+        until(lambda: it.loop.vitals().trouble)
+        for reason in ("observation", "alarm", "hint"):
+            it.loop.wake(reason)
+        # The back-off begins with half a second here.
+        stays(lambda: len(script.fetches) == 1)
+        it.loop.wake("reload")
+        until(lambda: it.told)
+
+
+def test_refused_input_waits_for_a_poll_or_a_push_by_a_person() -> None:
+    script = Script(InvalidInput("branch is protected"), InvalidInput("branch is protected"))
+    with structlog.testing.capture_logs() as logs, running(script) as it:
+        until(lambda: it.loop.vitals().trouble)
+        it.loop.wake("alarm")
+        it.loop.wake("observation")
+        stays(lambda: len(script.fetches) == 1)
+        it.loop.wake("hint")
+        until(lambda: len(script.fetches) == 2)
+        it.loop.wake("hint")
+        until(lambda: it.told)
+    assert [entry["event"] for entry in logs] == ["refused; trying again at each poll", "working again"]
+    assert logs[0]["why"] == "branch is protected"
+
+
+def test_refused_input_is_tried_again_at_each_poll() -> None:
+    script = Script(*[InvalidInput("branch is protected")] * 3)
+    with running(script, poll=timedelta(milliseconds=10)) as it:
+        until(lambda: it.told)
+    assert script.fetches[:4] == [True] * 4
+
+
+def test_bug_is_logged_with_its_traceback_counted_and_survived() -> None:
+    script = Script(KeyError("spec"), KeyError("spec"))
+    with structlog.testing.capture_logs() as logs, running(script) as it:
+        until(lambda: it.told)
+        assert it.loop.vitals().bugs == 2
+    assert [entry["event"] for entry in logs] == ["bug; backing off", "working again"]
+    assert isinstance(logs[0]["exc_info"], KeyError)
+
+
+def test_stop_lets_the_pass_under_way_finish_and_begins_no_other() -> None:
+    script = Script()
+    script.hold.clear()
+    with running(script) as it:
+        until(lambda: script.fetches)
+        it.loop.wake("hint")
+        it.loop.stop()
+        script.hold.set()
+        until(lambda: it.told)
+        stays(lambda: len(script.fetches) == 1)
+
+
+def test_stop_between_conflicts_begins_no_other_try() -> None:
+    script = Script(*[Conflict("moved")] * 9)
+    script.hold.clear()
+    with running(script) as it:
+        until(lambda: script.fetches)
+        it.loop.stop()
+        script.hold.set()
+    assert len(script.fetches) == 1
+
+
+def test_alarm_is_set_to_what_the_pass_asked_for() -> None:
+    script = Script(Done(wake_at=NOON + timedelta(minutes=5)), Done())
+    with running(script) as it:
+        until(lambda: it.told)
+        it.loop.wake("hint")
+        until(lambda: len(it.told) == 2)
+    assert it.rings.moments == [NOON + timedelta(minutes=5), None]
+
+
+def test_moment_that_has_passed_does_not_make_the_loop_spin() -> None:
+    script = Script(Done(wake_at=NOON - timedelta(days=30)))
+    with running(script) as it:
+        until(lambda: it.told)
+    assert it.rings.moments == [NOON + timedelta(seconds=1)]
+
+
+def test_house_is_kept_after_so_many_passes_that_changed_something() -> None:
+    script = Script(*[Done(commits=("burst",))] * loops.MAINTAIN_EVERY, Done())
+    with running(script, poll=timedelta(microseconds=1)) as it:
+        until(lambda: it.maintained)
+    assert it.maintained == [loops.MAINTAIN_EVERY]
+
+
+def test_vitals_tell_a_loop_that_is_stuck_from_one_that_waits() -> None:
+    script = Script()
+    with running(script, poll=timedelta(milliseconds=1), backoff=timedelta(milliseconds=1)) as it:
+        until(lambda: it.loop.vitals().passes > 3)
+        assert it.loop.vitals().trouble == ""
+        script.hold.clear()
+        until(lambda: it.loop.vitals().idle > it.loop.vitals().stuck_after)
+        script.hold.set()
+        until(lambda: it.loop.vitals().idle < it.loop.vitals().stuck_after)
+
+
+def test_back_off_doubles_up_to_its_bound_with_full_jitter_and_resets() -> None:
+    backoff = Backoff(first=timedelta(seconds=1), longest=timedelta(seconds=60), random=lambda: 0.5)
+    assert [backoff.wait().total_seconds() for _ in range(8)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    for _ in range(10_000):
+        assert backoff.wait() == timedelta(seconds=30)
+    backoff.reset()
+    assert backoff.wait() == timedelta(seconds=0.5)

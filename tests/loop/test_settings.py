@@ -1,0 +1,119 @@
+"""What the environment may say."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from reconciler.errors import InvalidInput
+from reconciler.settings import VARIABLES, Listen, from_environment
+
+TOKEN = "t0ken-" * 4
+
+
+def test_nothing_set_gives_defaults() -> None:
+    settings = from_environment({"HOME": "/home/ada"})
+    assert (settings.source_branch, settings.output_branch) == ("main", "placements")
+    assert settings.poll_interval == timedelta(seconds=30)
+    assert settings.cache_dir == Path("/home/ada/.cache/overspill")
+    assert settings.listen is None
+    assert settings.push_token == settings.webhook_secret == ""
+    assert settings.warnings == ()
+
+
+def test_everything_can_be_set(tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text(TOKEN + "\n")
+    settings = from_environment({
+        "OVERSPILL_REPO": "https://git.example.com/fleet.git",
+        "OVERSPILL_SOURCE_BRANCH": "trunk",
+        "OVERSPILL_OUTPUT_BRANCH": "env/placements",
+        "OVERSPILL_OBSERVATIONS": "/var/observations",
+        "OVERSPILL_CACHE_DIR": "/var/cache/overspill",
+        "OVERSPILL_POLL_INTERVAL": "2m",
+        "OVERSPILL_LISTEN": "[::1]:8080",
+        "OVERSPILL_PUSH_TOKEN": TOKEN,
+        "OVERSPILL_WEBHOOK_SECRET": TOKEN,
+        "OVERSPILL_GIT_USERNAME": "bot",
+        "OVERSPILL_GIT_PASSWORD_FILE": str(password),
+        "OVERSPILL_SSH_KEY": "/keys/id",
+        "OVERSPILL_KNOWN_HOSTS": "/keys/hosts",
+        "OVERSPILL_COMMITTER_NAME": "Bursts",
+        "OVERSPILL_COMMITTER_EMAIL": "bursts@example.com",
+        "OVERSPILL_LOG_FORMAT": "json",
+        "NO_COLOR": "1",
+    })  # fmt: skip
+    assert settings.listen == Listen(host="::1", port=8080)
+    assert settings.git_password == TOKEN
+    assert settings.poll_interval == timedelta(minutes=2)
+    assert (settings.log_format, settings.colour) == ("json", False)
+
+
+def test_secrets_do_not_show_in_a_repr() -> None:
+    settings = from_environment({
+        "OVERSPILL_REPO": f"https://bot:{TOKEN}@git.example.com/fleet.git",
+        "OVERSPILL_PUSH_TOKEN": TOKEN,
+        "OVERSPILL_WEBHOOK_SECRET": TOKEN,
+        "OVERSPILL_GIT_PASSWORD": TOKEN,
+    })  # fmt: skip
+    assert TOKEN not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("POLL_INTERVAL", "30 sec", "OVERSPILL_POLL_INTERVAL: '30 sec' is not a duration (try '30s')"),
+        ("POLL_INTERVAL", "0.1s", "OVERSPILL_POLL_INTERVAL: '0.1s' is shorter than a second (try 30s)"),
+        ("LISTEN", "8080", "OVERSPILL_LISTEN: '8080' is not host:port (try 127.0.0.1:8080, or :8080 for every interface)"),
+        ("LISTEN", "localhost:99999", "OVERSPILL_LISTEN: 'localhost:99999' is not host:port"),
+        ("SOURCE_BRANCH", "--upload-pack=x", "OVERSPILL_SOURCE_BRANCH: '--upload-pack=x' is not the name of a branch (try main)"),
+        ("OUTPUT_BRANCH", "a..b", "OVERSPILL_OUTPUT_BRANCH: 'a..b' is not the name of a branch (try placements)"),
+        ("OUTPUT_BRANCH", "main", "OVERSPILL_OUTPUT_BRANCH: is the source branch as well (try placements)"),
+        ("LOG_FORMAT", "xml", "OVERSPILL_LOG_FORMAT: 'xml' is no log format (try text or json)"),
+        ("COMMITTER_EMAIL", "me", "OVERSPILL_COMMITTER_EMAIL: 'me' is not a mail address"),
+        ("COMMITTER_NAME", "a\nb", "OVERSPILL_COMMITTER_NAME: holds control characters"),
+        ("PUSH_TOKEN", "short", "OVERSPILL_PUSH_TOKEN: is shorter than 16 characters (try the output of `openssl rand -hex 32`)"),
+        ("PUSH_TOKEN_FILE", "/nonexistent/token", "OVERSPILL_PUSH_TOKEN_FILE: /nonexistent/token cannot be read: No such file"),
+    ],
+)  # fmt: skip
+def test_bad_value_is_named_with_a_good_one(name: str, value: str, says: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        from_environment({f"OVERSPILL_{name}": value})
+    assert says in str(caught.value)
+
+
+def test_all_bad_values_are_told_at_once() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        from_environment({"OVERSPILL_LISTEN": "x", "OVERSPILL_LOG_FORMAT": "x", "OVERSPILL_POLL_INTERVAL": "x"})
+    assert len(caught.value.problems) == 3
+
+
+def test_secret_and_its_file_together_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="and so is OVERSPILL_PUSH_TOKEN"):
+        from_environment({"OVERSPILL_PUSH_TOKEN": TOKEN, "OVERSPILL_PUSH_TOKEN_FILE": str(tmp_path / "token")})
+
+
+def test_empty_secret_file_is_refused_and_not_taken_as_no_secret(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("\n")
+    with pytest.raises(InvalidInput, match="is empty"):
+        from_environment({"OVERSPILL_PUSH_TOKEN_FILE": str(tmp_path / "token")})
+
+
+def test_unknown_variable_is_a_warning_with_the_nearest_name() -> None:
+    settings = from_environment({"OVERSPILL_POLL_INTERVALL": "30s", "HOME": "/"})
+    assert [str(problem) for problem in settings.warnings] == [
+        "OVERSPILL_POLL_INTERVALL: is no setting of Overspill (did you mean OVERSPILL_POLL_INTERVAL?)"
+    ]
+
+
+def test_what_kubernetes_adds_for_a_service_is_no_unknown_variable() -> None:
+    links = ("PORT", "PORT_8080_TCP", "PORT_8080_TCP_ADDR", "SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP")
+    assert from_environment({f"OVERSPILL_{link}": "tcp://10.0.0.1:8080" for link in links}).warnings == ()
+
+
+def test_every_variable_is_in_the_operations_guide_and_no_other() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    rows = [line.split("|")[1].strip().strip("`") for line in guide.splitlines() if line.startswith("| `OVERSPILL_")]
+    assert rows == [f"OVERSPILL_{name}" for name in VARIABLES]
