@@ -45,22 +45,33 @@ from reconciler.model.units import format_duration
 
 def decide(situation: Situation) -> Plan:
     """Decide what to change, what not to and why, and when to look again. Same inputs, same plan."""
-    standing = Standing(situation)
-    growth = Growth(situation, standing)
-    steps = _Steps(
-        desired=situation.desired,
-        ledger=situation.ledger,
-        demands=situation.demands,
-        now=situation.now,
-        standing=standing,
-        growth=growth,
-    )
+    steps = _steps(situation)
     steps.respect_people()
     steps.end_what_has_lapsed()
     steps.move_what_may_not_stay()
     steps.give_back_what_is_not_needed()
     steps.place_what_is_missing()
-    return standing.plan()
+    return steps.standing.plan()
+
+
+def sweep(situation: Situation) -> Plan:
+    """Decide only what needs the output branch alone: respect what people did, and end what has lapsed."""
+    steps = _steps(situation)
+    steps.respect_people()
+    steps.end_what_has_lapsed()
+    return steps.standing.plan()
+
+
+def _steps(situation: Situation) -> _Steps:
+    standing = Standing(situation)
+    return _Steps(
+        desired=situation.desired,
+        ledger=situation.ledger,
+        demands=situation.demands,
+        now=situation.now,
+        standing=standing,
+        growth=Growth(situation, standing),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
