@@ -1,0 +1,17 @@
+"""The fleet repository, by running git's plumbing in a bare mirror.
+
+Called by `app`, which hands a `GitRepository` to the daemon and the commands as a `ports.Repository`. The only package
+that runs git. What may not happen in here: a work tree, an index, git's own configuration or hooks of whoever runs us,
+a token in an argument list or a message, a forced push.
+
+`run` starts processes, `remote` knows addresses and what a remote answers, `mirror` owns the directory on disk,
+`objects` reads files, `commits` reads commits, `history` walks back through a shallow past, `fastimport` writes, and
+`repository` puts them together.
+"""
+
+from __future__ import annotations
+
+from reconciler.adapters.git.remote import Credentials
+from reconciler.adapters.git.repository import GitRepository
+
+__all__ = ["Credentials", "GitRepository"]

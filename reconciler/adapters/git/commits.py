@@ -1,0 +1,77 @@
+"""Commits as git stores them, read into values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from reconciler.model.ids import CommitId
+from reconciler.model.tree import Identity, LoggedCommit
+
+_PERSON = re.compile(r"(?P<name>[^<]*?) ?<(?P<email>[^>]*)> ?(?P<time>-?\d+)?.*")
+_TRAILER = re.compile(r"([A-Za-z0-9-]+): *(.*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredCommit:
+    """A commit and what it was made on, first parent first."""
+
+    logged: LoggedCommit
+    parents: tuple[CommitId, ...]
+
+
+def parse(commit: CommitId, raw: bytes) -> StoredCommit:
+    """Read a commit object. What is not UTF-8 in it is replaced: nothing is decided on such a text."""
+    text = raw.decode(errors="replace")
+    head, _, message = text.partition("\n\n")
+    headers = [line.partition(" ") for line in head.split("\n")]
+    fields = {key: value for key, _, value in headers}
+    author, _ = _person(fields.get("author", ""))
+    committer, at = _person(fields.get("committer", ""))
+    subject, _, body = message.strip("\n").partition("\n")
+    return StoredCommit(
+        logged=LoggedCommit(
+            id=commit,
+            at=at,
+            author=author,
+            committer=committer,
+            subject=subject,
+            body=body.strip("\n"),
+            trailers=_trailers(message),
+        ),
+        parents=tuple(CommitId(value) for key, _, value in headers if key == "parent"),
+    )
+
+
+def _person(line: str) -> tuple[Identity, datetime]:
+    """Read ``Name <email> seconds zone``; a time that no calendar holds is the beginning of time."""
+    match = _PERSON.fullmatch(line)
+    if match is None:
+        return Identity(name=line, email=""), datetime.fromtimestamp(0, UTC)
+    try:
+        at = datetime.fromtimestamp(int(match["time"] or 0), UTC)
+    except (ValueError, OverflowError, OSError):
+        at = datetime.fromtimestamp(0, UTC)
+    return Identity(name=match["name"], email=match["email"]), at
+
+
+def _trailers(message: str) -> Mapping[str, str]:
+    """Read ``Key: value`` lines of the last paragraph; a later one of the same key wins.
+
+    As git does, a paragraph that is the only one is a subject, and an indented line goes on with the one before.
+    """
+    paragraphs = re.split(r"\n(?:[ \t]*\n)+", message.strip("\n"))
+    if len(paragraphs) == 1:
+        return {}
+    trailers: dict[str, str] = {}
+    key = ""
+    for line in paragraphs[-1].split("\n"):
+        match = _TRAILER.fullmatch(line)
+        if match is not None:
+            key = match[1]
+            trailers[key] = match[2].strip()
+        elif line[:1].isspace() and key:
+            trailers[key] = f"{trailers[key]} {line.strip()}"
+    return trailers

@@ -1,0 +1,96 @@
+"""Walking back through a past of which the mirror at first holds only the last commit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from itertools import islice
+
+from reconciler.adapters.git.commits import StoredCommit, parse
+from reconciler.adapters.git.objects import Missing, ObjectReader
+from reconciler.errors import Conflict
+from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.tree import LoggedCommit
+
+FIRST_STEP = 50
+GROWTH = 4
+"""How many commits the first deepening brings, and how many times more each further one."""
+
+_OLD_SIDE = re.compile(r"^:100(?:644|755) \d{6} ([0-9a-f]+) ", re.MULTILINE)
+
+Local = Callable[[Sequence[str]], bytes]
+Deepen = Callable[[int], None]
+
+
+class History:
+    """Reads the past of one branch, and asks for more of it only when what is here does not answer the question."""
+
+    def __init__(
+        self, reader: ObjectReader, local: Local, shallow: Callable[[], frozenset[str]], deepen: Deepen
+    ) -> None:
+        """Take the ways to read objects, to run a local command, to see where history ends, and to bring more of it."""
+        self._reader = reader
+        self._local = local
+        self._shallow = shallow
+        self._deepen = deepen
+
+    def first_parents(self, tip: CommitId) -> Iterator[StoredCommit]:
+        """Yield the tip and its ancestors along first parents, newest first, bringing in what is missing."""
+        steps = self._steps()
+        following: CommitId | None = tip
+        while following is not None:
+            try:
+                (raw,) = self._reader.read([following])
+            except Missing:
+                next(steps)
+                continue
+            commit = parse(following, raw)
+            yield commit
+            following = commit.parents[0] if commit.parents else None
+
+    def log(self, tip: CommitId, *, since: datetime | None, limit: int | None) -> list[LoggedCommit]:
+        """Read commits back from the tip until `since` or `limit` ends it; merged side branches are read too."""
+        bounds = [] if since is None else [f"--max-age={int(since.timestamp())}"]
+        bounds += [] if limit is None else [f"--max-count={limit}"]
+        steps = self._steps()
+        while True:
+            ids = self._local(["rev-list", *bounds, tip]).decode().split()
+            if (limit is not None and len(ids) >= limit) or self._shallow().isdisjoint(ids):
+                break
+            next(steps)
+        return [parse(CommitId(one), raw).logged for one, raw in zip(ids, self._reader.read(ids), strict=True)]
+
+    def earlier(self, commit: CommitId, path: str, *, limit: int) -> list[BlobId]:
+        """List the versions of a file that the branch itself has had before this commit, each once, newest first."""
+        steps = self._steps()
+        # Along first parents: what stood on a side branch before it was merged was never in force.
+        chain = ["--first-parent", commit]
+        while True:
+            raw = ["log", "-m", "--raw", "--no-abbrev", "--no-renames", "--format=", *chain, "--", path]
+            versions = dict.fromkeys(_OLD_SIDE.findall(self._local(raw).decode(errors="replace")))
+            if len(versions) > limit:
+                break
+            ends = self._local(["rev-list", "--max-parents=0", *chain]).decode().split()
+            if self._shallow().isdisjoint(ends):
+                break
+            next(steps)
+        present = self._local(["ls-tree", "-z", "--", commit, path]).decode(errors="replace")
+        current = present.partition("\t")[0].rpartition(" ")[2]
+        return list(islice((BlobId(blob) for blob in versions if blob != current), limit))
+
+    def _steps(self) -> Iterator[None]:
+        """Deepen by more and more commits, once for each step taken.
+
+        Raises Conflict when a deepening brings nothing: the branch was rewritten or removed since it was fetched.
+        """
+        count = FIRST_STEP
+        while True:
+            before = self._shallow()
+            if not before:
+                raise Missing("the mirror should hold the whole history, and does not")
+            self._deepen(count)
+            if self._shallow() == before:
+                raise Conflict("reading back: the branch's history has been rewritten since it was fetched")
+            yield
+            count *= GROWTH

@@ -1,0 +1,128 @@
+"""The directory of the bare mirror: one for each remote, held by one process at a time.
+
+Nothing in it is needed: thrown away, it is fetched anew. So nothing here waits for the disk or keeps a backup.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+_LEFT_BEHIND = (
+    "*.lock",
+    "refs/**/*.lock",
+    "objects/pack/tmp_*",
+    "objects/pack/.tmp-*",
+    "objects/tmp_*",
+    "objects/incoming-*",
+    "objects/tmp_objdir-*",
+    "objects/??/tmp_obj_*",
+    "shallow_*",
+    "fast_import_crash_*",
+    "gc.pid",
+)
+"""What a killed git leaves: locks that would stop the next one for ever, and halves of files."""
+
+
+class Mirror:
+    """Holds the mirror's directory by a file lock until `close`.
+
+    Whoever comes second gets a private directory, which is removed when it is closed or, if its owner was killed, by
+    the next owner of the shared one.
+    """
+
+    def __init__(self, cache: Path, url: str) -> None:
+        """Take the remote's shared directory below `cache`, or make a private one if it is taken."""
+        name = hashlib.sha256(url.encode()).hexdigest()[:16]
+        cache.mkdir(parents=True, exist_ok=True)
+        self._place = cache / name
+        self._place.mkdir(exist_ok=True)
+        lock = _lock(self._place)
+        self._private = lock is None
+        if lock is None:
+            self._place, lock = _private(cache, name)
+        else:
+            _sweep(cache, name)
+        self._lock = lock
+        for pattern in _LEFT_BEHIND:
+            for path in self.git_dir.glob(pattern):
+                _remove(path)
+
+    @property
+    def git_dir(self) -> Path:
+        """Where the bare repository is, or will be."""
+        return self._place / "mirror.git"
+
+    def exists(self) -> bool:
+        """Tell whether there is something in the directory that git would take for a repository."""
+        return (self.git_dir / "HEAD").is_file() and (self.git_dir / "objects").is_dir()
+
+    def throw_away(self) -> None:
+        """Remove the repository, to be made anew."""
+        _remove(self.git_dir)
+
+    def shallow(self) -> frozenset[str]:
+        """Return the commits at which the mirror's history ends although the remote's goes on."""
+        try:
+            return frozenset((self.git_dir / "shallow").read_text().split())
+        except FileNotFoundError:
+            return frozenset()
+
+    def small_packs(self) -> int:
+        """Count the packs."""
+        return sum(1 for _ in (self.git_dir / "objects" / "pack").glob("*.pack"))
+
+    def close(self) -> None:
+        """Let the directory go, and remove it if nobody else will ever use it."""
+        if self._private:
+            _remove(self._place)
+        os.close(self._lock)
+
+
+def _lock(place: Path) -> int | None:
+    """Take a directory's lock without waiting; None when another process has it, or removed the directory just now."""
+    try:
+        handle = os.open(place / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        return None
+    if not (place / "lock").exists():
+        os.close(handle)
+        return None
+    return handle
+
+
+def _private(cache: Path, name: str) -> tuple[Path, int]:
+    """Make and lock a directory that no other process knows."""
+    while True:
+        place = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=cache))
+        lock = _lock(place)
+        if lock is not None:
+            return place, lock
+
+
+def _sweep(cache: Path, name: str) -> None:
+    """Remove private directories whose owners were killed."""
+    for place in cache.glob(f"{name}-*"):
+        lock = _lock(place)
+        if lock is not None:
+            _remove(place)
+            os.close(lock)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a directory with all that is in it, if it is still there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()

@@ -1,0 +1,129 @@
+"""Files of commits: which there are, which differ, and what is in them."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from subprocess import Popen
+
+from reconciler.adapters.git.run import Runner, kill
+from reconciler.model.ids import BlobId
+from reconciler.model.tree import Entry, FileChange
+
+_ENTRY = re.compile(r"100(?:644|755) blob ([0-9a-f]+)\t([^\0]+)\0")
+_SIZED = re.compile(r"100(?:644|755) blob ([0-9a-f]+) +(\d+)\t([^\0]+)\0")
+_CHANGE = re.compile(r":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*\0([^\0]+)\0")
+_FILE = frozenset({"100644", "100755"})
+
+
+def parse_entries(listing: bytes, *, sizes: bool) -> list[Entry]:
+    """Read what ``ls-tree -r -z`` wrote, with ``-l`` if `sizes`, in git's order, which is that of the paths' bytes."""
+    text = listing.decode(errors="surrogateescape")
+    if sizes:
+        return [Entry(path=path, blob=BlobId(blob), size=int(size)) for blob, size, path in _SIZED.findall(text)]
+    return [Entry(path=path, blob=BlobId(blob)) for blob, path in _ENTRY.findall(text)]
+
+
+def parse_changes(listing: bytes) -> list[FileChange]:
+    """Read what ``diff-tree -r --raw -z`` wrote. What is not a regular file on a side does not exist there."""
+    changes = []
+    for old_mode, new_mode, old, new, path in _CHANGE.findall(listing.decode(errors="surrogateescape")):
+        before = BlobId(old) if old_mode in _FILE else None
+        after = BlobId(new) if new_mode in _FILE else None
+        if before != after:
+            changes.append(FileChange(path=path, old=before, new=after))
+    return changes
+
+
+class Missing(Exception):  # noqa: N818 -- no error yet: the caller fetches what is missing
+    """An object that the mirror does not hold."""
+
+
+class ObjectReader:
+    """Reads objects by id through one `cat-file --batch` that stays; it finds objects that came after it started."""
+
+    def __init__(self, runner: Runner) -> None:
+        """Start nothing yet."""
+        self._runner = runner
+        self._process: Popen[bytes] | None = None
+
+    def read(self, ids: Sequence[str]) -> Iterator[bytes]:
+        """Yield the contents of the objects in the order of their ids.
+
+        Raises Missing when one is not there, and when git dies twice over one.
+        """
+        done, tries = 0, 2
+        while done < len(ids):
+            try:
+                for content in self._replies(ids[done:]):
+                    yield content
+                    done, tries = done + 1, 2
+            except OSError as error:
+                self.close()
+                tries -= 1
+                if not tries:
+                    raise Missing(f"{ids[done]}: {error}") from error
+            except BaseException:
+                # Replies that nobody will read are on their way: the next reader must not take them for its own.
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """End the process; the next `read` starts another."""
+        if self._process is not None:
+            kill(self._process)
+            self._process = None
+
+    def _replies(self, ids: Sequence[str]) -> Iterator[bytes]:
+        """Ask for all ids and yield the answers; raises OSError when the process has died."""
+        if self._process is None:
+            self._process = self._runner.start(["cat-file", "--batch"], stdin=True)
+        process = self._process
+        asked = "".join(f"{one}\n" for one in ids).encode()
+        if len(asked) <= _SAFE:
+            _ask(process, asked)
+            yield from _answers(process, ids)
+        else:
+            asking = threading.Thread(target=_ask_quietly, args=(process, asked), daemon=True)
+            asking.start()
+            yield from _answers(process, ids)
+            asking.join()
+
+
+_SAFE = 4096
+"""Bytes that any pipe takes at once. More are written beside the reading: git stops listening while nobody reads."""
+
+
+def _ask(process: Popen[bytes], asked: bytes) -> None:
+    """Write ids to git."""
+    if process.stdin is None:
+        raise BrokenPipeError("git was started without an input")
+    process.stdin.write(asked)
+    process.stdin.flush()
+
+
+def _ask_quietly(process: Popen[bytes], asked: bytes) -> None:
+    """Write ids from a thread; if git has gone, the reading side finds out by itself."""
+    try:
+        _ask(process, asked)
+    except (OSError, ValueError):
+        return
+
+
+def _answers(process: Popen[bytes], ids: Sequence[str]) -> Iterator[bytes]:
+    """Read ``<id> <type> <size>``, a line end, the contents and a line end, for each id."""
+    if process.stdout is None:
+        raise BrokenPipeError("git was started without an output")
+    readline, read = process.stdout.readline, process.stdout.read
+    for one in ids:
+        head = readline()
+        if not head:
+            raise BrokenPipeError("git cat-file ended")
+        size = head.rpartition(b" ")[2]
+        if size == b"missing\n":
+            raise Missing(one)
+        content = read(int(size) + 1)
+        if len(content) <= int(size):
+            raise BrokenPipeError("git cat-file ended in the middle of an object")
+        yield content[:-1]

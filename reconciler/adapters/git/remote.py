@@ -1,0 +1,192 @@
+"""Where the fleet repository lives, how to prove who we are there, and what its answers mean."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
+
+NAME = "fleet"
+"""What the remote is called inside the mirror, so that its address is in no argument list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """How to log in.
+
+    For https a user name and a password or token; GitHub, GitLab and Gitea take any name beside a token. For ssh a key
+    and the hosts to trust; without them ssh finds its own. The password reaches git's credential helper by the
+    environment, for this remote's host alone: a redirect to another host gets nothing.
+    """
+
+    username: str = "x-access-token"
+    password: str = field(default="", repr=False)
+    ssh_key: Path | None = None
+    known_hosts: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """A checked address. `url` carries no password; `credentials` holds one that was found in it."""
+
+    url: str
+    protocols: str
+    credentials: Credentials
+
+    def settings(self) -> Mapping[str, str]:
+        """Return the configuration that makes git find this remote and, over http, log in to it."""
+        settings = {f"remote.{NAME}.url": self.url}
+        if self.credentials.password and self.url.startswith(("https:", "http:")):
+            parts = urlsplit(self.url)
+            settings[f"credential.{parts.scheme}://{parts.netloc.rpartition('@')[2]}.helper"] = _HELPER
+        return settings
+
+    def environment(self) -> Mapping[str, str]:
+        """Return the variables that git, its credential helper and ssh read."""
+        ssh = ["ssh", "-oBatchMode=yes", "-oConnectTimeout=20", "-oControlMaster=no"]
+        if self.credentials.ssh_key is not None:
+            ssh += ["-oIdentitiesOnly=yes", "-i", str(self.credentials.ssh_key)]
+        if self.credentials.known_hosts is not None:
+            ssh += ["-oStrictHostKeyChecking=yes", f"-oUserKnownHostsFile={self.credentials.known_hosts}"]
+        variables = {"GIT_ALLOW_PROTOCOL": self.protocols, "GIT_SSH_COMMAND": shlex.join(ssh)}
+        if self.credentials.password:
+            variables["OVERSPILL_GIT_USERNAME"] = self.credentials.username
+            variables["OVERSPILL_GIT_PASSWORD"] = self.credentials.password
+        return variables
+
+    def redact(self, text: str) -> str:
+        """Take passwords out of a text that a person or a log will see."""
+        if self.credentials.password:
+            text = text.replace(self.credentials.password, "***")
+        return re.sub(r"(?<=://)[^/@\s]+@", "***@", text)
+
+
+# A shell function and not a file: it needs no directory that programs may be started from.
+_HELPER = (
+    '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" '
+    '"$OVERSPILL_GIT_USERNAME" "$OVERSPILL_GIT_PASSWORD"; }; f'
+)
+_SCP = re.compile(r"(?:[\w.+-]+@)?[A-Za-z0-9][\w.-]*:(?!/)[^:].*")
+
+
+def checked(url: str, credentials: Credentials | None) -> Remote:
+    """Check an address before git sees it.
+
+    https, ssh (also as ``user@host:path``), file and plain paths are taken, http only from this very machine. Raises
+    InvalidInput for anything else: git runs a program for addresses such as ``ext::sh -c ...`` and takes one that
+    starts with a dash for an option.
+    """
+    given = credentials or Credentials()
+    shown = re.sub(r"(?<=://)[^/@\s]+@", "***@", url)
+    if not url or url.startswith("-") or not url.isprintable() or re.match(r"[\w+.-]+::", url):
+        raise InvalidInput(
+            f"repository URL {shown!r}: not an address that git may be given (try https://host/path.git)"
+        )
+    if "://" in url:
+        return _with_scheme(url, given, shown)
+    if _SCP.fullmatch(url) and not Path(url).exists():
+        return Remote(url=url, protocols="ssh", credentials=given)
+    # git starts in the mirror's directory, so a relative path has to be made absolute here.
+    return Remote(url=str(Path(url).resolve()), protocols="file", credentials=given)
+
+
+def _with_scheme(url: str, given: Credentials, shown: str) -> Remote:
+    """Check an address of the form ``scheme://...`` and take a password out of it."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError as error:
+        raise InvalidInput(f"repository URL {shown!r}: {error}") from error
+    if parts.scheme not in ("https", "ssh", "file") and not (parts.scheme == "http" and _is_loopback(host)):
+        raise InvalidInput(f"repository URL {shown!r}: only https, ssh and file are allowed")
+    if host.startswith("-") or (parts.username or "").startswith("-"):
+        raise InvalidInput(f"repository URL {shown!r}: the host looks like an option")
+    if parts.password is None:
+        return Remote(url=url, protocols=parts.scheme, credentials=given)
+    name = unquote(parts.username or "") or given.username
+    found = Credentials(
+        username=name,
+        password=given.password or unquote(parts.password),
+        ssh_key=given.ssh_key,
+        known_hosts=given.known_hosts,
+    )
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])
+    return Remote(url=urlunsplit(bare), protocols=parts.scheme, credentials=found)
+
+
+def _is_loopback(host: str) -> bool:
+    """Tell whether plain http to this host stays on this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+_REFUSALS = (
+    (
+        r"Authentication failed|could not read (Username|Password)|[Ii]nvalid username|error: 401",
+        "set the credentials of the repository; the token may be wrong, expired or without access",
+    ),
+    (r"error: 403|[Aa]ccess denied|Permission denied|not allowed to push", "give this login access to the repository"),
+    (r"Host key verification failed", "add the host's key to known_hosts"),
+    (
+        r"not appear to be a git repository|[Rr]epository .*not found|error: 404|project you were looking for",
+        "check the repository's URL, and that this login may see it",
+    ),
+    (r"dubious ownership", "let the repository's directory belong to the user that runs this"),
+    (r"transport '.*' not allowed|Unable to find remote helper", "use https, ssh or file"),
+)
+"""What only a person can mend, with the way out. Everything else that fails is taken to pass."""
+
+_MOVED = re.compile(
+    r"non-fast-forward|fetch first|stale info|cannot lock ref|incorrect old value|failed to update ref"
+    r"|reference already exists|but expected|shallow update not allowed"
+)
+_FORBIDDEN = re.compile(
+    r"declined|protected branch|not permitted|not allowed|prohibited|denied|deny|denying|checked out|GH\d{3}"
+)
+
+
+def failure(doing: str, stderr: str) -> OverspillError:
+    """Make the error for a command that got no answer of use: InvalidInput if we were refused, else Transient."""
+    reason = _reason(stderr)
+    for pattern, hint in _REFUSALS:
+        if re.search(pattern, stderr):
+            return InvalidInput(f"{doing}: {reason} (try: {hint})")
+    return Transient(f"{doing}: {reason}")
+
+
+def rejection(doing: str, summary: str, stderr: str) -> OverspillError:
+    """Make the error for a ref that was not moved, from the summary that `git push --porcelain` gives for it.
+
+    The list of summaries that mean "somebody else was first" is that of git, GitHub, GitLab and Gitea
+    (reference/gitops-engines.md, section 8). receive.denyNonFastForwards says non-fast-forward too, and as rightly.
+    """
+    said = [line.removeprefix("remote:").strip() for line in _telling(stderr) if line.startswith("remote:")]
+    text = "; ".join([summary, *said])
+    if _MOVED.search(summary):
+        return Conflict(f"{doing}: {text}")
+    if _FORBIDDEN.search(text):
+        return InvalidInput(
+            f"{doing}: {text} (try: allow this login to push to the branch; its commits are never forced)"
+        )
+    return Transient(f"{doing}: {text}")
+
+
+_TELLING = re.compile(r"(fatal|error|ssh): |remote: (?!(Enumerating|Counting|Compressing|Resolving) |Total )\S")
+
+
+def _telling(stderr: str) -> list[str]:
+    """Pick the lines that say what went wrong out of progress and advice."""
+    return [line for line in (line.strip() for line in re.split(r"[\r\n]+", stderr)) if _TELLING.match(line)]
+
+
+def _reason(stderr: str) -> str:
+    """Say in one line what went wrong."""
+    return "; ".join(_telling(stderr)) or stderr.strip() or "git said nothing"

@@ -1,0 +1,129 @@
+"""Starting git: its arguments, its environment, its time, and nothing else.
+
+GitPython's `Git.execute` does the starting. Its own `kill_after_timeout` is not used: it finds children by asking
+``pgrep`` or ``ps``, which slim images lack, and waits without end for a grandchild that keeps the pipe open. Here every
+git is the leader of a session of its own, which is killed whole; a Ctrl-C meant for us does not reach a push half done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from subprocess import PIPE, Popen, TimeoutExpired
+from typing import cast
+
+from git.cmd import Git
+
+from reconciler.errors import Transient
+
+LOCAL_SILENCE = timedelta(minutes=10)
+"""How long a command that stays on this disk may say nothing: a repack of a large mirror says nothing at all."""
+
+_KEPT = frozenset({"GIT_SSL_CAINFO", "GIT_SSL_CAPATH"})
+"""Inherited settings that only add trust in an organisation's own certificates."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """What a git command left behind."""
+
+    status: int
+    stdout: bytes
+    stderr: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runner:
+    """Runs git commands on one bare repository.
+
+    `settings` are configuration values that hold over any file's, `environment` is added to what git needs. `silence`
+    is how long a command that talks to the remote may say nothing before it counts as hung; git is asked to report
+    progress there, so a large fetch may take as long as it needs.
+    """
+
+    git_dir: Path
+    settings: Mapping[str, str]
+    environment: Mapping[str, str]
+    silence: timedelta
+
+    def run(self, arguments: Sequence[str], *, stdin: bytes | None = None, remote: bool = False) -> Output:
+        """Run one command to its end and return what it wrote, whatever its exit status.
+
+        Raises Transient when it hangs; the processes that belong to it are gone by then.
+        """
+        process = self.start(arguments, stdin=stdin is not None)
+        heard, unsent = 0, stdin
+        silence = self.silence if remote else LOCAL_SILENCE
+        try:
+            while True:
+                try:
+                    stdout, stderr = process.communicate(unsent, timeout=silence.total_seconds())
+                except TimeoutExpired as late:
+                    said = len(late.stdout or b"") + len(late.stderr or b"")
+                    if said == heard:
+                        raise Transient(
+                            f"git {arguments[0]}: no answer for {silence.total_seconds():g} s, stopped waiting"
+                        ) from late
+                    heard, unsent = said, None
+                else:
+                    return Output(status=process.returncode, stdout=stdout, stderr=stderr.decode(errors="replace"))
+        finally:
+            if process.returncode is None:
+                kill(process)
+
+    def start(self, arguments: Sequence[str], *, stdin: bool) -> Popen[bytes]:
+        """Start a command whose streams the caller reads and writes; end it with `kill`."""
+        own = {**self._own(), **self.environment}
+        # GitPython hands all of our environment on and can only add to it, so what was inherited and must not reach
+        # git is taken out by env(1). Nobody who starts a daemon has such variables; a git hook or alias does.
+        inherited = [name for name in os.environ if name.startswith("GIT_") and name not in own and name not in _KEPT]
+        prefix = ["env", *(part for name in inherited for part in ("-u", name))] if inherited else []
+        wrapped = Git(self.git_dir).execute(
+            [*prefix, "git", *arguments],
+            istream=PIPE if stdin else None,
+            as_process=True,
+            env=own,
+            start_new_session=True,
+        )
+        process = wrapped.proc
+        # Left with the wrapper, the process would be interrupted as soon as the wrapper is collected.
+        wrapped.proc = None
+        return cast("Popen[bytes]", process)
+
+    def _own(self) -> dict[str, str]:
+        """Return the environment in which nobody's configuration, hooks, helpers or prompts have a say."""
+        variables = {
+            "GIT_DIR": str(self.git_dir),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_ASKPASS": "true",
+            "SSH_ASKPASS": "true",
+            "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_DEFAULT_REF_FORMAT": "files",
+            "GIT_CONFIG_COUNT": str(len(self.settings)),
+            "LC_ALL": "C",
+            "LANGUAGE": "C",
+        }
+        for number, (key, value) in enumerate(self.settings.items()):
+            variables[f"GIT_CONFIG_KEY_{number}"] = key
+            variables[f"GIT_CONFIG_VALUE_{number}"] = value
+        return variables
+
+
+def kill(process: Popen[bytes]) -> None:
+    """End a process that `Runner` started, with everything that it started in turn, and close its streams."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(OSError):  # what was buffered for a process that is gone
+                stream.close()
+    process.wait()
