@@ -80,7 +80,7 @@ def message(change: Change, *, source: CommitId, history: Sequence[LoggedCommit]
     """Write a change's whole commit message, trailers last.
 
     `source` is the commit of the source branch that was decided on. `history` are the commits of the placement that a
-    Revert ends, newest first; the oldest gives the revert its title.
+    Revert ends or a Move takes away, newest first; the oldest gives a revert its title.
     """
     title = subject(change)
     if isinstance(change, Revert) and history:
@@ -89,7 +89,7 @@ def message(change: Change, *, source: CommitId, history: Sequence[LoggedCommit]
     reasons = "\n".join(wrapped(reason) for reason in _reasons(change) if reason)
     if reasons:
         paragraphs.append(reasons)
-    if isinstance(change, Revert) and history:
+    if isinstance(change, (Revert, Move)) and history:
         paragraphs.append("\n".join(f"This reverts commit {commit.id}." for commit in history))
     trailers = (*_trailers(change), ("Source", source), ("Digest", _digest(change)))
     paragraphs.append("\n".join(f"Overspill-{key}: {plain(value)}" for key, value in trailers if value))

@@ -6,6 +6,7 @@ a contract with what admins have installed. Only `core.record` reads with these 
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -14,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidato
 from pydantic.alias_generators import to_camel
 
 from reconciler.core.findings import dotted, shortened
+from reconciler.core.schema.strict import refusal
 from reconciler.core.times import parse_time
 from reconciler.model.capacity import ReplicaShape, Toleration
 from reconciler.model.ids import MAX_PLACEMENT_NAME, RESERVED_PLACEMENT_NAMES, is_name
@@ -24,63 +26,67 @@ from reconciler.model.workload import DeletionPolicy, Json, StepType
 
 _CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
 _COMMIT_DIGITS = frozenset("0123456789abcdef")
+_COUNT = re.compile(r"[0-9]{1,9}")
 _SHAPES = 4096
 """Replica shapes that are kept apart: workloads have one each, their placements share it."""
-
-
-def _shown(value: Json) -> str:
-    """Quote what was found in an error: a text in quotes, all else as it is."""
-    return repr(shortened(value)) if type(value) is str else shortened(str(value))
 
 
 def _name(text: str) -> str:
     """Accept what may stand in a path (`model.ids.NAME`)."""
     if not is_name(text):
-        raise ValueError(f"{_shown(text)} is not a name (try lower-case letters, digits and dashes, at most 63)")
+        raise refusal(f"{shortened(text)!r} is not a name", "try lower-case letters, digits and '-', 63 at most")
     return text
 
 
 def _placement_name(text: str) -> str:
-    if text in RESERVED_PLACEMENT_NAMES or len(text) > MAX_PLACEMENT_NAME:
-        raise ValueError(f"{_shown(text)} cannot name a placement (try at most {MAX_PLACEMENT_NAME} characters)")
+    if text in RESERVED_PLACEMENT_NAMES:
+        raise refusal(f"{text!r} is a name that engines keep for themselves")
+    if len(text) > MAX_PLACEMENT_NAME:
+        raise refusal(f"{shortened(text)!r} is longer than {MAX_PLACEMENT_NAME} characters")
     return _name(text)
 
 
 def _commit(text: str) -> str:
     if not text or not _COMMIT_DIGITS.issuperset(text):
-        raise ValueError(f"{_shown(text)} is not a commit id")
+        raise refusal(f"{shortened(text)!r} is not a commit id")
     return text
 
 
-def _count(text: Json) -> int:
+def _count(value: Json) -> int:
     """Read a number of replicas; annotations are text."""
-    if type(text) is not str or not text.isascii() or not text.isdigit() or len(text) > 9:  # noqa: PLR2004 -- 2**31
-        raise ValueError(f'{str(text)[:80]!r} is not a number of replicas (try "3")')
-    return int(text)
+    if type(value) is not str or _COUNT.fullmatch(value) is None:
+        raise refusal(f"{_shown(value)} is not a number of replicas", 'try "3"')
+    return int(value)
 
 
-def _moment(text: Json) -> datetime:
+def _moment(value: Json) -> datetime:
     try:
-        return parse_time(text)
+        return parse_time(value)
     except (TypeError, ValueError) as error:
-        raise ValueError(f'{_shown(text)} is not a time (try "2026-11-20T10:15:00Z")') from error
+        raise refusal(f"{_shown(value)} is not a time", 'try "2026-11-20T10:15:00Z"') from error
 
 
-def _duration(text: Json) -> timedelta:
-    if type(text) is not str:
-        raise ValueError(f'{_shown(text)} is not a duration (try "10m")')
-    return parse_duration(text)
+def _duration(value: Json) -> timedelta:
+    try:
+        return parse_duration(value)
+    except (TypeError, ValueError) as error:
+        raise refusal(f"{_shown(value)} is not a duration", 'try "10m"') from error
 
 
-def _timeout(text: Json) -> timedelta | None:
+def _timeout(value: Json) -> timedelta | None:
     """Read a Helm timeout, which is always there and empty when there is none."""
-    return None if text == "" else _duration(text)
+    return None if value == "" else _duration(value)
 
 
-def _shape(text: Json) -> ReplicaShape:
-    if type(text) is not str:
-        raise ValueError(f"{_shown(text)} is not JSON in quotes")
-    return _parsed_shape(text)
+def _shape(value: Json) -> ReplicaShape:
+    if type(value) is not str:
+        raise refusal(f"{_shown(value)} is not JSON in quotes")
+    return _parsed_shape(value)
+
+
+def _shown(value: Json) -> str:
+    """Quote what was found: a text in quotes, all else as it is."""
+    return repr(shortened(value)) if type(value) is str else shortened(str(value))
 
 
 @lru_cache(maxsize=_SHAPES)
@@ -91,7 +97,9 @@ def _parsed_shape(text: str) -> ReplicaShape:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = dotted(first["loc"])
-        raise ValueError(f"is no replica's shape: {place}: {first['msg']}" if place else first["msg"]) from error
+        raise refusal(f"is no replica's shape: {place}: {first['msg']}" if place else first["msg"]) from error
+    except ValueError as error:
+        raise refusal(f"is no replica's shape: {error}") from error
 
 
 Name = Annotated[str, AfterValidator(_name)]

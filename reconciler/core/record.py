@@ -1,7 +1,8 @@
-"""placement.yaml, the complete memory of a placement: written, read back, and the digest over all of its files.
+"""The records of the output branch: placement.yaml, the complete memory of a placement, written and read back.
 
 Whoever has the file knows what runs where, since when, until when and for whom; nothing else remembers (promise 1).
-What is written depends on the arguments alone, so that the same decision gives the same bytes (promise 4).
+What is written depends on the arguments alone, so that the same decision gives the same bytes (promise 4). The other
+kind of record, what is held back, is in `core.restraints` and offered here too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from sys import intern
 
 from reconciler.core.findings import Finding
 from reconciler.core.placementfile import Helm, PlacementFile, Spec
-from reconciler.core.strict import read_model, refused
+from reconciler.core.recordfile import read_model, refused
+from reconciler.core.restraints import ledger_path, read_restraints, write_restraints
 from reconciler.core.times import format_time
 from reconciler.core.yamlio import MAX_BYTES, emit
 from reconciler.errors import InvalidInput
@@ -33,6 +35,16 @@ from reconciler.model.workload import (
     Step,
     StepType,
 )
+
+__all__ = [
+    "digest",
+    "ledger_path",
+    "read_placement",
+    "read_restraints",
+    "read_spec",
+    "write_placement",
+    "write_restraints",
+]
 
 SKIP = "# +argocd:skip-file-rendering\n"
 """Keeps Argo CD from applying the record where somebody's source covers the placement's whole directory."""
@@ -101,13 +113,15 @@ def read_spec(data: bytes, path: str) -> DeploySpec:
 def digest(files: Mapping[str, bytes], placement: Placement, spec: DeploySpec) -> str:
     """Digest all that a placement is: its files by path within its directory, and its record without the digest.
 
-    The marker and placement.yaml hold the digest and are no part of `files`.
+    The marker and placement.yaml hold the digest and are no part of `files`. The end is left out of it: another end
+    changes nothing that an engine applies.
     """
     total = sha256()
     for path in sorted(files):
         total.update(f"{path}\0{len(files[path])}\0".encode())
         total.update(files[path])
-    total.update(emit(_document(replace(placement, digest=""), spec, "")).encode())
+    lasting = replace(placement, digest="", expires_at=placement.created_at)
+    total.update(emit(_document(lasting, spec, "")).encode())
     return f"sha256-{total.hexdigest()}"
 
 

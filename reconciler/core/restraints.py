@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from reconciler.core.findings import Finding
 from reconciler.core.placementfile import Moment, Name
-from reconciler.core.strict import read_model, refused
+from reconciler.core.recordfile import read_model, refused
 from reconciler.core.times import format_time
 from reconciler.core.yamlio import emit
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName

@@ -1,0 +1,73 @@
+"""A mapping that never changes and iterates in the order of its keys.
+
+The order must not depend on how a mapping came about: a daemon that followed the branch for a month has to decide in
+the same order as one that has just read it. A changed copy of 33,000 entries costs a fraction of a millisecond, since
+the copies of a dict and of a list move memory and compare nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol, TypeVar
+
+
+class _Sortable(Protocol):
+    def __lt__(self, other: Any, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+
+K = TypeVar("K", bound=_Sortable)
+V = TypeVar("V")
+
+_FEW = 64
+"""Keys up to which finding each one's place is cheaper than sorting them all anew."""
+
+
+class SortedMap(Mapping[K, V]):
+    """A read-only mapping in the order of its keys; equal to any mapping with the same entries."""
+
+    __slots__ = ("_keys", "_values")
+
+    def __init__(self, values: Mapping[K, V] | None = None) -> None:
+        """Take a copy of `values`."""
+        self._values: dict[K, V] = dict(values or {})
+        self._keys: list[K] = sorted(self._values)
+
+    def changed(self, put: Mapping[K, V], drop: Iterable[K] = ()) -> SortedMap[K, V]:
+        """Return a copy with the entries of `put`, and without the keys of `drop` that are not among them."""
+        values = self._values.copy()
+        dropped = [key for key in drop if key in values and key not in put]
+        added = [key for key in put if key not in values]
+        for key in dropped:
+            del values[key]
+        values.update(put)
+        copy = SortedMap[K, V]()
+        copy._values = values
+        copy._keys = self._moved(dropped, added, values) if dropped or added else self._keys
+        return copy
+
+    def _moved(self, dropped: list[K], added: list[K], values: dict[K, V]) -> list[K]:
+        if len(dropped) + len(added) > _FEW:
+            return sorted(values)
+        keys = self._keys.copy()
+        for key in dropped:
+            del keys[bisect_left(keys, key)]
+        for key in added:
+            insort(keys, key)
+        return keys
+
+    def __getitem__(self, key: K) -> V:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __repr__(self) -> str:
+        return f"SortedMap({dict(self)!r})"

@@ -1,0 +1,180 @@
+"""The placement of docs/commits.md, and strategies for placements of every kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import strategies as st
+
+from reconciler.core.record import digest, write_placement
+from reconciler.model.capacity import ReplicaShape, Toleration
+from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.placement import Origin, Placement, Restraint, RestraintKind
+from reconciler.model.policy import EngineName
+from reconciler.model.units import ONE, Quantity, Resources
+from reconciler.model.workload import (
+    Command,
+    DeletionPolicy,
+    DeploySpec,
+    HelmConfig,
+    HelmFlags,
+    ManifestResource,
+    Step,
+    StepType,
+)
+
+START = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
+SOURCE = CommitId("8d0c" * 10)
+VLLM = WorkloadId(WorkspaceName("llm"), TemplateName("vllm"))
+H100 = {"nvidia.com/gpu.product": "H100"}
+
+PLACEMENT = Placement(
+    name=PlacementName("vllm-7f3a90c1"),
+    cluster=ClusterName("worker-2"),
+    workload=VLLM,
+    replicas=3,
+    created_at=START,
+    changed_at=START,
+    expires_at=START + timedelta(minutes=10),
+    engine=EngineName.ARGOCD,
+    policy="spill",
+    deletion_policy=DeletionPolicy.DELETE,
+    source_commit=SOURCE,
+    namespace="kubeslice-avesha",
+    target_namespace="vllm-demo",
+    shape=ReplicaShape(requests=Resources(amounts={"nvidia.com/gpu": ONE}), node_selector=H100),
+    digest="sha256-3b1c",
+)
+
+SPEC = DeploySpec(
+    helm=(
+        HelmConfig(
+            name="vllm-app",
+            chart="vllm/vllm-stack",
+            release_name="vllm",
+            release_namespace="vllm-demo",
+            repo_name="vllm",
+            repo_url="https://vllm-project.github.io/production-stack",
+            version="0.1.7",
+            values={"servingEngineSpec": {"modelSpec": [{"name": "llama3", "replicaCount": 3, "requestGPU": 1}]}},
+            flags=HelmFlags(create_namespace=True, wait=True, timeout=timedelta(minutes=10)),
+        ),
+    ),
+    commands=(Command(name="get-namespace", cmd="kubectl get pods -n vllm-demo"),),
+    steps=(Step(name="get-namespace", type=StepType.COMMAND), Step(name="vllm-app", type=StepType.HELM)),
+    burst_duration=timedelta(minutes=10),
+    service_account="vllm-sa",
+)
+
+
+def placement(name: str = "vllm-7f3a90c1", cluster: str = "worker-2", **fields: object) -> Placement:
+    return replace(PLACEMENT, name=PlacementName(name), cluster=ClusterName(cluster), **fields)  # type: ignore[arg-type] -- keyword pass-through
+
+
+def files(of: Placement, **payload: str) -> tuple[Placement, dict[str, bytes]]:
+    """Return a placement with its digest and its files as the daemon writes them, by path on the branch."""
+    contents = {f"manifests/{name}.yaml": text.encode() for name, text in payload.items()}
+    of = replace(of, digest=digest(contents, of, SPEC))
+    contents["placement.yaml"] = write_placement(of, SPEC, charts="engine")
+    return of, {f"{of.path}/{path}": data for path, data in contents.items()}
+
+
+def restraint(**fields: object) -> Restraint:
+    kept = Restraint(
+        kind=RestraintKind.HOLD,
+        cluster=ClusterName("worker-2"),
+        since=START,
+        until=START + timedelta(hours=1),
+        reason="vllm-7f3a90c1 was deleted by hand",
+        placement=PlacementName("vllm-7f3a90c1"),
+    )
+    return replace(kept, **fields)  # type: ignore[arg-type] -- keyword pass-through
+
+
+# Anything that can be a value of the model, however unlikely.
+
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
+placement_names = names.filter(lambda name: name != "flux")
+moments = st.datetimes(datetime(1970, 1, 1), datetime(2999, 1, 1)).map(  # noqa: DTZ001 -- hypothesis wants naive bounds
+    lambda at: at.replace(microsecond=0, tzinfo=UTC)
+)
+durations = st.timedeltas(timedelta(microseconds=1), timedelta(days=3650))
+quantities = st.integers(0, 10**30).map(Quantity) | st.integers(0, 10**6).map(lambda count: Quantity(count * ONE))
+leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+json = st.recursive(
+    leaves | text, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(text, inner, max_size=3), max_leaves=8
+)
+mappings = st.dictionaries(text, json, max_size=3)
+
+shapes = st.builds(
+    ReplicaShape,
+    requests=st.builds(Resources, amounts=st.dictionaries(text, quantities, max_size=3)),
+    node_selector=st.dictionaries(text, text, max_size=2),
+    tolerations=st.lists(
+        st.builds(Toleration, key=text, operator=text, value=text, effect=text), max_size=2
+    ).map(tuple),
+    group_size=st.integers(1, 64),
+)
+placements = st.builds(
+    Placement,
+    name=placement_names.map(PlacementName),
+    cluster=names.map(ClusterName),
+    workload=st.builds(WorkloadId, names.map(WorkspaceName), names.map(TemplateName)),
+    replicas=st.integers(0, 10**9 - 1),
+    created_at=moments,
+    changed_at=moments,
+    expires_at=moments,
+    engine=st.sampled_from(EngineName),
+    policy=text,
+    deletion_policy=st.sampled_from(DeletionPolicy),
+    source_commit=st.from_regex(r"[0-9a-f]{40}", fullmatch=True).map(CommitId),
+    namespace=text,
+    target_namespace=text,
+    shape=shapes,
+    origin=st.sampled_from(Origin),
+    digest=text,
+)
+flags = st.builds(
+    HelmFlags,
+    atomic=st.booleans(),
+    cleanup_on_fail=st.booleans(),
+    create_namespace=st.booleans(),
+    skip_crds=st.booleans(),
+    wait=st.booleans(),
+    timeout=st.none() | durations,
+)
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> DeploySpec:
+    charts = draw(st.lists(st.builds(HelmConfig, name=text, chart=text, release_name=text, release_namespace=text,
+        repo_name=text, repo_url=text, version=text, values=mappings, secret_ref=text, flags=flags), max_size=2))  # fmt: skip
+    manifests = draw(st.lists(st.builds(ManifestResource, name=text, manifest=mappings), max_size=2))
+    commands = draw(st.lists(st.builds(Command, name=text, cmd=text), max_size=2))
+    steps = [
+        *(Step(name=chart.name, type=StepType.HELM) for chart in charts),
+        *(Step(name=item.name, type=StepType.MANIFEST) for item in manifests),
+        *(Step(name=item.name, type=StepType.COMMAND) for item in commands),
+    ]
+    return DeploySpec(
+        helm=tuple(charts),
+        manifests=tuple(manifests),
+        commands=tuple(commands),
+        steps=tuple(draw(st.permutations(steps))),
+        burst_duration=draw(st.none() | durations),
+        deletion_policy=draw(st.sampled_from(DeletionPolicy)),
+        service_account=draw(text),
+    )
+
+
+restraints = st.builds(
+    Restraint,
+    kind=st.sampled_from(RestraintKind),
+    cluster=st.none() | names.map(ClusterName),
+    since=moments,
+    until=moments,
+    reason=text,
+    placement=placement_names.map(PlacementName),
+)
