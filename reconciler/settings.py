@@ -73,7 +73,7 @@ class Settings:
     listen: Listen | None = None
     push_token: str = field(default="", repr=False)
     webhook_secret: str = field(default="", repr=False)
-    git_username: str = ""
+    git_username: str = "git"  # hosts that take a token take it with any name
     git_password: str = field(default="", repr=False)
     ssh_key: Path | None = None
     known_hosts: Path | None = None
@@ -100,7 +100,7 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         listen=reader.listen("LISTEN"),
         push_token=reader.secret("PUSH_TOKEN"),
         webhook_secret=reader.secret("WEBHOOK_SECRET"),
-        git_username=reader.text("GIT_USERNAME", ""),
+        git_username=reader.text("GIT_USERNAME", "git"),
         git_password=reader.secret("GIT_PASSWORD"),
         ssh_key=reader.path("SSH_KEY"),
         known_hosts=reader.path("KNOWN_HOSTS"),

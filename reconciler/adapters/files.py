@@ -7,7 +7,7 @@ file that changes while it is read, is empty or does not parse keeps its last go
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -18,6 +18,8 @@ from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName
 
 SUFFIXES = (".yaml", ".yml", ".json")
+MAX_BYTES = 1 << 20
+"""As much as is read of any file; a fleet that needs more has a file a cluster."""
 _ATOMIC = "try writing to a temporary name in the same directory and renaming it"
 
 _Stamp = tuple[int, int, int]
@@ -36,18 +38,16 @@ class FileObservations:
     """Observations in a file, or in the ``*.yaml``, ``*.yml`` and ``*.json`` of a directory (a `ports.ClusterView`).
 
     Files are read again only when their time, size or inode has changed. Hidden files and subdirectories are passed
-    over. Of two observations of one cluster the newer stands, then the one in the file that sorts first. `helm` tells
-    whether charts can be rendered here; it is asked at each `observe`.
+    over. Of two observations of one cluster the newer stands, then the one in the file that sorts first.
     """
 
-    def __init__(self, path: Path, *, helm: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, path: Path) -> None:
         """Take a path that exists; an empty directory is fine. Raises InvalidInput for one that does not."""
         if not path.exists():
             raise InvalidInput(
                 f"reading observations: {path} does not exist (try creating the directory, or another --observations)"
             )
         self._path = path
-        self._helm = helm
         self._lock = Lock()
         self._files: dict[str, _File] = {}
 
@@ -68,7 +68,7 @@ class FileObservations:
                 if known is None or seen.observed_at > known.observed_at:
                     clusters[seen.cluster] = seen
         problems = missing + tuple(problem for file in files for problem in file.problems)
-        return Observed(clusters=clusters, helm=self._helm(), problems=problems)
+        return Observed(clusters=clusters, problems=problems)
 
     def changed(self) -> bool:
         """Tell whether `observe` would find a file that it has not read yet; reads no content."""
@@ -104,9 +104,12 @@ class FileObservations:
         known = self._files.get(path, _File(stamp=None))
         if known.stamp == stamp:
             return known
+        if stamp[1] > MAX_BYTES:
+            problem = Problem(path=path, message="is over 1 MiB", hint="try one file for each cluster")
+            return _File(stamp=stamp, good=known.good, problems=(problem,))
         try:
             with Path(path).open("rb") as stream:
-                data = stream.read()
+                data = stream.read(MAX_BYTES + 1)
                 after = os.fstat(stream.fileno())
         except OSError as error:
             problem = Problem(path=path, message=f"cannot be read: {error.strerror}")

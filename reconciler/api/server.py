@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from threading import Thread
@@ -50,9 +51,8 @@ class Server:
             # Bound here and not by uvicorn, which would end the process when it cannot.
             self._socket = socket.create_server((self._host, self._port), family=family, backlog=128)
         except OSError as error:
-            raise InvalidInput(
-                f"listening at {self._host}:{self._port}: {error.strerror or error} (try another OVERSPILL_LISTEN)"
-            ) from error
+            why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+            raise InvalidInput(f"listening at {self._host}:{self._port}: {why} (try another address)") from error
         self._thread = Thread(target=self._server.run, args=([self._socket],), name="http", daemon=True)
         self._thread.start()
         deadline = time.monotonic() + _START_TIME

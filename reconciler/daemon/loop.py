@@ -66,6 +66,15 @@ class Alarm(Protocol):
 
 
 OutcomeT = TypeVar("OutcomeT", bound=Outcome)
+OutcomeT_co = TypeVar("OutcomeT_co", bound=Outcome, covariant=True)
+
+
+class Pass(Protocol[OutcomeT_co]):
+    """One whole pass; without `fetch` on the branches as last fetched."""
+
+    def __call__(self, *, fetch: bool) -> OutcomeT_co:
+        """Run it, or raise what `reconciler.errors` tells apart."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +102,7 @@ class _Rest:
 
 
 class Loop(Generic[OutcomeT]):
-    """Runs `pass_(fetch)` whenever there is a reason to, until it is told to stop.
+    """Runs `pass_` whenever there is a reason to, until it is told to stop.
 
     Reasons that come while a pass runs are put together into one more. How a pass ends says what follows:
 
@@ -108,7 +117,7 @@ class Loop(Generic[OutcomeT]):
 
     def __init__(
         self,
-        pass_: Callable[[bool], OutcomeT],
+        pass_: Pass[OutcomeT],
         *,
         clock: Clock,
         alarm: Alarm,
@@ -188,7 +197,7 @@ class Loop(Generic[OutcomeT]):
         between = Backoff(first=timedelta(milliseconds=20), longest=timedelta(seconds=1), random=self._random)
         for _ in range(CONFLICT_TRIES):
             try:
-                return self._pass(self._fetch)
+                return self._pass(fetch=self._fetch)
             except Conflict:
                 self._fetch = True
                 self._wait(_Rest(until=time.monotonic() + between.wait().total_seconds(), cut_by=_NEVER))

@@ -32,7 +32,9 @@ def logged(form: logs.LogFormat, **values: object) -> str:
 
 
 def test_text_is_one_line_with_the_time_of_day() -> None:
-    assert re.fullmatch(r"\d\d:\d\d:\d\d warning: backing off tries=3 why='no route'\n", logged("text", tries=3, why="no route"))
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\d warning: backing off tries=3 why='no route'\n", logged("text", tries=3, why="no route")
+    )
 
 
 def test_json_is_one_object_a_line_with_the_full_time() -> None:
@@ -67,10 +69,8 @@ def test_traceback_is_redacted_as_well(form: logs.LogFormat) -> None:
     secret = "hunter" + "2" * 8
     stream = io.StringIO()
     logs.configure(form, stream)
-    try:
-        raise ValueError(f"cannot reach https://bot:{secret}@git.example.com")
-    except ValueError as error:
-        structlog.get_logger().error("bug", exc_info=error)
+    error = ValueError(f"cannot reach https://bot:{secret}@git.example.com")
+    structlog.get_logger().error("bug", exc_info=error)
     assert secret not in stream.getvalue()
     assert "ValueError" in stream.getvalue()
 

@@ -52,7 +52,7 @@ class Script:
         self.hold = threading.Event()
         self.hold.set()
 
-    def __call__(self, fetch: bool) -> Done:
+    def __call__(self, *, fetch: bool) -> Done:
         self.fetches.append(fetch)
         ending = self.endings.pop(0) if self.endings else Done()
         assert self.hold.wait(5)
@@ -71,7 +71,7 @@ class Running:
 
 @contextmanager
 def running(
-    script: Callable[[bool], Done], *, poll: timedelta = LONG, backoff: timedelta = timedelta(milliseconds=10)
+    script: Script, *, poll: timedelta = LONG, backoff: timedelta = timedelta(milliseconds=10), luck: float = 0.01
 ) -> Iterator[Running]:
     rings, told, maintained = Rings(), list[Done](), list[int]()
     loop = Loop(
@@ -80,7 +80,7 @@ def running(
         alarm=rings,
         tell=told.append,
         maintain=lambda: maintained.append(len(told)),
-        random=lambda: 0.5,
+        random=lambda: luck,
         poll=poll,
         longest_backoff=backoff,
     )
@@ -125,7 +125,7 @@ def test_poll_fetches_again_and_again() -> None:
 @pytest.mark.parametrize(
     ("reason", "fetches"), [("hint", True), ("reload", True), ("alarm", False), ("observation", False)]
 )
-def test_only_what_comes_from_the_remote_makes_a_pass_fetch(reason: str, fetches: bool) -> None:
+def test_only_what_comes_from_the_remote_makes_a_pass_fetch(reason: str, *, fetches: bool) -> None:
     script = Script()
     with running(script) as it:
         until(lambda: it.told)
@@ -191,7 +191,7 @@ def test_outage_is_logged_when_it_begins_and_when_it_ends() -> None:
 
 def test_back_off_is_cut_short_by_reload_only() -> None:
     script = Script(Transient("away"))
-    with running(script, backoff=LONG) as it:
+    with running(script, backoff=LONG, luck=0.5) as it:
         until(lambda: it.loop.vitals().trouble)
         for reason in ("observation", "alarm", "hint"):
             it.loop.wake(reason)

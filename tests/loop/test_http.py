@@ -1,0 +1,108 @@
+"""The HTTP side: health, errors, and the server around it."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from starlette.testclient import TestClient
+from structlog.testing import capture_logs
+
+from reconciler.adapters.clock import SystemClock
+from reconciler.adapters.pushed import PushedObservations
+from reconciler.api.app import create_app
+from reconciler.api.server import Server
+from reconciler.daemon.loop import Vitals
+from reconciler.errors import InvalidInput
+
+WELL = Vitals(passes=1, bugs=0, idle=timedelta(seconds=5), stuck_after=timedelta(minutes=5))
+
+
+def client(vitals: Vitals = WELL) -> TestClient:
+    app = create_app(
+        pushed=PushedObservations(), wake=lambda _: None, clock=SystemClock(), vitals=lambda: vitals, branches=("main",)
+    )
+    return TestClient(app, raise_server_exceptions=False)
+
+
+def test_loop_that_works_is_healthy_and_ready() -> None:
+    assert client().get("/healthz").json()["status"] == "ok"
+    assert client().get("/readyz").status_code == 200
+
+
+def test_loop_that_backs_off_is_healthy_and_says_so() -> None:
+    answer = client(replace(WELL, trouble="https://git.internal is away")).get("/healthz")
+    assert (answer.status_code, answer.json()["status"]) == (200, "failing")
+    assert "git.internal" not in answer.text
+
+
+def test_loop_that_is_stuck_is_not_healthy() -> None:
+    answer = client(replace(WELL, idle=timedelta(minutes=6))).get("/healthz")
+    assert (answer.status_code, answer.json()["reason"]) == (503, "no pass has ended for 6m")
+
+
+def test_not_ready_before_a_first_pass_has_ended_well() -> None:
+    assert client(replace(WELL, passes=0)).get("/readyz").status_code == 503
+
+
+def test_errors_of_the_framework_have_our_envelope() -> None:
+    for answer in (client().get("/nothing"), client().get("/api/v1/observations"), client().get("/docs")):
+        body = answer.json()
+        assert body["statusCode"] == answer.status_code
+        assert body["status"] == "Error"
+        assert set(body) == {"statusCode", "status", "message", "error"}
+
+
+def test_bug_is_answered_without_its_traceback() -> None:
+    def broken() -> Vitals:
+        raise RuntimeError("the inside of the program")
+
+    app = create_app(
+        pushed=PushedObservations(), wake=lambda _: None, clock=SystemClock(), vitals=broken, branches=("main",)
+    )
+    with capture_logs() as logs:
+        answer = TestClient(app, raise_server_exceptions=False).get("/healthz")
+    assert answer.status_code == 500
+    assert isinstance(logs[0]["exc_info"], RuntimeError)
+    assert "inside" not in answer.text
+    assert answer.json()["status"] == "Error"
+
+
+def test_openapi_names_every_operation_once() -> None:
+    paths = client().get("/api/v1/openapi.json").json()["paths"]
+    names = [operation["operationId"] for methods in paths.values() for operation in methods.values()]
+    assert sorted(names) == sorted(set(names))
+    assert {"pushObservations", "githubWebhook", "gitlabWebhook", "giteaWebhook", "healthz", "readyz"} == set(names)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    server = Server(client().app, host="127.0.0.1", port=0)
+    server.start()
+    yield server
+    server.stop()
+
+
+def test_server_answers_until_it_is_stopped(server: Server) -> None:
+    url = f"http://127.0.0.1:{server.port}/healthz"
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        assert json.load(answer)["status"] == "ok"
+    server.stop()
+    server.stop()
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(url, timeout=5)
+
+
+def test_port_in_use_is_told_with_a_way_out(server: Server) -> None:
+    with pytest.raises(InvalidInput, match=r"listening at 127.0.0.1:\d+: Address already in use \(try another"):
+        Server(client().app, host="127.0.0.1", port=server.port).start()
+
+
+def test_address_that_is_none_is_told_so() -> None:
+    with pytest.raises(InvalidInput, match=r"listening at 203.0.113.1:8080: Cannot assign requested address"):
+        Server(client().app, host="203.0.113.1", port=8080).start()

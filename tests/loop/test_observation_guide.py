@@ -1,0 +1,45 @@
+"""What docs/observations.md shows is true."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from reconciler.core import observation
+from reconciler.core.schema import json_schema
+from reconciler.model.ids import PlacementName
+from reconciler.model.units import ONE
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "observations.md").read_text()
+
+
+@pytest.fixture
+def example() -> bytes:
+    found = re.search(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+    assert found
+    return found[1].encode()
+
+
+def test_example_is_read_as_the_guide_tells_it(example: bytes) -> None:
+    (seen,) = observation.read(example, "docs/observations.md")
+    assert (seen.cluster, seen.observed_at) == ("worker-1", datetime(2026, 11, 20, 10, tzinfo=UTC))
+    (pool,) = seen.pools
+    assert {node.name: node.free.amounts["nvidia.com/gpu"] for node in pool.nodes} == {"gpu-1": 0, "gpu-2": 5 * ONE}
+    (workload,) = seen.workloads
+    assert (workload.wanted, workload.running) == (6, 3)
+    assert [waiting.replicas for waiting in workload.waiting] == [2, 1]
+    assert workload.deficit_since == datetime(2026, 11, 20, 9, 59, 40, tzinfo=UTC)
+    assert workload.shape
+    assert workload.shape.requests.amounts["nvidia.com/gpu"] == ONE
+    assert seen.bound == {PlacementName("vllm-7f3a90c1"): 2}
+
+
+def test_every_field_of_the_format_is_told() -> None:
+    table = "\n".join(line for line in GUIDE.splitlines() if line.startswith("|"))
+    told = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", table))))
+    parts = json_schema("Observation")["$defs"]
+    fields = {name for part in ("NodeFile", "PoolFile", "WorkloadFile") for name in parts[part]["properties"]}
+    assert fields | set(json_schema("Observation")["properties"]) - {"apiVersion", "kind"} <= told

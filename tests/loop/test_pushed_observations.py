@@ -1,0 +1,213 @@
+"""Observations that are pushed: by whom, in which form, and which of several stands."""
+
+from __future__ import annotations
+
+import json
+import socket
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+from structlog.testing import capture_logs
+
+from reconciler.adapters import pushed as pushing
+from reconciler.adapters.files import FileObservations
+from reconciler.adapters.pushed import PushedObservations
+from reconciler.adapters.views import JoinedView
+from reconciler.api.app import create_app
+from reconciler.api.server import Server
+from reconciler.daemon.loop import Vitals
+from reconciler.errors import InvalidInput
+from reconciler.model.capacity import ClusterObservation, Observed
+from reconciler.model.ids import ClusterName
+
+TOKEN = "between" + "-us-" + "alone"
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+WAITING = Vitals(passes=1, bugs=0, idle=timedelta(0), stuck_after=timedelta(minutes=5))
+WORKER_1 = ClusterName("worker-1")
+
+
+class Clock:
+    def now(self) -> datetime:
+        return NOON
+
+
+class Door:
+    """The endpoint, what came through it, and what woke the loop."""
+
+    def __init__(self, token: str = TOKEN) -> None:
+        self.pushed = PushedObservations()
+        self.woken: list[str] = []
+        self.app = create_app(
+            pushed=self.pushed,
+            wake=self.woken.append,
+            clock=Clock(),
+            vitals=lambda: WAITING,
+            branches=("main",),
+            push_token=token,
+        )
+        self.client = TestClient(self.app, raise_server_exceptions=False)
+
+    def push(self, body: object, *, token: str = TOKEN, kind: str = "application/json"):
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
+        return self.client.post("/api/v1/observations", content=content, headers=headers)
+
+
+def seen(cluster: str = "worker-1", *, at: str = "2026-11-20T11:59:30Z") -> dict[str, object]:
+    return {"apiVersion": "overspill.dev/v1alpha1", "kind": "Observation", "cluster": cluster, "observedAt": at}
+
+
+def test_pushed_observation_is_seen_and_wakes_the_loop() -> None:
+    door = Door()
+    answer = door.push(seen())
+    assert (answer.status_code, answer.json()["taken"], answer.json()["ignored"]) == (200, ["worker-1"], [])
+    assert door.pushed.observe().clusters[WORKER_1].observed_at == NOON - timedelta(seconds=30)
+    assert door.woken == ["observation"]
+
+
+def test_several_clusters_come_in_one_list() -> None:
+    door = Door()
+    assert door.push({"items": [seen("worker-2"), seen("worker-1")]}).json()["taken"] == ["worker-1", "worker-2"]
+    assert door.woken == ["observation"]
+
+
+@pytest.mark.parametrize("kind", ["application/yaml", "text/yaml; charset=utf-8", "application/x-yaml"])
+def test_yaml_is_as_good_as_json(kind: str) -> None:
+    body = "\n".join(f'{field}: "{value}"' for field, value in seen().items()).encode()
+    assert Door().push(body, kind=kind).json()["taken"] == ["worker-1"]
+
+
+def test_other_content_is_refused_with_the_header_to_send() -> None:
+    answer = Door().push(seen(), kind="application/x-www-form-urlencoded")
+    assert answer.status_code == 415
+    assert "Content-Type" in answer.json()["error"]["hint"]
+
+
+@pytest.mark.parametrize("token", ["", "guessed", TOKEN + "x", TOKEN[:-1]])
+def test_wrong_token_is_refused_and_kept_out_of_the_log(token: str) -> None:
+    door = Door()
+    with capture_logs() as logs:
+        answer = door.push(seen(), token=token)
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert door.woken == []
+    assert logs[0]["event"] == "request refused"
+    assert not token or token not in str(logs)
+
+
+def test_missing_header_is_refused() -> None:
+    assert Door().client.post("/api/v1/observations", json=seen()).status_code == 401
+
+
+def test_other_scheme_with_the_right_token_is_refused() -> None:
+    headers = {"Authorization": f"Basic {TOKEN}"}
+    assert Door().client.post("/api/v1/observations", json=seen(), headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize("token", ["", TOKEN])
+def test_without_a_configured_token_nobody_is_let_in(token: str) -> None:
+    answer = Door(token="").push(seen(), token=token)
+    assert answer.status_code == 403
+    assert "OVERSPILL_PUSH_TOKEN" in answer.json()["error"]["hint"]
+
+
+def test_older_observation_is_ignored_and_said_so() -> None:
+    door = Door()
+    door.push(seen())
+    answer = door.push({"items": [seen(at="2026-11-20T11:59:00Z"), seen("worker-2")]})
+    assert answer.json()["taken"] == ["worker-2"]
+    assert [ignored["cluster"] for ignored in answer.json()["ignored"]] == ["worker-1"]
+    assert door.pushed.observe().clusters[WORKER_1].observed_at == NOON - timedelta(seconds=30)
+
+
+def test_nothing_new_wakes_nobody() -> None:
+    door = Door()
+    door.push(seen())
+    door.push(seen(at="2026-11-20T11:00:00Z"))
+    assert door.woken == ["observation"]
+
+
+def test_observation_from_the_future_is_refused() -> None:
+    door = Door()
+    answer = door.push(seen(at="2026-11-20T14:00:00Z"))
+    assert answer.status_code == 422
+    assert "7200 s ahead" in answer.json()["error"]["problems"][0]["message"]
+    assert door.push(seen(at="2026-11-20T12:00:30Z")).status_code == 200
+
+
+def test_all_problems_are_told_with_their_place_and_nothing_is_taken() -> None:
+    door = Door()
+    body = b"kind: Observation\napiVersion: overspill.dev/v1alpha1\ncluster: ../x\nobservedAt: soon\n"
+    answer = door.push(body, kind="application/yaml")
+    problems = answer.json()["error"]["problems"]
+    assert answer.status_code == 422
+    assert {problem["field"] for problem in problems} == {"cluster", "observedAt"}
+    assert {problem["line"] for problem in problems} == {3, 4}
+    assert all(set(problem) == {"path", "line", "field", "message", "hint"} for problem in problems)
+    assert dict(door.pushed.observe().clusters) == {}
+
+
+@pytest.mark.parametrize("body", [b"", b"[", b"\xff\xfe", b"[" * 50_000, b"null", b"42", b"{}"])
+def test_nonsense_is_refused_in_the_envelope(body: bytes) -> None:
+    answer = Door().push(body)
+    assert (answer.status_code, answer.json()["status"]) == (422, "Error")
+    assert "Traceback" not in answer.text
+
+
+def test_body_over_a_mebibyte_is_refused() -> None:
+    assert Door().push(b" " * (2**20 + 1)).status_code == 413
+
+
+def test_body_that_hides_its_length_is_cut_off_at_a_mebibyte() -> None:
+    server = Server(Door().app, host="127.0.0.1", port=0)
+    server.start()
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
+            head = f"POST /api/v1/observations HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+            connection.sendall(f"{head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+            connection.sendall(b"100001\r\n" + b" " * 0x100001 + b"\r\n")
+            assert b" 413 " in connection.recv(4096)
+    finally:
+        server.stop()
+
+
+def observation(cluster: str, minute: int, *, message: str = "") -> ClusterObservation:
+    at = NOON + timedelta(minutes=minute)
+    return ClusterObservation(cluster=ClusterName(cluster), observed_at=at, message=message)
+
+
+def test_same_moment_replaces_so_that_a_correction_counts() -> None:
+    pushed = PushedObservations()
+    pushed.take([observation("worker-1", 1)])
+    pushed.take([observation("worker-1", 1, message="corrected")])
+    assert pushed.observe().clusters[WORKER_1].message == "corrected"
+
+
+def test_clusters_are_bounded_and_an_overflow_takes_none() -> None:
+    pushed = PushedObservations()
+    with pytest.raises(InvalidInput, match="more than 10000 clusters"):
+        pushed.take(observation(f"c{number}", 1) for number in range(pushing.MAX_CLUSTERS + 1))
+    assert dict(pushed.observe().clusters) == {}
+
+
+def test_joined_views_show_the_newest_of_each_cluster(tmp_path: Path) -> None:
+    first, second = PushedObservations(), PushedObservations()
+    first.take([observation("worker-1", 1), observation("worker-2", 2, message="first")])
+    second.take([observation("worker-1", 3), observation("worker-2", 2, message="second")])
+    (tmp_path / "broken.yaml").write_text("][")
+    joined = JoinedView(first, second, FileObservations(tmp_path)).observe()
+    assert {name: seen.observed_at.minute for name, seen in joined.clusters.items()} == {"worker-1": 3, "worker-2": 2}
+    assert joined.clusters[ClusterName("worker-2")].message == "first"
+    assert len(joined.problems) == 1
+
+
+class Here:
+    def observe(self) -> Observed:
+        return Observed(helm=True)
+
+
+def test_charts_can_be_rendered_when_one_view_says_so() -> None:
+    assert JoinedView(PushedObservations(), Here()).observe().helm
+    assert not JoinedView(PushedObservations()).observe().helm
