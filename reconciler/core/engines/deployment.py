@@ -1,0 +1,97 @@
+"""What an engine is given, and what it has to answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from reconciler.core import commands
+from reconciler.model.placement import Placement
+from reconciler.model.policy import EngineName, Workspace
+from reconciler.model.workload import DeploySpec, HelmConfig, Json, StepType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """One placement to be written: its rendered spec, and the objects of the charts that Overspill rendered itself.
+
+    `charts` are keyed by the name of the helm config and hold what ``helm template`` printed, in its order.
+    """
+
+    placement: Placement
+    spec: DeploySpec
+    workspace: Workspace
+    charts: Mapping[str, tuple[Json, ...]] = field(default_factory=dict)
+
+
+class Engine(Protocol):
+    """How one kind of engine wants its files."""
+
+    name: EngineName
+    hooks: bool
+    """Whether the engine runs Helm's hooks, so that charts rendered for it keep them."""
+
+    def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:
+        """Tell whether the engine installs the charts of a spec itself."""
+        ...
+
+    def to_render(self, spec: DeploySpec) -> tuple[HelmConfig, ...]:
+        """List the charts that Overspill has to render for this engine, each once, in the order of the steps."""
+        ...
+
+    def refusals(self, spec: DeploySpec, workspace: Workspace, *, helm: bool) -> tuple[str, ...]:
+        """Say why this engine cannot take a spec, a sentence each; `helm` tells whether charts can be rendered."""
+        ...
+
+    def files(self, deployment: Deployment) -> Mapping[str, bytes]:
+        """Write the files of a placement by their path below its directory, without placement.yaml and the marker.
+
+        Raises InvalidInput when a chart makes what `validate` refuses, or two steps make the same object.
+        """
+        ...
+
+    def marker(self, placement: Placement) -> Mapping[str, bytes]:
+        """Write the object by which a cluster shows which version of a placement it has."""
+        ...
+
+
+def chart_steps(spec: DeploySpec) -> tuple[HelmConfig, ...]:
+    """Return the charts of a spec's helm steps, in the order of the steps, as often as they are named."""
+    charts = {chart.name: chart for chart in spec.helm}
+    return tuple(charts[step.name] for step in spec.steps if step.type is StepType.HELM)
+
+
+def target_namespace(spec: DeploySpec) -> str:
+    """Return the namespace that a rendered spec as a whole belongs to.
+
+    It is the first chart's, else that of the first manifest that names one, else that of the first command, else
+    ``default``. Objects without a namespace go there, and so does the marker.
+    """
+    for chart in chart_steps(spec):
+        if chart.release_namespace:
+            return chart.release_namespace
+    manifests = {resource.name: resource.manifest for resource in spec.manifests}
+    lines = {command.name: command.cmd for command in spec.commands}
+    ordered = [manifests[step.name] for step in spec.steps if step.type is StepType.MANIFEST]
+    for manifest in ordered:
+        if namespace := _namespace(manifest):
+            return namespace
+    for step in spec.steps:
+        if step.type is StepType.COMMAND and (namespace := _command_namespace(lines[step.name])):
+            return namespace
+    return "default"
+
+
+def _namespace(manifest: Json) -> str:
+    metadata = manifest.get("metadata")
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+    return namespace if isinstance(namespace, str) else ""
+
+
+def _command_namespace(cmd: str) -> str:
+    outcome = commands.read(cmd)
+    if isinstance(outcome, commands.Makes):
+        made = outcome.manifest["metadata"]
+        return str(made["name"]) if outcome.manifest["kind"] == "Namespace" else str(made.get("namespace", ""))
+    return outcome.namespace if isinstance(outcome, commands.Runs | commands.Checks) else ""

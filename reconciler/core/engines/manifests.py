@@ -1,0 +1,72 @@
+"""Files for everything that applies plain manifests: kubectl, kustomize, or an engine that is pointed at a directory.
+
+``manifests/`` is what the argocd engine writes, with every chart rendered; ``kustomization.yaml`` beside it lists the
+files in order, so that ``kubectl apply -f .../manifests``, ``kubectl apply -k ...`` and ``kustomize build ...`` all
+work. Nobody waits between steps here, and nobody is there who could be told what to leave behind when the placement
+goes: an annotation says it to whoever prunes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from reconciler.core import commands
+from reconciler.core.engines import payload
+from reconciler.core.engines.deployment import Deployment, chart_steps
+from reconciler.core.engines.wanting import chart_refusals, command_refusals, command_steps, once
+from reconciler.core.findings import shortened
+from reconciler.core.yamlio import emit
+from reconciler.model.placement import Placement
+from reconciler.model.policy import EngineName, Workspace
+from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig
+
+DELETION_POLICY = "overspill.dev/deletion-policy"
+KUSTOMIZATION = "kustomization.yaml"
+
+
+class ManifestsEngine:
+    """Plain directories (an `Engine`)."""
+
+    name = EngineName.MANIFESTS
+    hooks = False
+
+    def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:
+        """Render every chart: there is nobody to install it."""
+        return "rendered" if chart_steps(spec) else "engine"
+
+    def to_render(self, spec: DeploySpec) -> tuple[HelmConfig, ...]:
+        """List all charts."""
+        return once(chart_steps(spec))
+
+    def refusals(self, spec: DeploySpec, workspace: Workspace, *, helm: bool) -> tuple[str, ...]:
+        """Refuse charts that cannot be rendered, and objects that are not made but only marked."""
+        found = chart_refusals(chart_steps(spec), "the manifests engine installs no charts", helm=helm)
+        found += command_refusals(spec, workspace)
+        found += [
+            f"command {shortened(name)!r} marks an object that others own, and the manifests engine cannot keep it "
+            "from being pruned when the placement goes (use the argocd engine, or label the object where it is made)"
+            for name, outcome in command_steps(spec)
+            if isinstance(outcome, commands.Makes) and outcome.partial
+        ]
+        return tuple(found)
+
+    def files(self, deployment: Deployment) -> Mapping[str, bytes]:
+        """Write ``manifests/`` and the kustomization that lists it."""
+        rendered = self.to_render(deployment.spec)
+        made = payload.items(deployment, rendered)
+        made = [*payload.namespaces(rendered, made), *made]
+        retain = deployment.spec.deletion_policy is DeletionPolicy.RETAIN
+        files = payload.write(deployment, made, lambda item: {DELETION_POLICY: "Retain"} if retain or item.kept else {})
+        kustomization = {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "resources": sorted([payload.MARKER_FILE, *files]),
+            "sortOptions": {"order": "fifo"},
+        }
+        files[KUSTOMIZATION] = emit(kustomization).encode()
+        return files
+
+    def marker(self, placement: Placement) -> Mapping[str, bytes]:
+        """Write the marker."""
+        return payload.marker(placement)

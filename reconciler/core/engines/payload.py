@@ -1,0 +1,230 @@
+"""The objects of a placement, step by step, as files: what all engines have in common.
+
+Each object is a file of its own in ``manifests/``, named so that the alphabet is the order of the steps:
+``NN-<step>-<kind>-<name>.yaml``. Namespaces come before everything (``00-namespace-<name>.yaml``), wherever their step
+stands, since nothing can be applied without its namespace. An object gets the label ``overspill.dev/placement``, and so
+do the pods of the usual workload kinds; selectors and everything else of the user's stay as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from reconciler.core import commands, validate
+from reconciler.core.engines.deployment import Deployment
+from reconciler.core.findings import Finding
+from reconciler.core.kinds import POD_TEMPLATES, cluster_scoped, group_kind
+from reconciler.core.yamlio import emit
+from reconciler.errors import InvalidInput
+from reconciler.model.placement import Placement
+from reconciler.model.workload import HelmConfig, Json, StepType
+
+LABEL = "overspill.dev/placement"
+DIRECTORY = "manifests"
+MARKER_FILE = f"{DIRECTORY}/00-overspill-marker.yaml"
+
+_SLUG = re.compile(r"[^a-z0-9.-]+")
+_MAX_SLUG = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One object and where it comes from.
+
+    `step` counts from 0; `ordinal` counts the objects of one chart from 1 and is 0 for anything else. `kept` objects
+    must outlive the placement and do not carry its label: they may be shared. `namespace` is for an object that names
+    none, empty for that of the placement.
+    """
+
+    step: int
+    name: str
+    manifest: Json
+    ordinal: int = 0
+    kept: bool = False
+    namespace: str = ""
+
+    @property
+    def is_namespace(self) -> bool:
+        """Tell whether everything else may depend on this object."""
+        return group_kind(self.manifest) == "/Namespace"
+
+
+def items(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> list[Item]:
+    """List the objects of every step in order; of charts, those that Overspill has `rendered`.
+
+    Raises InvalidInput for a command or a chart that the safety rules refuse.
+    """
+    spec = deployment.spec
+    charts = {chart.name: chart for chart in rendered}
+    manifests = {resource.name: resource.manifest for resource in spec.manifests}
+    lines = {command.name: command.cmd for command in spec.commands}
+    found: list[Item] = []
+    for number, step in enumerate(spec.steps):
+        if step.type is StepType.MANIFEST:
+            found.append(Item(step=number, name=step.name, manifest=manifests[step.name]))
+        elif step.type is StepType.COMMAND:
+            found.extend(_command(deployment, number, step.name, lines[step.name]))
+        elif step.name in charts:
+            found.extend(_chart(deployment, number, charts[step.name]))
+    return found
+
+
+def _command(deployment: Deployment, number: int, step: str, cmd: str) -> Iterator[Item]:
+    outcome = commands.read(cmd)
+    jobs, account = deployment.workspace.command_jobs, deployment.spec.service_account
+    if refusal := commands.refusal(outcome, jobs, account):
+        finding = Finding(loc=("spec", "cmdExec"), message=f"{step}: {refusal.message}", hint=refusal.hint)
+        raise InvalidInput(problems=(finding.problem(path="", line=0),))
+    if isinstance(outcome, commands.Makes):
+        yield Item(step=number, name=step, manifest=outcome.manifest, kept=outcome.kept)
+    elif jobs is not None and (argv := commands.argv(outcome, jobs, account)):
+        placement = deployment.placement.name
+        manifest = commands.job(placement, number + 1, step, argv, image=jobs.image, account=account)
+        yield Item(step=number, name=step, manifest=manifest)
+
+
+def _chart(deployment: Deployment, number: int, chart: HelmConfig) -> Iterator[Item]:
+    manifests = [part for manifest in deployment.charts[chart.name] for part in _parts(manifest)]
+    found = validate.objects(manifests, ("spec", "helmConfig", chart.name), deployment.workspace)
+    if found:
+        raise InvalidInput(problems=tuple(finding.problem(path="", line=0) for finding in found))
+    for ordinal, manifest in enumerate(manifests, 1):
+        yield Item(step=number, name=chart.name, ordinal=ordinal, manifest=manifest, namespace=chart.release_namespace)
+
+
+def _parts(manifest: Json) -> list[Json]:
+    """Take a List apart, as kubectl does."""
+    parts = manifest.get("items")
+    return parts if manifest.get("kind") == "List" and isinstance(parts, list) else [manifest]
+
+
+def namespaces(rendered: tuple[HelmConfig, ...], made: list[Item], but: str = "") -> list[Item]:
+    """Make the namespaces that rendered charts ask for with ``createNamespace`` and no step makes; `but` one."""
+    known = {item.manifest["metadata"]["name"] for item in made if item.is_namespace} | {but}
+    found: list[Item] = []
+    for chart in rendered:
+        name = chart.release_namespace
+        if chart.flags.create_namespace and name not in known:
+            known.add(name)
+            manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            found.append(Item(step=0, name=chart.name, manifest=manifest, kept=True))
+    return found
+
+
+def write(
+    deployment: Deployment, objects: list[Item], annotations: Callable[[Item], Mapping[str, str]]
+) -> dict[str, bytes]:
+    """Write the objects as files, with the label and with the engine's `annotations` for each.
+
+    Raises InvalidInput when the same object is made twice: engines would apply one over the other for ever.
+    """
+    placement = deployment.placement
+    width = max(2, len(str(len(deployment.spec.steps))))
+    origins: dict[tuple[str, str, str], str] = {
+        ("/ConfigMap", placement.target_namespace, _marker_name(placement)): "Overspill itself"
+    }
+    files: dict[str, bytes] = {}
+    for item in objects:
+        manifest = _finished(item, deployment, annotations(item))
+        metadata = manifest["metadata"]
+        identity = (group_kind(manifest), str(metadata.get("namespace", "")), str(metadata["name"]))
+        if identity in origins:
+            where = "/".join(part for part in identity[1:] if part)
+            by = f"{origins[identity]} and step {item.name!r}"
+            raise InvalidInput(f"{by} both make {manifest['kind']} {where}: an object can be made once")
+        origins[identity] = f"step {item.name!r}"
+        files[f"{DIRECTORY}/{_file_name(item, identity, width)}"] = emit(manifest).encode()
+    return files
+
+
+def _finished(item: Item, deployment: Deployment, annotations: Mapping[str, str]) -> dict[str, Json]:
+    """Copy an object and add what is ours to it: namespace, label, annotations. Nothing of the user's is replaced."""
+    placement = deployment.placement
+    kind = group_kind(item.manifest)
+    manifest = dict(item.manifest)
+    metadata = dict(manifest["metadata"])
+    if not metadata.get("namespace") and _in_namespace(kind, deployment):
+        name = metadata.pop("name")
+        metadata.pop("namespace", None)
+        metadata = {"name": name, "namespace": item.namespace or placement.target_namespace, **metadata}
+    manifest["metadata"] = metadata
+    if not item.kept:
+        metadata["labels"] = _labelled(metadata.get("labels"), placement)
+        if kind in POD_TEMPLATES and commands.STEP_LABEL not in metadata["labels"]:  # a command is no replica
+            _label_pods(manifest, placement)
+    if annotations:
+        own = metadata.get("annotations")
+        metadata["annotations"] = {**(own if isinstance(own, dict) else {}), **annotations}
+    return manifest
+
+
+def _in_namespace(kind: str, deployment: Deployment) -> bool:
+    """Tell whether a kind is one that lives in namespaces.
+
+    A custom kind that the workspace allows by name may be cluster-scoped for all that anybody can tell from here.
+    """
+    group = kind.partition("/")[0]
+    custom = "." in group and not group.endswith(".k8s.io")
+    return not cluster_scoped(kind) and not (custom and kind in deployment.workspace.allowed_kinds)
+
+
+def _labelled(labels: Json, placement: Placement) -> dict[str, Json]:
+    own = labels if isinstance(labels, dict) else {}
+    return own if LABEL in own else {**own, LABEL: str(placement.name)}
+
+
+def _label_pods(manifest: dict[str, Json], placement: Placement) -> None:
+    """Label the pods, so that they can be counted. A selector needs no change: it asks for less."""
+    spec = manifest.get("spec")
+    if not isinstance(spec, dict) or not isinstance(template := spec.get("template"), dict):
+        return
+    found = template.get("metadata")
+    metadata: dict[str, Json] = found if isinstance(found, dict) else {}
+    labelled = {**metadata, "labels": _labelled(metadata.get("labels"), placement)}
+    manifest["spec"] = {
+        **spec,
+        "template": {"metadata": labelled, **{k: v for k, v in template.items() if k != "metadata"}},
+    }
+
+
+def _file_name(item: Item, identity: tuple[str, str, str], width: int) -> str:
+    kind, _, name = identity
+    if item.is_namespace:
+        return f"00-namespace-{_slug(name, kind)}.yaml"
+    parts = [f"{item.step + 1:0{width}d}", _slug(item.name)]
+    if item.ordinal:
+        parts.append(f"{item.ordinal:03d}")
+    return "-".join([*parts, kind.rpartition("/")[2].lower(), _slug(name, kind)]) + ".yaml"
+
+
+def _slug(name: str, *more: str) -> str:
+    """Write a name with what file names may hold; a name that loses something gets a hash of the whole instead."""
+    slug = _SLUG.sub("-", name.lower()).strip("-.")[:_MAX_SLUG]
+    if slug == name:
+        return slug
+    return f"{slug}-{hashlib.sha256('/'.join((name, *more)).encode()).hexdigest()[:8]}".lstrip("-")
+
+
+def _marker_name(placement: Placement) -> str:
+    return f"overspill-{placement.name}"
+
+
+def marker(placement: Placement) -> dict[str, bytes]:
+    """Write the ConfigMap that shows in a cluster which version of a placement it has.
+
+    It also keeps an Application from being empty: Argo CD refuses a sync that would prune everything.
+    """
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": _marker_name(placement),
+            "namespace": placement.target_namespace,
+            "labels": {LABEL: str(placement.name)},
+        },
+        "data": {"placement": placement.id, "digest": placement.digest},
+    }
+    return {MARKER_FILE: emit(manifest).encode()}

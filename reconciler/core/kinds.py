@@ -1,0 +1,63 @@
+"""Which Kubernetes kinds belong to a whole cluster, and which of them a template may not carry.
+
+Kubernetes says this in its API discovery, which nobody asks here: rendering is pure. The lists are those of Kubernetes
+1.37; of other people's kinds those called ``Cluster...`` are taken to be cluster-scoped, as is the custom.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from reconciler.model.workload import Json
+
+CLUSTER_SCOPED = frozenset({
+    "/ComponentStatus", "/Namespace", "/Node", "/PersistentVolume", "apiextensions.k8s.io/CustomResourceDefinition",
+    "apiregistration.k8s.io/APIService", "authentication.k8s.io/SelfSubjectReview", "authentication.k8s.io/TokenReview",
+    "authorization.k8s.io/SelfSubjectAccessReview", "authorization.k8s.io/SelfSubjectRulesReview",
+    "authorization.k8s.io/SubjectAccessReview", "networking.k8s.io/IPAddress", "networking.k8s.io/IngressClass",
+    "networking.k8s.io/ServiceCIDR", "node.k8s.io/RuntimeClass", "policy/PodSecurityPolicy",
+    "rbac.authorization.k8s.io/ClusterRole", "rbac.authorization.k8s.io/ClusterRoleBinding",
+    "resource.k8s.io/DeviceClass", "resource.k8s.io/DeviceTaintRule", "resource.k8s.io/ResourceSlice",
+    "scheduling.k8s.io/PriorityClass", "storage.k8s.io/CSIDriver", "storage.k8s.io/CSINode",
+    "storage.k8s.io/StorageClass", "storage.k8s.io/VolumeAttachment", "storage.k8s.io/VolumeAttributesClass",
+})  # fmt: skip
+
+_CLUSTER_SCOPED_GROUPS = frozenset({
+    "admissionregistration.k8s.io", "certificates.k8s.io", "flowcontrol.apiserver.k8s.io", "storagemigration.k8s.io",
+})  # fmt: skip
+
+_ARGO_CD = frozenset({"Application", "ApplicationSet", "AppProject"})
+
+POD_TEMPLATES = frozenset({
+    "apps/Deployment", "apps/StatefulSet", "apps/ReplicaSet", "apps/DaemonSet", "batch/Job",
+})  # fmt: skip
+"""Kinds whose pods are made from ``spec.template``."""
+
+
+def group_kind(manifest: Mapping[str, Json]) -> str:
+    """Write an object's kind as ``group/Kind``, the core group being empty."""
+    version = str(manifest.get("apiVersion", ""))
+    group = version.rpartition("/")[0]
+    return f"{group}/{manifest.get('kind', '')}"
+
+
+def cluster_scoped(kind: str) -> bool:
+    """Tell whether objects of a ``group/Kind`` have no namespace."""
+    group, _, name = kind.partition("/")
+    if kind in CLUSTER_SCOPED or group in _CLUSTER_SCOPED_GROUPS:
+        return True
+    return "." in group and not group.endswith(".k8s.io") and name.startswith("Cluster")
+
+
+def refused(kind: str) -> str:
+    """Say why templates may not carry a ``group/Kind`` unless their workspace allows it; empty when they may."""
+    group, _, name = kind.partition("/")
+    if group == "rbac.authorization.k8s.io":
+        return "grants rights (RBAC)"
+    if group == "argoproj.io" and name in _ARGO_CD:
+        return "steers Argo CD"
+    if group.endswith("toolkit.fluxcd.io") or group == "fluxcd.controlplane.io":
+        return "steers Flux"
+    if kind == "apiextensions.k8s.io/CustomResourceDefinition":
+        return "defines a kind for the whole cluster"
+    return "belongs to the whole cluster" if cluster_scoped(kind) else ""

@@ -1,0 +1,78 @@
+"""Recognises values that look like credentials, so that none reaches git.
+
+Called by `validate` on every string leaf. A value is judged by its form (a known prefix, a private key, a token of
+three dotted parts, a password in a URL), by the name it stands under, and by its randomness. What only points to a
+secret passes: placeholders (``<your-token>``), references, expressions, and what SOPS has encrypted. The value itself
+is never part of an answer.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+_FORMS: tuple[tuple[str, str], ...] = (
+    ("a private key", r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bAGE-SECRET-KEY-1[0-9A-Z]{20}"),
+    ("a GitHub token", r"\bgh[pousr]_[A-Za-z0-9]{30}|\bgithub_pat_[A-Za-z0-9_]{30}"),
+    ("a GitLab token", r"\bgl(?:pat|ptt|dt|rt|cbt|soat)-[A-Za-z0-9_.-]{18}"),
+    ("a Hugging Face token", r"\bhf_[A-Za-z0-9]{25}"),
+    ("an API key", r"\bsk-(?:ant-|proj-|or-)?[A-Za-z0-9_-]{24}|\bnvapi-[A-Za-z0-9_-]{30}|\bgsk_[A-Za-z0-9]{30}"),
+    ("an AWS key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    ("a Google API key", r"\bAIza[0-9A-Za-z_-]{35}"),
+    ("a Slack token", r"\bxox[abeoprs]-[0-9A-Za-z-]{10}|hooks\.slack\.com/services/T[0-9A-Z]+/B"),
+    ("a package registry token", r"\bnpm_[A-Za-z0-9]{30}|\bpypi-AgE[A-Za-z0-9_-]{30}|\bdckr_pat_[A-Za-z0-9_-]{20}"),
+    ("a signed token", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    ("a password in a URL", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@<>${}]{1,100}:[^\s/@<>${}]{3,200}@"),
+    ("an authorization header", r"(?i:\b(?:bearer|basic) )(?=\S*\d)[A-Za-z0-9+/_.=-]{16}"),
+)
+_FORM = re.compile("|".join(f"(?P<f{index}>{pattern})" for index, (_, pattern) in enumerate(_FORMS)))
+
+_PASSWORD = re.compile(r"(?:password|passwd|passphrase|pwd)$")
+_TOKEN = re.compile(r"(?:token|secret|apikey|accesskey|secretkey|secretaccesskey|privatekey|credentials?|signingkey)$")
+_POINTS = re.compile(
+    r"<[^<>]*>|\$\{?[A-Za-z_].*|\$\(.*\)|\{\{.*\}\}|ENC\[.*\]|(?:ref|vault|awssm|gcpsm|azkv|op|env|file|secret):.*"
+    r"|(?:change-?me|replace-?me|redacted|xxx+|\*+|\.\.\.|todo|none|null|true|false|example)",
+    re.IGNORECASE | re.DOTALL,
+)
+_SAFE = re.compile(r"(?:sha(?:256|384|512)[:-]|/|https?://|LS0tLS1CRUdJTiBD)")
+_WORD = re.compile(r"[A-Za-z0-9+/_=-]{32,256}")
+
+RANDOMNESS = 4.5
+"""Bits for each character from which a long word is taken for a key; English words have about 4, base64 has 6."""
+
+
+def credential(text: str, name: str = "") -> str:
+    """Say what kind of credential a value looks like, or return an empty text.
+
+    `name` is the key that the value stands under, or the name of the environment variable that it sets.
+    """
+    if len(text) < 4:  # noqa: PLR2004  # too short to be worth anything to anybody
+        return ""
+    if match := _FORM.search(text):
+        return _FORMS[int((match.lastgroup or "f0")[1:])][0]
+    if "\n" in text or _POINTS.fullmatch(text.strip()):
+        return ""
+    key = re.sub(r"[^a-z]", "", name.lower())
+    if _PASSWORD.search(key):
+        return "a password"
+    if _TOKEN.search(key) and not key.startswith("existing") and _mixed(text):
+        return "a token"
+    if len(text) >= 32 and _WORD.fullmatch(text) and not _SAFE.match(text) and _random(text):  # noqa: PLR2004  # as in _WORD
+        return "a random key"
+    return ""
+
+
+def _mixed(text: str) -> bool:
+    """Tell a token from the name of a Secret: one word with a digit, and not of short parts joined by dashes."""
+    if len(text) < 8 or any(char.isspace() for char in text) or not any(char.isdigit() for char in text):  # noqa: PLR2004
+        return False
+    return max(len(part) for part in re.split(r"[-./]", text)) >= 8 or text != text.lower()  # noqa: PLR2004
+
+
+def _random(text: str) -> bool:
+    kinds = (str.islower, str.isupper, str.isdigit)
+    if not all(any(kind(char) for char in text) for kind in kinds):
+        return False
+    size = len(text)
+    return -sum(count / size * math.log2(count / size) for count in Counter(text).values()) >= RANDOMNESS
