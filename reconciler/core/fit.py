@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from reconciler.core.wording import amounts, count, is_gpu
+from reconciler.core.wording import amounts, count, is_gpu, listed
 from reconciler.model.capacity import ClusterObservation, ReplicaShape, Taint, Toleration
 from reconciler.model.units import ONE, Quantity, Resources, total
 
@@ -121,7 +121,9 @@ def _scarcity(shape: ReplicaShape, nodes: list[_NodeRoom]) -> str:
                 f"needs {_amount(name, request)} on one node, largest has {_amount(name, largest)} free"
                 f" ({_amount(name, Quantity(summed))} over {count(len(nodes), 'node')})"
             )
-    return f"no one of {count(len(nodes), 'node')} has all of the requested resources free, or room for a whole group"
+    together = listed(amounts(shape.requests))
+    group = f" for {count(shape.group_size, 'pod')} of a group" if shape.group_size > 1 else ""
+    return f"none of {count(len(nodes), 'node')} has {together} free together{group}"
 
 
 def _amount(name: str, quantity: Quantity) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from reconciler.core import messages, record, templates, validate
+from reconciler.core import messages, record, restraints, templates, validate
 from reconciler.core.engines import Deployment, engine, target_namespace
 from reconciler.core.situation import Situation
 from reconciler.errors import InvalidInput, Severity
@@ -172,8 +172,8 @@ class _Writer:
                 )
             case Hold(workload=workload, restraint=restraint):
                 self._close(change, ledger=(workload, (restraint,), ()))
-            case Release(workload=workload, restraints=restraints):
-                self._close(change, ledger=(workload, (), restraints))
+            case Release(workload=workload, restraints=ended):
+                self._close(change, ledger=(workload, (), ended))
             case Restore(tampered=tampered):
                 files = {path: self._material.blobs[blob] for path, blob in tampered.files.items()}
                 self._close(change, writes=files)
@@ -238,9 +238,9 @@ class _Writer:
         files = dict(writes or {})
         if ledger is not None:
             workload, begun, ended = ledger
-            path, left = record.ledger_path(workload), self._restrained(workload, begun, ended)
+            path, left = restraints.ledger_path(workload), self._restrained(workload, begun, ended)
             if left:
-                files[path] = record.write_restraints(workload, left)
+                files[path] = restraints.write_restraints(workload, left)
             else:
                 removes = (*removes, path)
         message = messages.message(change, source=self._desired.commit, history=history)

@@ -1,0 +1,163 @@
+"""Measure and judge: one line a figure."""
+
+from __future__ import annotations
+
+import gc
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from time import perf_counter
+
+from reconciler.adapters.git import GitRepository
+from reconciler.adapters.helm import Helm
+from reconciler.daemon.branch import BranchReader
+from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
+from reconciler.daemon.source import SourceReader
+from reconciler.model.capacity import Observed
+from reconciler.model.tree import Commit, Identity
+from tests.bench import fleet
+from tests.bench.floor import Floor
+
+ONE_PLACEMENT_RUNS = 15
+ALL_PLACEMENTS_RUNS = 3
+IDLE_RUNS = 15
+
+
+@dataclass(slots=True)
+class Stage:
+    """What the bench shows to the daemon: a time and an observation, both set by hand."""
+
+    moment: datetime = fleet.START
+    observed: Observed = field(default_factory=Observed)
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def observe(self) -> Observed:
+        return self.observed
+
+    def pushed(self, tip: object, messages: object) -> None:
+        """Take note of nothing: what listens to pushes is not what is measured."""
+
+
+@contextmanager
+def daemon(remote: Path, cache: Path, stage: Stage) -> Iterator[Callable[..., Outcome]]:
+    """Start a daemon with an empty memory; what it yields runs one pass."""
+    with GitRepository(str(remote), cache=cache) as repository:
+        world = World(
+            repository=repository,
+            clusters=stage,
+            charts=Helm(),
+            clock=stage,
+            outbox=stage,
+            author=Identity(name="Overspill", email="overspill@overspill.dev"),
+        )
+        memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
+        yield lambda **flags: reconcile_once(world, memory, **flags)
+
+
+def timed(action: Callable[[], Outcome]) -> tuple[float, Outcome]:
+    """Time one pass, with the collector's debts paid beforehand."""
+    gc.collect()
+    begin = perf_counter()
+    outcome = action()
+    return perf_counter() - begin, outcome
+
+
+def one_placement(work: Path) -> float:
+    """One placement of three files, from observation in memory to pushed, against the same commit by script."""
+    full = fleet.remote(work / "full.git", output=fleet.placed())
+    theirs = work / "floor.git"
+    shutil.copytree(full, theirs)
+    floor = Floor(theirs, work / "floor-mirror.git")
+    stage = Stage(observed=fleet.observe({}, fleet.START))
+    ours: list[float] = []
+    floors: list[float] = []
+    with daemon(full, work / "cache-one", stage) as run:
+        run()
+        for index in range(ONE_PLACEMENT_RUNS + 1):
+            stage.moment += timedelta(seconds=1)
+            stage.observed = fleet.observe(dict.fromkeys(range(index + 1), 2), stage.moment)
+            took, outcome = timed(lambda: run(fetch=False))
+            (commit,) = outcome.rendered.commits
+            if len(commit.writes) != 3:
+                raise RuntimeError(f"a placement of three files was meant, not {sorted(commit.writes)}")
+            script = floor.seconds([commit])
+            if index:  # the first of each warms the caches of both
+                ours.append(took)
+                floors.append(script)
+    print(f"# one placement: {statistics.median(ours) * 1e3:.1f} ms, floor {statistics.median(floors) * 1e3:.1f} ms", file=sys.stderr)
+    return statistics.median(ours) / statistics.median(floors)
+
+
+def all_placements(work: Path) -> tuple[float, float]:
+    """1,000 placements in one pass, against one script; and an idle pass at that size, against the first."""
+    ratios: list[float] = []
+    firsts: list[float] = []
+    idles: list[float] = []
+    for index in range(ALL_PLACEMENTS_RUNS):
+        remote = fleet.remote(work / f"all-{index}.git", output=iter([("README.md", b"ours\n")]))
+        theirs = work / f"all-floor-{index}.git"
+        shutil.copytree(remote, theirs)
+        stage = Stage(observed=fleet.observe({}, fleet.START))
+        with daemon(remote, work / f"cache-all-{index}", stage) as run:
+            first, _ = timed(run)
+            stage.moment += timedelta(seconds=1)
+            stage.observed = fleet.observe(dict.fromkeys(range(fleet.TEMPLATES), 2), stage.moment)
+            took, outcome = timed(run)
+            if len(outcome.commits) != fleet.TEMPLATES:
+                raise RuntimeError(f"1,000 placements were meant, not {len(outcome.commits)}")
+            commits: tuple[Commit, ...] = outcome.rendered.commits
+            script = Floor(theirs, work / f"all-floor-mirror-{index}.git").seconds(commits)
+            ratios.append(took / script)
+            print(f"# 1,000 placements: {took:.3f} s, floor {script:.3f} s; first pass {first:.3f} s", file=sys.stderr)
+            firsts.append(first)
+            for _ in range(IDLE_RUNS):
+                stage.moment += timedelta(seconds=1)
+                stage.observed = fleet.observe(dict.fromkeys(range(fleet.TEMPLATES), 2), stage.moment)
+                idle, outcome = timed(run)
+                if outcome.commits:
+                    raise RuntimeError("an idle pass committed something")
+                idles.append(idle)
+    print(f"# idle pass {statistics.median(idles) * 1e3:.1f} ms, first {statistics.median(firsts):.3f} s", file=sys.stderr)
+    return statistics.median(ratios), 100 * statistics.median(idles) / statistics.median(firsts)
+
+
+def memory(work: Path) -> float:
+    """Peak memory of a daemon at 1,000 clusters, 1,000 templates and 100,000 files, over the same imports alone, in MB."""
+
+    def peak(*arguments: str) -> float:
+        command = [sys.executable, "-m", "tests.bench.memory", *arguments]
+        return float(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+
+    return peak(str(work / "full.git"), str(work / "cache-memory")) - peak()
+
+
+def main() -> int:
+    """Run all figures and say which bounds were missed."""
+    missed = 0
+    with tempfile.TemporaryDirectory(prefix="overspill-bench-") as directory:
+        work = Path(directory)
+        figures: list[tuple[str, float, float]] = [("one_placement_over_floor", one_placement(work), 1.5)]
+        placed, idle = all_placements(work)
+        figures += [
+            ("thousand_placements_over_floor", placed, 2.0),
+            ("idle_pass_percent_of_first", idle, 2.0),
+            ("daemon_peak_memory_mb", memory(work), 150.0),
+        ]
+    for name, value, bound in figures:
+        print(f"{name} {value:.2f} {bound:.2f}")
+        missed += value > bound
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""Whatever demand, capacity, time and people do: what was lent comes back, on time, and never more than was needed."""
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.memory import MemoryRepository
+from tests.passes import SOURCE_FILES, Passes
+
+FOREIGN = {"clusters/worker-2/NOTES.md": "somebody's", "clusters/worker-9/other/app.yaml": "kind: Other\n", "README": "x"}
+
+STEP = st.fixed_dictionaries(
+    {
+        "seconds": st.sampled_from([1, 10, 31, 61, 200, 601, 5000]),
+        "missing": st.integers(0, 8),
+        "waited": st.sampled_from([0, 10, 31, 300]),
+        "worker-2": st.integers(0, 6),
+        "worker-3": st.integers(0, 6),
+        "blind": st.sampled_from([frozenset(), frozenset(), frozenset({"worker-1"}), frozenset({"worker-2"})]),
+        "person": st.sampled_from(["nothing", "nothing", "nothing", "delete", "edit", "add"]),
+        "restart": st.booleans(),
+    }
+)
+
+
+def act(passes: Passes, person: str) -> None:
+    """Do by hand what people do on the output branch."""
+    placements = passes.placements()
+    if person == "add":
+        passes.repository.person("output", {f"clusters/worker-2/note-{passes.moment:%H%M%S}": "x"}, at=passes.moment)
+    elif placements and person == "delete":
+        passes.repository.person("output", removes=(placements[0].path,), at=passes.moment)
+    elif placements and person == "edit":
+        path = f"{placements[-1].path}/manifests/00-overspill-marker.yaml"
+        passes.repository.person("output", {path: "kind: Broken\n"}, at=passes.moment)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(STEP, min_size=1, max_size=12))
+def test_everything_lent_comes_back_and_never_more_than_was_needed(steps: list[dict]) -> None:
+    passes = Passes(MemoryRepository(SOURCE_FILES))
+    passes.repository.person("output", FOREIGN, at=passes.moment)
+    notes: dict[str, bytes] = passes.repository.tree(under="clusters")
+    for step in steps:
+        passes.advance(step["seconds"])
+        passes.missing, passes.blind = step["missing"], step["blind"]
+        passes.free = {name: step[name] for name in ("worker-2", "worker-3")}
+        passes.since = passes.moment - (passes.moment - passes.moment.replace(microsecond=0))
+        passes.since = passes.moment - type(passes.moment - passes.moment)(seconds=step["waited"])
+        if step["restart"]:
+            passes.restart()
+        act(passes, step["person"])
+        notes = {path: data for path, data in passes.repository.tree(under="clusters").items() if "vllm-" not in path}
+        before = {one.name: one.replicas for one in passes.placements()}
+        bound = dict(passes.bound)
+        passes.run()
+        after = passes.placements()
+        placed = sum(one.replicas for one in after)
+        assert placed <= max(passes.missing, sum(before.values()))
+        for name, gpus in passes.free.items():
+            grown = sum(
+                max(0, one.replicas - before.get(one.name, 0)) for one in after if one.cluster == name
+            )
+            held = sum(
+                max(before.get(one.name, 0), bound.get(one.name, 0)) for one in after if one.cluster == name and one.name in before
+            )
+            assert not grown or grown + held <= max(gpus, held)
+        assert all(one.expires_at > passes.moment for one in after)
+    passes.missing, passes.blind = 0, frozenset()
+    for _ in range(4):
+        passes.advance(700)
+        passes.run()
+    assert passes.repository.tree(under="clusters") == notes

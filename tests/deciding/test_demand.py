@@ -1,0 +1,99 @@
+"""The deficit, and the windows over it."""
+
+from datetime import timedelta
+
+from reconciler.core import demand
+from reconciler.core.demand import Blind
+from reconciler.model.capacity import Observed
+from reconciler.model.demand import Demand, Sample
+from tests.situations import NOW, VLLM, desired, ordering, seconds, short
+
+WINDOW = seconds(60)
+
+
+def measured(observation, *, history=(), now=NOW, policy=None):
+    policy = policy or ordering("worker-2", scale_down_window=WINDOW)
+    seen = Observed(clusters={observation.cluster: observation})
+    return demand.measure(desired(policy), seen, {VLLM: history} if history else {}, now)[VLLM]
+
+
+def test_replicas_that_are_only_starting_are_not_missing() -> None:
+    starting = short(0, running=2)
+    assert measured(starting).deficit == 0
+
+
+def test_deficit_is_never_more_than_wanted_less_running() -> None:
+    seen = short(4, running=3)
+    workload = seen.workloads[0]
+    fewer = type(workload)(**{name: getattr(workload, name) for name in workload.__slots__} | {"wanted": 5})
+    seen = type(seen)(cluster=seen.cluster, observed_at=NOW, workloads=(fewer,))
+    assert measured(seen).deficit == 2
+
+
+def test_a_workload_its_primary_does_not_report_is_missing_nothing() -> None:
+    bare = short(0)
+    gone = type(bare)(cluster=bare.cluster, observed_at=NOW)
+    assert measured(gone).deficit == 0
+
+
+def test_a_stale_primary_is_blind() -> None:
+    answer = measured(short(3, at=NOW - timedelta(minutes=3)))
+    assert isinstance(answer, Blind)
+    assert answer.message == "worker-1 was last observed 3m ago, more than 2m"
+
+
+def test_an_observation_from_the_future_counts_as_unseen() -> None:
+    answer = measured(short(3, at=NOW + timedelta(hours=4)))
+    assert isinstance(answer, Blind)
+    assert "4h in the future: compare the clocks" in answer.message
+
+
+def test_only_replicas_that_waited_the_whole_window_have_matured() -> None:
+    fresh = measured(short(3, since=NOW - seconds(10)))
+    assert demand.matured(fresh, seconds(30), NOW) == 0
+    assert demand.next_maturity(fresh, seconds(30), NOW) == NOW + seconds(20)
+    assert demand.matured(fresh, seconds(10), NOW) == 3
+
+
+def test_ceiling_is_unknown_until_somebody_has_watched_for_the_window() -> None:
+    assert demand.ceiling(measured(short(0)), WINDOW, NOW) is None
+
+
+def test_ceiling_is_the_highest_deficit_within_the_window() -> None:
+    history = (Sample(at=NOW - seconds(90), deficit=5), Sample(at=NOW - seconds(30), deficit=2))
+    now = measured(short(0), history=history)
+    assert demand.ceiling(now, WINDOW, NOW) == 5
+    assert demand.ceiling(now, WINDOW, NOW + seconds(31)) == 2
+    assert demand.fall_complete(now, WINDOW, NOW) == NOW + WINDOW
+
+
+def test_the_sources_own_word_of_how_long_stands_in_for_watching() -> None:
+    told = measured(short(1, deficit_since=NOW - seconds(61)))
+    assert demand.ceiling(told, WINDOW, NOW) == 1
+
+
+def test_what_was_higher_before_the_sources_word_still_counts() -> None:
+    history = (Sample(at=NOW - seconds(100), deficit=4),)
+    told = measured(short(1, deficit_since=NOW - seconds(20)), history=history)
+    assert demand.ceiling(told, WINDOW, NOW) == 4
+
+
+def test_a_clock_that_jumps_back_begins_the_record_anew() -> None:
+    history = (Sample(at=NOW + seconds(300), deficit=4),)
+    jumped = measured(short(1), history=history)
+    assert jumped.history == (Sample(at=NOW, deficit=1),)
+
+
+def test_a_blind_moment_forgets_what_was_watched() -> None:
+    seen = {VLLM: measured(short(1, at=NOW - timedelta(minutes=3)))}
+    assert demand.remembered(seen) == {}
+
+
+def test_record_keeps_no_more_than_the_window_needs() -> None:
+    history: tuple[Sample, ...] = ()
+    for step in range(200):
+        at = NOW + seconds(step)
+        one = measured(short(step % 2 + 1, at=at), history=history, now=at)
+        assert isinstance(one, Demand)
+        history = one.history
+    assert len(history) <= 62

@@ -1,0 +1,184 @@
+"""Bursts end: by time, by falling demand, by people's word; and what ended stays ended for a while."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from reconciler.core import lifecycle
+from reconciler.model.demand import Sample
+from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.placement import Event, Phase, Restraint, RestraintKind, Tampered
+from reconciler.model.plan import Hold, Move, Place, Reason, Release, Resize, Restore, Revert, Why
+from reconciler.model.policy import Availability
+from tests.situations import NOW, VLLM, cluster, desired, free, ledger, ordering, placement, plan, seconds, short
+
+WATCHED = {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=0),)}
+
+
+def test_expired_burst_is_reverted_though_the_demand_lasts() -> None:
+    old = placement(created=NOW - timedelta(minutes=10))
+    made = plan(short(3), free("worker-2", 8), free("worker-3", 8), there=ledger(old))
+    (change,) = made.changes
+    assert isinstance(change, Revert)
+    assert change.why is Why.EXPIRED
+    assert change.restraint is not None
+    assert change.restraint.until == NOW + timedelta(minutes=5)
+    assert made.suppressed[0].reason is Reason.COOLING_DOWN
+
+
+def test_expired_burst_is_reverted_though_nothing_can_be_seen() -> None:
+    made = plan(there=ledger(placement(created=NOW - timedelta(days=30))))
+    (change,) = made.changes
+    assert isinstance(change, Revert)
+    assert "29d23h50m late" in change.detail
+
+
+def test_without_a_cool_down_the_demand_is_placed_again_at_once() -> None:
+    wanted = desired(ordering("worker-2", cool_down=timedelta()))
+    old = placement(created=NOW - timedelta(minutes=10))
+    made = plan(short(3), free("worker-2", 8), there=ledger(old), wanted=wanted)
+    assert [type(change) for change in made.changes] == [Revert, Place]
+
+
+def test_nothing_is_given_back_before_the_window_is_over() -> None:
+    made = plan(short(0), there=ledger(placement()))
+    assert made.changes == ()
+    assert made.suppressed[0].reason is Reason.SCALE_DOWN_WINDOW
+    assert made.suppressed[0].until == NOW + timedelta(minutes=5)
+
+
+def test_last_cluster_drains_first_and_the_newest_placement_within_it() -> None:
+    first = placement("worker-2", 3)
+    older = placement("worker-3", 2, created=NOW - timedelta(minutes=5))
+    newer = placement("worker-3", 2, created=NOW - timedelta(minutes=2))
+    history = {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=4),)}
+    made = plan(short(4), there=ledger(first, older, newer), history=history)
+    ended, shrunk = made.changes
+    assert isinstance(ended, Revert)
+    assert (ended.placement, ended.why) == (newer, Why.DEMAND_GONE)
+    assert isinstance(shrunk, Resize)
+    assert (shrunk.before, shrunk.after.replicas) == (older, 1)
+
+
+def test_a_cluster_that_left_the_order_drains_before_all_others() -> None:
+    there = ledger(placement("worker-2", 3), placement("worker-3", 3))
+    history = {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=3),)}
+    wanted = replace(desired(ordering("worker-3")), incomplete=True)
+    made = plan(short(3), free("worker-3", 0), there=there, history=history, wanted=wanted)
+    assert made.changes[0].placement.cluster == "worker-2"
+
+
+def test_a_primary_that_cannot_be_seen_keeps_every_placement() -> None:
+    blind = short(0, at=NOW - timedelta(minutes=10))
+    made = plan(blind, there=ledger(placement()), history=WATCHED)
+    assert made.changes == ()
+    assert made.suppressed[0].reason is Reason.PRIMARY_UNSEEN
+
+
+def test_an_unseen_target_cluster_keeps_what_it_has() -> None:
+    made = plan(short(3), there=ledger(placement("worker-2", 3)))
+    assert made.changes == ()
+
+
+def test_template_that_is_gone_takes_its_placements_with_it() -> None:
+    wanted = desired(workloads=())
+    (change,) = plan(there=ledger(placement()), wanted=wanted).changes
+    assert isinstance(change, Revert)
+    assert change.why is Why.POLICY
+
+
+def test_absence_proves_nothing_while_a_file_is_broken() -> None:
+    wanted = desired(workloads=(), incomplete=True)
+    assert plan(there=ledger(placement()), wanted=wanted).changes == ()
+
+
+def test_draining_a_cluster_moves_its_placement_in_one_change() -> None:
+    draining = cluster("worker-2", availability=Availability.DRAINING)
+    wanted = desired(clusters=(cluster("worker-1"), draining, cluster("worker-3")))
+    there = placement("worker-2", 3)
+    (change,) = plan(short(3), free("worker-3", 8), there=ledger(there), wanted=wanted).changes
+    assert isinstance(change, Move)
+    assert (change.before, change.after.cluster, change.after.replicas) == (there, "worker-3", 3)
+    assert change.after.expires_at == there.expires_at
+
+
+def test_a_placement_with_nowhere_to_move_is_reverted() -> None:
+    draining = cluster("worker-2", availability=Availability.DRAINING)
+    wanted = desired(clusters=(cluster("worker-1"), draining, cluster("worker-3")))
+    made = plan(short(3), free("worker-3", 2), there=ledger(placement("worker-2", 3)), wanted=wanted)
+    (change,) = made.changes
+    assert isinstance(change, Revert)
+    assert change.why is Why.POLICY
+
+
+def test_lowered_limit_is_carried_out_without_waiting() -> None:
+    wanted = desired(ordering("worker-2", max_replicas=1))
+    (change,) = plan(short(3), there=ledger(placement("worker-2", 3)), wanted=wanted).changes
+    assert isinstance(change, Resize)
+    assert change.after.replicas == 1
+
+
+def test_deletion_by_hand_holds_the_workload_back_on_that_cluster() -> None:
+    gone = placement("worker-2", 3)
+    there = ledger(tampered=(Tampered(placement=gone, removed=True, files={}),))
+    held, placed = plan(short(3), free("worker-2", 8), free("worker-3", 8), there=there).changes
+    assert isinstance(held, Hold)
+    assert held.restraint.until == NOW + timedelta(hours=1)
+    assert isinstance(placed, Place)
+    assert placed.placement.cluster == "worker-3"
+    assert placed.refused[0].reason is Reason.HELD
+
+
+def test_hold_ends_when_the_demand_has_gone_once() -> None:
+    hold = lifecycle.hold(placement(), ordering(), NOW - timedelta(minutes=30))
+    there = ledger(restraints={VLLM: (hold,)})
+    assert plan(short(3), free("worker-2", 8), there=there).changes == ()
+    (change,) = plan(short(0), there=there).changes
+    assert isinstance(change, Release)
+
+
+def test_hold_runs_out() -> None:
+    hold = lifecycle.hold(placement(), ordering(), NOW - timedelta(hours=1))
+    made = plan(short(3), free("worker-2", 8), there=ledger(restraints={VLLM: (hold,)}))
+    assert [type(change) for change in made.changes] == [Place]
+
+
+def test_edit_by_hand_is_put_right() -> None:
+    edited = placement("worker-2", 3)
+    there = ledger(edited, tampered=(Tampered(placement=edited, removed=False, files={"a": "b"}),))
+    (change,) = plan(short(3), there=there).changes
+    assert isinstance(change, Restore)
+
+
+def test_wake_up_is_the_next_expiry() -> None:
+    there = placement("worker-2", 3)
+    assert plan(short(3), there=ledger(there)).wake_at == there.expires_at
+
+
+def test_failed_cluster_alone_cools_down() -> None:
+    failed = lifecycle.cool_down(placement(), ordering(), Why.FAILED, NOW)
+    assert failed is not None
+    assert failed.cluster == "worker-2"
+
+
+def test_a_pair_that_is_not_in_the_transition_table_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        lifecycle.advance(Phase.COMPLETED, Event.BOUND)
+    assert lifecycle.final_phase(placement(replicas=2), 2, Why.FAILED) is Phase.FAILED
+
+
+def test_placement_names_are_short_unique_and_the_same_for_the_same_pass() -> None:
+    long = WorkloadId(WorkspaceName("llm"), TemplateName("a" * 63))
+    name = lifecycle.placement_name(long, "worker-2", NOW)
+    assert len(name) <= 50
+    assert name == lifecycle.placement_name(long, "worker-2", NOW)
+    assert name != lifecycle.placement_name(long, "worker-3", NOW)
+    assert name != lifecycle.placement_name(long, "worker-2", NOW + seconds(1))
+
+
+def test_a_cool_down_names_what_ended_and_why() -> None:
+    restraint = lifecycle.cool_down(placement(), ordering(), Why.EXPIRED, NOW)
+    assert isinstance(restraint, Restraint)
+    assert restraint.kind is RestraintKind.COOL_DOWN
+    assert restraint.reason.endswith("on worker-2 ended: expired")

@@ -1,0 +1,178 @@
+"""A repository in memory that keeps the whole contract of `ports.Repository`, for tests of what is above it.
+
+It holds two branches as lists of commits, each a complete mapping of path to bytes. People commit with `person`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from reconciler.errors import Conflict
+from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.tree import Commit, Entry, FileChange, Identity, LoggedCommit, Tips
+
+OURS = Identity(name="Overspill", email="overspill@overspill.dev")
+PERSON = Identity(name="Ada", email="ada@example.com")
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    id: CommitId
+    parent: CommitId | None
+    tree: Mapping[str, bytes]
+    log: LoggedCommit
+
+
+def blob_id(data: bytes) -> BlobId:
+    return BlobId(hashlib.sha1(data, usedforsecurity=False).hexdigest())
+
+
+class MemoryRepository:
+    """Both branches, as the remote and the mirror at once; `before_push` lets a test move the tip at the worst moment."""
+
+    def __init__(self, source: Mapping[str, bytes | str] | None = None) -> None:
+        self.commits: dict[CommitId, Snapshot] = {}
+        self.blobs: dict[BlobId, bytes] = {}
+        self.heads: dict[str, CommitId | None] = {"source": None, "output": None}
+        self.reads: list[BlobId] = []
+        self.pushes = 0
+        self.before_push: Callable[[], None] = lambda: None
+        if source is not None:
+            self.person("source", source)
+
+    # what people do
+
+    def person(
+        self,
+        branch: str,
+        writes: Mapping[str, bytes | str] | None = None,
+        *,
+        removes: Iterable[str] = (),
+        at: datetime = EPOCH,
+    ) -> CommitId:
+        """Commit as a person, on top of the branch."""
+        data = {path: text.encode() if isinstance(text, str) else text for path, text in (writes or {}).items()}
+        commit = Commit(message="by hand\n", author=PERSON, at=at, removes=tuple(removes), writes=data)
+        self.heads[branch] = self._commit(self.heads[branch], commit, PERSON)
+        return self.heads[branch]
+
+    def tree(self, branch: str = "output", under: str = "") -> dict[str, bytes]:
+        head = self.heads[branch]
+        files = self.commits[head].tree if head else {}
+        return {path: data for path, data in files.items() if path.startswith(under)}
+
+    def subjects(self) -> list[str]:
+        head = self.heads["output"]
+        return [commit.subject for commit in self.log(head)] if head else []
+
+    # the port
+
+    def fetch(self) -> Tips:
+        return self.tips()
+
+    def tips(self) -> Tips:
+        output = self.heads["output"]
+        at = self.commits[output].log.at if output else None
+        return Tips(source=self.heads["source"], output=output, output_at=at)
+
+    def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[Entry]:
+        return [
+            Entry(path=path, blob=blob_id(data), size=len(data) if sizes else -1)
+            for path, data in sorted(self.commits[commit].tree.items())
+            if _below(path, under)
+        ]
+
+    def changes(self, old: CommitId, new: CommitId, *, under: Sequence[str] = ()) -> list[FileChange]:
+        before, after = self.commits[old].tree, self.commits[new].tree
+        return [
+            FileChange(
+                path=path,
+                old=blob_id(before[path]) if path in before else None,
+                new=blob_id(after[path]) if path in after else None,
+            )
+            for path in sorted(before.keys() | after.keys())
+            if before.get(path) != after.get(path) and _below(path, under)
+        ]
+
+    def read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, bytes]:
+        wanted = list(blobs)
+        self.reads += wanted
+        return {blob: self.blobs[blob] for blob in wanted}
+
+    def last_written(self, tip: CommitId) -> CommitId | None:
+        at: CommitId | None = tip
+        while at is not None:
+            log = self.commits[at].log
+            if "Overspill-Action" in log.trailers and log.committer.email == OURS.email:
+                return at
+            at = self.commits[at].parent
+        return None
+
+    def log(self, tip: CommitId, *, since: datetime | None = None, limit: int | None = None) -> list[LoggedCommit]:
+        found: list[LoggedCommit] = []
+        at: CommitId | None = tip
+        while at is not None and (limit is None or len(found) < limit):
+            log = self.commits[at].log
+            if since is not None and log.at < since:
+                break
+            found.append(log)
+            at = self.commits[at].parent
+        return found
+
+    def earlier(self, commit: CommitId, path: str, *, limit: int = 20) -> list[BlobId]:
+        found: list[BlobId] = []
+        last = self.commits[commit].tree.get(path)
+        at = self.commits[commit].parent
+        while at is not None and len(found) < limit:
+            data = self.commits[at].tree.get(path)
+            if data is not None and data != last:
+                found.append(blob_id(data))
+            last, at = data, self.commits[at].parent
+        return found
+
+    def write(self, base: CommitId | None, commits: Sequence[Commit]) -> list[CommitId]:
+        ids: list[CommitId] = []
+        for commit in commits:
+            base = self._commit(base, commit, OURS)
+            ids.append(base)
+        return ids
+
+    def push(self, new: CommitId, *, old: CommitId | None) -> None:
+        self.before_push()
+        if self.heads["output"] != old:
+            raise Conflict("the output branch has moved")
+        self.heads["output"] = new
+        self.pushes += 1
+
+    def _commit(self, base: CommitId | None, commit: Commit, committer: Identity) -> CommitId:
+        tree = dict(self.commits[base].tree) if base else {}
+        for gone in commit.removes:
+            tree = {path: data for path, data in tree.items() if path != gone and not path.startswith(f"{gone}/")}
+        tree.update(commit.writes)
+        at = max(commit.at, self.commits[base].log.at) if base else commit.at
+        content = "\n".join(f"{path} {blob_id(data)}" for path, data in sorted(tree.items()))
+        identity = f"{base}\n{commit.message}\n{committer.email}\n{at.isoformat()}\n{content}"
+        commit_id = CommitId(hashlib.sha1(identity.encode(), usedforsecurity=False).hexdigest())
+        subject, _, body = commit.message.partition("\n")
+        last = commit.message.strip().rpartition("\n\n")[2]
+        trailers = dict(line.split(": ", 1) for line in last.splitlines() if line.startswith("Overspill-"))
+        log = LoggedCommit(
+            id=commit_id,
+            at=at,
+            author=commit.author,
+            committer=committer,
+            subject=subject,
+            body=body.strip(),
+            trailers=trailers,
+        )
+        self.commits[commit_id] = Snapshot(commit_id, base, tree, log)
+        self.blobs.update({blob_id(data): data for data in commit.writes.values()})
+        return commit_id
+
+
+def _below(path: str, under: Sequence[str]) -> bool:
+    return not under or any(path == part or path.startswith(f"{part}/") for part in under)

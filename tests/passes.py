@@ -1,0 +1,148 @@
+"""Runs whole passes over a repository in memory, with time and observations set by hand."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from reconciler.adapters.helm import Helm
+from reconciler.core.record import read_placement
+from reconciler.daemon.branch import BranchReader
+from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
+from reconciler.daemon.source import SourceReader
+from reconciler.errors import Conflict
+from reconciler.model.capacity import ClusterObservation, Observed, Waiting, WorkloadObservation
+from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.placement import Placement
+from reconciler.model.workload import WorkloadRef
+from tests.memory import OURS, MemoryRepository
+from tests.situations import free, shape
+
+START = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+SOURCE_FILES = {
+    "fleet.yaml": "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: demo}\nspec: {engine: manifests}\n",
+    "clusters.yaml": "---\n".join(
+        f"apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: worker-{number}}}\nspec: {{}}\n"
+        for number in (1, 2, 3)
+    ),
+    "workspace.yaml": """\
+apiVersion: overspill.dev/v1alpha1
+kind: Workspace
+metadata: {name: llm}
+spec: {primaryCluster: worker-1, clusters: [worker-1, worker-2, worker-3], namespaces: [demo]}
+""",
+    "policy.yaml": """\
+apiVersion: overspill.dev/v1alpha1
+kind: BurstPolicy
+metadata: {name: gpu}
+spec:
+  clusters: [{name: worker-2}, {name: worker-3}]
+  scaleUp: {window: 30s}
+  scaleDown: {window: 1m}
+  coolDown: 1m
+  hold: 1h
+""",
+    "template.yaml": """\
+apiVersion: gpr.kubeslice.io/v1alpha1
+kind: WorkloadTemplate
+metadata: {name: vllm, namespace: kubeslice-demo}
+spec:
+  workspaceName: llm
+  burstDuration: 10m
+  manifestResources:
+    - name: server
+      manifest:
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: vllm, namespace: demo}
+        spec:
+          replicas: "{{ replicas }}"
+          selector: {matchLabels: {app: vllm}}
+          template:
+            metadata: {labels: {app: vllm}}
+            spec: {containers: [{name: server, image: registry.example.com/vllm:1.0}]}
+  steps: [{name: server, type: manifest}]
+""",
+}
+
+
+def seconds(number: float) -> timedelta:
+    return timedelta(seconds=number)
+
+
+class Passes:
+    """A daemon over a repository in memory. `free` are GPUs in each cluster before our replicas, `missing` the deficit."""
+
+    def __init__(self, repository: MemoryRepository) -> None:
+        self.repository = repository
+        self.moment = START
+        self.free = {"worker-2": 4, "worker-3": 8}
+        self.missing = 0
+        self.since = START - seconds(600)
+        self.bound: dict[str, int] = {}
+        self.blind: frozenset[str] = frozenset()
+        self._observed = Observed()
+        self.restart()
+
+    # the ports that are only a value here
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def observe(self) -> Observed:
+        return self._observed
+
+    def pushed(self, tip: CommitId, messages: object) -> None:
+        """Take note of nothing."""
+
+    def restart(self) -> None:
+        """Forget everything but git."""
+        repository = self.repository
+        self.memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
+
+    def advance(self, by: float) -> None:
+        """Let time pass, in which everything that was committed gets its nodes and what was reverted leaves them."""
+        self.moment += seconds(by)
+        self.bound = {placement.name: placement.replicas for placement in self.placements()}
+
+    def placements(self) -> list[Placement]:
+        """Read the placements of the output branch."""
+        return [
+            read_placement(data, path)
+            for path, data in self.repository.tree(under="clusters").items()
+            if path.endswith("/placement.yaml")
+        ]
+
+    def run_once(self, observed_at: datetime | None = None) -> Outcome:
+        """Run one pass on what is to be seen now."""
+        self._observed = self._look(observed_at or self.moment)
+        world = World(
+            repository=self.repository, clusters=self, charts=Helm(), clock=self, outbox=self, author=OURS
+        )
+        return reconcile_once(world, self.memory)
+
+    def run(self, observed_at: datetime | None = None) -> Outcome:
+        """Run passes until one changes nothing, as the loop would; a moved tip is tried again."""
+        for _ in range(10):
+            try:
+                outcome = self.run_once(observed_at)
+            except Conflict:
+                continue
+            if not outcome.commits:
+                return outcome
+        raise AssertionError("ten passes in a row changed something")
+
+    def _look(self, at: datetime) -> Observed:
+        waiting = (Waiting(replicas=self.missing, since=self.since),) if self.missing else ()
+        seen = WorkloadObservation(
+            ref=WorkloadRef(namespace="demo", name="vllm"),
+            wanted=4 + self.missing,
+            running=4,
+            waiting=waiting,
+            shape=shape(),
+        )
+        clusters = [ClusterObservation(cluster=ClusterName("worker-1"), observed_at=at, workloads=(seen,))]
+        names = {placement.name: placement.cluster for placement in self.placements()}
+        for name, gpus in self.free.items():
+            bound = {one: count for one, count in self.bound.items() if names.get(one) == name}
+            clusters.append(free(name, max(0, gpus - sum(bound.values())), at=at, bound=bound))
+        return Observed(clusters={one.cluster: one for one in clusters if one.cluster not in self.blind})
