@@ -112,9 +112,9 @@ shapes = st.builds(
     ReplicaShape,
     requests=st.builds(Resources, amounts=st.dictionaries(text, quantities, max_size=3)),
     node_selector=st.dictionaries(text, text, max_size=2),
-    tolerations=st.lists(
-        st.builds(Toleration, key=text, operator=text, value=text, effect=text), max_size=2
-    ).map(tuple),
+    tolerations=st.lists(st.builds(Toleration, key=text, operator=text, value=text, effect=text), max_size=2).map(
+        tuple
+    ),
     group_size=st.integers(1, 64),
 )
 placements = st.builds(

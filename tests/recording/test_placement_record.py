@@ -33,7 +33,9 @@ def test_every_placement_and_spec_is_read_back_as_it_was_written(placement: Plac
 
 
 def test_the_record_has_the_shape_that_argo_cds_generator_reads():
-    assert RECORD.decode() == '''\
+    assert (
+        RECORD.decode()
+        == """\
 # +argocd:skip-file-rendering
 apiVersion: worker.kubeslice.io/v1alpha1
 kind: WorkloadPlacement
@@ -92,7 +94,8 @@ spec:
     type: command
   - name: vllm-app
     type: helm
-'''
+"""
+    )
 
 
 def test_lists_and_values_are_there_when_they_are_empty():
@@ -125,15 +128,15 @@ FAULTS = [
     ('replicas: "3"', 'replicas: "-1"', '13: metadata.annotations["overspill.dev/replicas"]: \'-1\' is not a number'),
     ('replicas: "3"', "replicas: 3", '13: metadata.annotations["overspill.dev/replicas"]: 3 is not a number of replicas (try "3")'),
     ("origin: burst", "origin: whim", '14: metadata.annotations["overspill.dev/origin"]: \'whim\' is not one of burst, request'),
-    ("10:15:00Z", "10:15:00+01:00", "is not a time (try \"2026-11-20T10:15:00Z\")"),
+    ("10:15:00Z", "10:15:00+01:00", 'is not a time (try "2026-11-20T10:15:00Z")'),
     ("10:15:00Z", "25:15:00Z", "'2026-11-20T25:15:00Z' is not a time"),
-    ("template-commit: \"8d0c", "template-commit: \"--upload-pack", "11: metadata.annotations[\"overspill.dev/template-commit\"]: "),
+    ('template-commit: "8d0c', 'template-commit: "--upload-pack', '11: metadata.annotations["overspill.dev/template-commit"]: '),
     ("groupSize", "groupsize", "22: metadata.annotations[\"overspill.dev/replica\"]: is no replica's shape: groupsize"),
     ('\\"1\\"}', '\\"one\\"}', "'one' is not a quantity"),
     ("    overspill.dev/policy: spill\n", "", '7: metadata.annotations["overspill.dev/policy"]: is required'),
     ("  steps:", "  stages: []\n  steps:", "spec.stages: unknown field (try 'steps')"),
     ("kind: WorkloadPlacement", "kind: Placement", "3: kind: must be WorkloadPlacement"),
-    ("timeout: \"10m\"", "timeout: 10 m", "spec.helmConfig[0].helmFlags.timeout: '10 m' is not a duration (try \"10m\")"),
+    ('timeout: "10m"', "timeout: 10 m", "spec.helmConfig[0].helmFlags.timeout: '10 m' is not a duration (try \"10m\")"),
     ("atomic: false", "atomic: no", "spec.helmConfig[0].helmFlags.atomic: must be true or false"),
     ("type: helm", "type: manifest", "spec.steps[1].name: names no manifest entry 'vllm-app'"),
     ("type: helm", "type: charm", "spec.steps[1].type: 'charm' is not one of helm, manifest, command"),
@@ -198,7 +201,9 @@ def test_the_digest_covers_the_record_but_not_itself_nor_the_end():
 def test_placements_of_one_workload_share_what_is_equal():
     first = read_placement(RECORD, PATH)
     _, written = samples.files(samples.placement("vllm-2", replicas=5))
-    second = read_placement(written["clusters/worker-2/vllm-2/placement.yaml"], "clusters/worker-2/vllm-2/placement.yaml")
+    second = read_placement(
+        written["clusters/worker-2/vllm-2/placement.yaml"], "clusters/worker-2/vllm-2/placement.yaml"
+    )
     assert second.shape is first.shape
     assert second.workload.name is first.workload.name
     assert second.source_commit is first.source_commit

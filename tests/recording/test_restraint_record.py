@@ -29,7 +29,9 @@ def test_no_restraint_left_means_no_file():
 
 def test_a_ledger_file_reads_like_a_sentence():
     kept = [restraint(), restraint(kind=RestraintKind.COOL_DOWN, cluster=None, reason="it ended: expired")]
-    assert write_restraints(VLLM, kept).decode() == '''\
+    assert (
+        write_restraints(VLLM, kept).decode()
+        == """\
 apiVersion: overspill.dev/v1alpha1
 kind: LedgerEntry
 metadata:
@@ -49,7 +51,8 @@ spec:
     until: "2026-11-20T11:05:00Z"
     reason: "it ended: expired"
     placement: vllm-7f3a90c1
-'''
+"""
+    )
 
 
 @pytest.mark.parametrize(

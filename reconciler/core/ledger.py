@@ -1,0 +1,174 @@
+"""From the files of the output branch to the Ledger: which files are records, and what people did to them.
+
+Everything that is not a record is somebody else's and is passed over. A record that cannot be read holds up its own
+workload and nothing else (promise 7).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reconciler.core.engines import engine
+from reconciler.core.record import digest, read_placement, read_spec
+from reconciler.core.restraints import read_restraints
+from reconciler.core.sortedmap import SortedMap
+from reconciler.errors import InvalidInput, Problem
+from reconciler.model.ids import CommitId, TemplateName, WorkloadId, WorkspaceName, is_name
+from reconciler.model.placement import Ledger, Placement, Restraint, Tampered
+from reconciler.model.tree import FileChange
+
+ROOTS = ("clusters", "ledger")
+"""The directories of the output branch that hold records."""
+
+_PLACEMENT = re.compile(r"(clusters/[^/]+/[^/]+)/placement\.yaml")
+_LEDGER = re.compile(r"ledger/([^/]+)/([^/]+)\.yaml")
+_INSIDE = re.compile(r"(clusters/[^/]+/[^/]+)/")
+_NOTE = re.compile(
+    rb"""^\s+["']?overspill\.dev/(workspace|workload)["']?:\s*["']?([-a-z0-9]+)["']?\s*$""", re.MULTILINE
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restraints:
+    """One ledger file."""
+
+    workload: WorkloadId
+    restraints: tuple[Restraint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """A record that could not be read, and the workload that it belongs to where that can still be told.
+
+    `traced` tells that its earlier versions have been asked too.
+    """
+
+    problems: tuple[Problem, ...]
+    workload: WorkloadId | None
+    traced: bool = False
+
+
+Record = Placement | Restraints | Broken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """Every record of one commit as it stands there: placements by directory, broken files by path."""
+
+    placements: SortedMap[str, Placement] = field(default_factory=SortedMap)
+    restraints: SortedMap[WorkloadId, tuple[Restraint, ...]] = field(default_factory=SortedMap)
+    broken: SortedMap[str, Broken] = field(default_factory=SortedMap)
+
+    @property
+    def untraced(self) -> dict[str, Broken]:
+        """The broken placements of which nothing tells yet whose they are, by path."""
+        return {path: record for path, record in self.broken.items() if record.workload is None and not record.traced}
+
+    def changed(self, files: Mapping[str, Record | None]) -> Records:
+        """Return the records after some files have changed, by path; None for a file that is gone."""
+        placements: dict[str, Placement] = {}
+        restraints: dict[WorkloadId, tuple[Restraint, ...]] = {}
+        broken: dict[str, Broken] = {}
+        for path, record in files.items():
+            if isinstance(record, Placement):
+                placements[path.removesuffix("/placement.yaml")] = record
+            elif isinstance(record, Restraints):
+                restraints[record.workload] = record.restraints
+            elif isinstance(record, Broken):
+                broken[path] = record
+        written = [workload for path in files if (workload := _ledger_of(path)) is not None]
+        return Records(
+            placements=self.placements.changed(placements, (path.removesuffix("/placement.yaml") for path in files)),
+            restraints=self.restraints.changed(restraints, written) if written else self.restraints,
+            broken=self.broken.changed(broken, files) if self.broken or broken else self.broken,
+        )
+
+
+def is_record(path: str) -> bool:
+    """Tell whether a path of the output branch is one that records lie at.
+
+    What cannot be printed is somebody else's: no name of ours is like that, and no message could tell it.
+    """
+    return path.isprintable() and (_PLACEMENT.fullmatch(path) is not None or _LEDGER.fullmatch(path) is not None)
+
+
+def directory_of(path: str) -> str:
+    """Return the directory that would be a placement's and holds this file, empty if it lies in none."""
+    inside = _INSIDE.match(path)
+    return inside[1] if inside is not None else ""
+
+
+def read_record(data: bytes, path: str) -> Record:
+    """Read one record; one that cannot be read is a value too."""
+    try:
+        if _PLACEMENT.fullmatch(path) is not None:
+            return read_placement(data, path)
+        workload, restraints = read_restraints(data, path)
+    except InvalidInput as error:
+        return Broken(problems=error.problems, workload=_ledger_of(path) or _noted(data))
+    return Restraints(workload=workload, restraints=restraints)
+
+
+def theirs(placement: Placement, files: Mapping[str, bytes], changed: Collection[str]) -> bool:
+    """Tell whether the changed files of a placement's directory are all somebody else's.
+
+    `files` are the contents of the whole directory as the daemon left it, by path within it. The digest covers exactly
+    what the daemon wrote, so it fits only when nothing of ours is among the changed ones.
+    """
+    spec = read_spec(files["placement.yaml"], f"{placement.path}/placement.yaml")
+    not_digested = {"placement.yaml", *engine(placement.engine).marker(placement)}
+    if not not_digested.isdisjoint(changed):
+        return False
+    left = {path: data for path, data in files.items() if path not in not_digested and path not in changed}
+    return digest(left, placement, spec) == placement.digest
+
+
+def touched(changes: Iterable[FileChange]) -> dict[str, list[FileChange]]:
+    """Group changes by placement directory, where something that was there before is changed or gone.
+
+    What a person only adds is theirs and touches nothing of ours.
+    """
+    directories: dict[str, list[FileChange]] = {}
+    for change in changes:
+        directory = directory_of(change.path)
+        if change.old is not None and directory:
+            directories.setdefault(directory, []).append(change)
+    return directories
+
+
+def assembled(commit: CommitId, records: Records, tampered: Sequence[Tampered]) -> Ledger:
+    """Make the Ledger of one commit.
+
+    A placement that a person edited is there as the daemon left it, since that is what is known to be meant; it counts
+    as readable even if the edit broke its record.
+    """
+    edited = {change.placement.path: change.placement for change in tampered if not change.removed}
+    placements = records.placements.changed(edited) if edited else records.placements
+    broken = [record for path, record in records.broken.items() if path.removesuffix("/placement.yaml") not in edited]
+    return Ledger(
+        commit=commit,
+        placements=placements,
+        restraints=records.restraints,
+        tampered=tuple(tampered),
+        problems=tuple(problem for record in broken for problem in record.problems),
+        blocked=frozenset(record.workload for record in broken if record.workload is not None),
+    )
+
+
+def _ledger_of(path: str) -> WorkloadId | None:
+    """Return the workload whose ledger file this path is."""
+    match = _LEDGER.fullmatch(path)
+    if match is None or not (is_name(match[1]) and is_name(match[2])):
+        return None
+    return WorkloadId(WorkspaceName(match[1]), TemplateName(match[2]))
+
+
+def _noted(data: bytes) -> WorkloadId | None:
+    """Pick the workload's annotations out of a record that cannot be read as a whole."""
+    notes = {match[1]: match[2].decode() for match in _NOTE.finditer(data)}
+    workspace, workload = notes.get(b"workspace", ""), notes.get(b"workload", "")
+    if not (is_name(workspace) and is_name(workload)):
+        return None
+    return WorkloadId(WorkspaceName(workspace), TemplateName(workload))
