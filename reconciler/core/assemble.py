@@ -1,0 +1,283 @@
+"""All files together: names that must be unique, names that must exist, and what governs what.
+
+An error here either keeps its file out of force (two objects of one name, a template that its workspace does not allow)
+or is told while the object stays in force (a cluster of a workspace that no file describes): deciding copes with a
+cluster that is not there, and a typo in one line must not take a tenant down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from reconciler.core import validate
+from reconciler.core.draft import Draft
+from reconciler.core.findings import Finding, Loc, shortened
+from reconciler.core.governing import govern
+from reconciler.core.ignoring import ignored
+from reconciler.core.parsed import Declared, ParsedFile, Value
+from reconciler.core.schema.fleet import BurstPolicyFile, ClusterFile, FleetFile, WorkspaceFile
+from reconciler.core.spelling import nearest
+from reconciler.errors import Problem, Severity
+from reconciler.model.ids import BlobId, ClusterName, CommitId, WorkloadId, WorkspaceName
+from reconciler.model.policy import BurstPolicy, Cluster, Desired, Fleet, Workspace
+from reconciler.model.workload import WorkloadTemplate
+
+V = TypeVar("V", bound=Value)
+M = TypeVar("M", ClusterFile, WorkspaceFile, BurstPolicyFile)
+_NAME: Loc = ("metadata", "name")
+_NO_BLOBS: Mapping[str, BlobId] = {}
+_FEW = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """What files come to, and the paths of those that an error keeps out of force."""
+
+    desired: Desired
+    rejected: frozenset[str]
+
+
+def assemble(commit: CommitId, files: Mapping[str, ParsedFile], *, blobs: Mapping[str, BlobId] = _NO_BLOBS) -> Desired:
+    """Put the files of one commit, by path, into force; `blobs` are their versions, for templates to remember.
+
+    Files with errors of their own take no part, and their problems are told with all others, by path and line.
+    """
+    return examine(commit, files, blobs=blobs).desired
+
+
+def examine(commit: CommitId, files: Mapping[str, ParsedFile], *, blobs: Mapping[str, BlobId] = _NO_BLOBS) -> Assembly:
+    """Do what `assemble` does, and tell which files it had to leave out."""
+    work = _Work()
+    patterns = ignore_patterns(files)
+    for path, file in sorted(files.items()):
+        if ignored(path, patterns):
+            continue
+        work.problems += [replace(problem, path=path) for problem in file.problems]
+        if file.broken:
+            work.rejected.add(path)
+            continue
+        for declared in file.objects:
+            work.add(path, declared)
+    fleet = _fleet(work)
+    clusters = {
+        ClusterName(name): placed.value.value_of(fleet) for name, placed in work.named(ClusterFile, "Cluster").items()
+    }
+    workspaces = _workspaces(work, clusters)
+    templates = _templates(work, workspaces, blobs)
+    policies = _policies(work, clusters, workspaces, templates)
+    desired = Desired(
+        commit=commit,
+        fleet=fleet,
+        clusters=clusters,
+        workspaces=workspaces,
+        templates={workload: template for workload, (template, _) in templates.items()},
+        policies=policies,
+        problems=tuple(sorted(work.problems)),
+        incomplete=bool(work.rejected),
+    )
+    return Assembly(desired=desired, rejected=frozenset(work.rejected))
+
+
+def ignore_patterns(files: Mapping[str, ParsedFile]) -> tuple[str, ...]:
+    """Return the patterns of the Fleet that is in force: the first by path."""
+    for _, file in sorted(files.items()):
+        for declared in () if file.broken else file.objects:
+            if isinstance(declared.value, FleetFile):
+                return tuple(declared.value.spec.ignore)
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Placed(Generic[V]):
+    """A value, the object that it was read from, and the file that declares it."""
+
+    value: V
+    path: str
+    declared: Declared
+
+
+class _Work:
+    """What one assembly has to go by, and what it has found wrong so far."""
+
+    def __init__(self) -> None:
+        """Begin with nothing, and with nothing wrong."""
+        self.problems: list[Problem] = []
+        self.rejected: set[str] = set()
+        self._objects: dict[type[Any], list[Any]] = {}
+
+    def add(self, path: str, declared: Declared) -> None:
+        """Take an object in."""
+        placed = _Placed(value=declared.value, path=path, declared=declared)
+        self._objects.setdefault(type(declared.value), []).append(placed)
+
+    def all(self, kind: type[V]) -> list[_Placed[V]]:
+        """Return the objects of one kind, by path and place."""
+        return self._objects.get(kind, [])
+
+    def named(self, kind: type[M], word: str) -> dict[str, _Placed[M]]:
+        """Return the objects of one kind by name; the second of a name is rejected."""
+        found: dict[str, _Placed[M]] = {}
+        for placed in self.all(kind):
+            name = placed.value.metadata.name
+            if self.is_new(placed, found.get(name), f"{word} {name}"):
+                found[name] = placed
+        return found
+
+    def is_new(self, placed: _Placed[V], other: _Placed[V] | None, what: str) -> bool:
+        """Tell whether nothing else is what `placed` is, rejecting it otherwise."""
+        if other is None:
+            return True
+        where = f"{other.path}:{other.declared.line}"
+        self.reject(placed, Finding(loc=_NAME, message=f"{what} is already in {where}", hint="try another name"))
+        return False
+
+    def tell(self, placed: _Placed[V], finding: Finding) -> None:
+        """Report something that leaves the object in force."""
+        self.problems.append(placed.declared.problem(finding, placed.path))
+
+    def reject(self, placed: _Placed[V], finding: Finding) -> None:
+        """Report something that keeps the object's file out of force."""
+        self.tell(placed, finding)
+        self.rejected.add(placed.path)
+
+
+def _fleet(work: _Work) -> Fleet:
+    """Find the one Fleet, or its defaults."""
+    fleets = work.all(FleetFile)
+    if not fleets:
+        return Fleet()
+    first, *others = fleets
+    for placed in others:
+        where = f"{first.path}:{first.declared.line}"
+        work.reject(placed, Finding(loc=("kind",), message=f"a Fleet is already in {where}; there is one at most"))
+    return first.value.value_of()
+
+
+def _workspaces(work: _Work, clusters: Mapping[ClusterName, Cluster]) -> dict[WorkspaceName, Workspace]:
+    """Read the tenants. A cluster that no file describes is told at its line; the tenant stays in force."""
+    workspaces: dict[WorkspaceName, Workspace] = {}
+    for name, placed in work.named(WorkspaceFile, "Workspace").items():
+        spec = placed.value.spec
+        places: list[tuple[Loc, str]] = [(("spec", "primaryCluster"), spec.primary_cluster)]
+        places += [(("spec", "clusters", index), cluster) for index, cluster in enumerate(spec.clusters)]
+        for loc, cluster in places:
+            if cluster not in clusters:
+                work.tell(placed, _unknown(loc, "Cluster", cluster, clusters))
+        workspaces[WorkspaceName(name)] = placed.value.value_of()
+    return workspaces
+
+
+def _templates(
+    work: _Work, workspaces: Mapping[WorkspaceName, Workspace], blobs: Mapping[str, BlobId]
+) -> dict[WorkloadId, tuple[WorkloadTemplate, _Placed[Draft]]]:
+    """Put templates into their workspaces, and hold them to the safety rules there."""
+    templates: dict[WorkloadId, tuple[WorkloadTemplate, _Placed[Draft]]] = {}
+    for placed in work.all(Draft):
+        draft = placed.value
+        workspace = _home(draft, workspaces)
+        if isinstance(workspace, Finding):
+            work.reject(placed, workspace)
+            continue
+        workload = WorkloadId(workspace.name, draft.name)
+        other = templates.get(workload)
+        if not work.is_new(placed, None if other is None else other[1], f"WorkloadTemplate {workload}"):
+            continue
+        findings = validate.findings(draft.spec, workspace)
+        for finding in findings:
+            (work.reject if finding.severity is Severity.ERROR else work.tell)(placed, finding)
+        if any(finding.severity is Severity.ERROR for finding in findings):
+            continue
+        template = WorkloadTemplate(
+            name=draft.name,
+            workspace=workspace.name,
+            namespace=draft.namespace,
+            spec=draft.spec,
+            ref=draft.ref,
+            namespaces=draft.namespaces,
+            labels=draft.labels,
+            uses_replicas=draft.uses_replicas,
+            path=placed.path,
+            line=placed.declared.line,
+            blob=blobs.get(placed.path, BlobId("")),
+        )
+        templates[workload] = (template, placed)
+    return templates
+
+
+def _home(draft: Draft, workspaces: Mapping[WorkspaceName, Workspace]) -> Workspace | Finding:
+    """Find the workspace of a template: the one it names, else the only one, else the only one with its namespaces."""
+    loc: Loc = ("spec", "workspaceName")
+    if draft.workspace is not None:
+        return workspaces.get(draft.workspace) or _unknown(loc, "Workspace", draft.workspace, workspaces)
+    if len(workspaces) == 1:
+        return next(iter(workspaces.values()))
+    if not workspaces:
+        return Finding(loc=loc, message="there is no Workspace yet", hint="add one: kind: Workspace")
+    owners = [workspace for workspace in workspaces.values() if draft.used and {*draft.used} <= {*workspace.namespaces}]
+    if len(owners) == 1:
+        return owners[0]
+    names = sorted(workspace.name for workspace in owners or workspaces.values())
+    what = f"{len(owners)} workspaces have its namespaces" if owners else "no workspace has all of its namespaces"
+    return Finding(loc=loc, message=f"is required: {what}", hint=f"one of {', '.join(names)}")
+
+
+def _policies(
+    work: _Work,
+    clusters: Mapping[ClusterName, Cluster],
+    workspaces: Mapping[WorkspaceName, Workspace],
+    templates: Mapping[WorkloadId, tuple[WorkloadTemplate, _Placed[Draft]]],
+) -> dict[WorkloadId, BurstPolicy]:
+    """Find the policy that governs each template, and what policies name that is not there."""
+    placed_policies = list(work.named(BurstPolicyFile, "BurstPolicy").values())
+    names = {workload.name for workload in templates}
+    for placed in placed_policies:
+        spec = placed.value.spec
+        for index, workspace in enumerate(spec.workspaces):
+            if workspace not in workspaces:
+                work.tell(placed, _unknown(("spec", "workspaces", index), "Workspace", workspace, workspaces))
+        for index, template in enumerate(spec.templates):
+            if template not in names:
+                finding = _unknown(("spec", "templates", index), "WorkloadTemplate", template, names)
+                work.tell(placed, replace(finding, severity=Severity.WARNING))
+        for index, rung in enumerate(spec.clusters):
+            loc: Loc = ("spec", "clusters", index)
+            if rung.name is not None and rung.name not in clusters:
+                work.tell(placed, _unknown((*loc, "name"), "Cluster", rung.name, clusters))
+            elif rung.name is None and not any(
+                rung.match_labels.items() <= cluster.labels.items() for cluster in clusters.values()
+            ):
+                finding = Finding(
+                    loc=(*loc, "matchLabels"), message="no Cluster has these labels", severity=Severity.WARNING
+                )
+                work.tell(placed, finding)
+    governed = govern([placed.value.value_of() for placed in placed_policies], templates)
+    for position, rivals in governed.rivals.items():
+        named = ", ".join(str(workload) for workload, _ in rivals[:_FEW]) + (", …" if len(rivals) > _FEW else "")
+        winner = rivals[0][1].name
+        work.tell(
+            placed_policies[position],
+            Finding(
+                loc=_NAME,
+                message=f"{named} is governed by BurstPolicy {winner} just as well, and stays so",
+                hint="name the template or its workspace in one of them",
+            ),
+        )
+    for workload, (_, placed_template) in templates.items():
+        if workload not in governed.policies:
+            work.tell(
+                placed_template,
+                Finding(
+                    loc=_NAME,
+                    message="no BurstPolicy governs it, so it does not burst",
+                    hint="add one, or name it in spec.templates of one",
+                    severity=Severity.WARNING,
+                ),
+            )
+    return dict(governed.policies)
+
+
+def _unknown(loc: Loc, kind: str, name: str, known: Iterable[str]) -> Finding:
+    """Report a name that no file declares."""
+    return Finding(loc=loc, message=f"no file describes {kind} {shortened(name)}", hint=nearest(name, known))

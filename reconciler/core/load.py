@@ -1,0 +1,119 @@
+"""One file of the fleet repository, from bytes to the objects in it.
+
+Nothing here depends on the file's path or on any other file, so that what is made of a blob can be kept by its id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from reconciler.core import yamlio
+from reconciler.core.assemble import assemble
+from reconciler.core.draft import draft
+from reconciler.core.findings import Finding, Loc
+from reconciler.core.parsed import Declared, ParsedFile, Value
+from reconciler.core.schema import KNOWN_KINDS, Standing, Strict, complaints, standing
+from reconciler.core.schema.fleet import BurstPolicyFile, ClusterFile, FleetFile, WorkspaceFile
+from reconciler.core.schema.template import WorkloadTemplateFile
+from reconciler.core.yamlio import Document
+from reconciler.errors import InvalidInput, Problem, Severity
+from reconciler.model.workload import Json
+
+__all__ = ["ParsedFile", "assemble", "is_read", "parse_file"]
+
+_GROUPS = rb"overspill\.dev|kubeslice\.io|apps\.kruise\.io"
+_KINDS = "|".join(sorted(KNOWN_KINDS)).encode()
+_MENTIONED = re.compile(rb"%b|\b(?:%b)\b" % (_GROUPS, _KINDS))
+_DECLARED = re.compile(
+    rb"""(?:^|[\s{,"'])apiVersion["']?\s*:\s*["']?[\w.-]*(?:%b)|(?:^|[\s{,"'])kind["']?\s*:\s*["']?(?:%b)\b"""
+    % (_GROUPS, _KINDS)
+)
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_ENDINGS = (".yaml", ".yml", ".json")
+
+
+def is_read(path: str) -> bool:
+    """Tell whether a file may hold objects: YAML or JSON, and below no directory whose name starts with a dot."""
+    return path.endswith(_ENDINGS) and not any(part.startswith(".") for part in path.split("/")[:-1])
+
+
+def parse_file(data: bytes) -> ParsedFile:
+    """Read everything that one file declares, with all that is wrong within it.
+
+    A file that mentions none of our groups and kinds is not parsed at all, and one that only mentions them may be
+    broken in its own way: it is somebody else's.
+    """
+    if data.startswith(_UTF16):
+        data_as_text = data.replace(b"\0", b"")
+        if _DECLARED.search(data_as_text) is None:
+            return ParsedFile()
+    elif _MENTIONED.search(data) is None:
+        return ParsedFile()
+    try:
+        documents = yamlio.parse(data, "")
+    except InvalidInput as error:
+        ours = data.startswith(_UTF16) or _DECLARED.search(data) is not None
+        return ParsedFile(problems=error.problems if ours else ())
+    objects: list[Declared] = []
+    problems: list[Problem] = []
+    for document in documents:
+        rest = replace(document, value=None)
+        declared = False
+        for root, value in _candidates(document):
+            made, findings = _declared(value)
+            problems += [
+                finding.problem(path="", line=rest.line((*root, *finding.loc)))
+                for finding in (_below(found, root) for found in findings)
+            ]
+            declared = declared or made is not None or bool(findings)
+            if made is not None:
+                objects.append(Declared(value=made, document=rest, root=root))
+        problems += document.warnings if declared else ()
+    return ParsedFile(objects=tuple(objects), problems=tuple(sorted(problems)))
+
+
+def _below(finding: Finding, root: Loc) -> Finding:
+    """Name a field from the document's root rather than from the object's."""
+    return replace(finding, loc=(*root, *finding.loc)) if root else finding
+
+
+def _candidates(document: Document) -> Iterator[tuple[Loc, Mapping[str, Json]]]:
+    """Yield the mappings of a document that may be objects: itself, or the items of the List that kubectl prints."""
+    value = document.value
+    if not isinstance(value, Mapping):
+        return
+    items = value.get("items")
+    if value.get("kind") == "List" and isinstance(items, list):
+        yield from ((("items", index), item) for index, item in enumerate(items) if isinstance(item, Mapping))
+    else:
+        yield (), value
+
+
+def _declared(value: Mapping[str, Json]) -> tuple[Value | None, tuple[Finding, ...]]:
+    """Read one object; None for what is not ours, not acted on, only observed, or wrong."""
+    verdict = standing(value.get("apiVersion"), value.get("kind"))
+    if verdict.standing is Standing.WRONG:
+        return None, (Finding(loc=(verdict.field,), message=verdict.message, hint=verdict.hint),)
+    if verdict.standing is Standing.LATER:
+        message = f"{value['kind']} is not acted on by this version"
+        return None, (Finding(loc=("kind",), message=message, severity=Severity.WARNING),)
+    if verdict.model is None:
+        return None, ()
+    try:
+        file = verdict.model.model_validate(value)
+    except ValidationError as error:
+        return None, complaints(error, verdict.model)
+    return _value(file)
+
+
+def _value(file: Strict) -> tuple[Value | None, tuple[Finding, ...]]:
+    """Keep what other files are put together with; observations are for the cluster view to read."""
+    if isinstance(file, WorkloadTemplateFile):
+        return draft(file)
+    if isinstance(file, (FleetFile, ClusterFile, WorkspaceFile, BurstPolicyFile)):
+        return file, ()
+    return None, ()

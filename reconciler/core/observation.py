@@ -1,0 +1,117 @@
+"""Observations, from bytes to what deciding works with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from reconciler.core import yamlio
+from reconciler.core.findings import Finding, Loc
+from reconciler.core.schema.complaints import complaints
+from reconciler.core.schema.observation import NodeFile, ObservationFile, PoolFile, WorkloadFile
+from reconciler.core.schema.strict import resources
+from reconciler.errors import InvalidInput, Problem
+from reconciler.model.capacity import (
+    ClusterObservation,
+    Node,
+    Pool,
+    ReplicaShape,
+    Taint,
+    Waiting,
+    WorkloadObservation,
+)
+from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.units import Resources
+from reconciler.model.workload import Json, WorkloadRef
+
+_LIST_FIELDS = frozenset({"apiVersion", "kind", "metadata", "items"})
+
+
+def read(data: bytes, path: str) -> tuple[ClusterObservation, ...]:
+    """Read every observation of a file or a request: one or more documents, or one with a list of ``items``.
+
+    Raises InvalidInput with all problems, for two observations of one cluster too.
+    """
+    documents = yamlio.parse(data, path)
+    problems: list[Problem] = []
+    observations: dict[ClusterName, ClusterObservation] = {}
+    for document in documents:
+        for root, value in _items(document.value):
+            observation, findings = _observation(value)
+            if observation is not None and observation.cluster in observations:
+                findings = (Finding(loc=("cluster",), message=f"{observation.cluster} is observed here twice"),)
+            for finding in findings:
+                placed = Finding(loc=(*root, *finding.loc), message=finding.message, hint=finding.hint)
+                problems.append(placed.problem(path=path, line=document.line(placed.loc)))
+            if observation is not None:
+                observations.setdefault(observation.cluster, observation)
+    if problems:
+        raise InvalidInput(problems=tuple(sorted(problems)))
+    return tuple(observations.values())
+
+
+def _items(value: Json) -> Iterator[tuple[Loc, Json]]:
+    """Yield the observations of a document with their places."""
+    items = value.get("items") if isinstance(value, Mapping) and value.keys() <= _LIST_FIELDS else None
+    if isinstance(items, Sequence):
+        yield from ((("items", index), item) for index, item in enumerate(items))
+    else:
+        yield (), value
+
+
+def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding, ...]]:
+    """Read one observation."""
+    try:
+        file = ObservationFile.model_validate(value)
+    except ValidationError as error:
+        return None, complaints(error, ObservationFile)
+    observation = ClusterObservation(
+        cluster=ClusterName(file.cluster),
+        observed_at=file.observed_at,
+        healthy=file.healthy,
+        message=file.message,
+        pools=tuple(_pool(pool) for pool in file.pools),
+        workloads=tuple(_workload(workload) for workload in file.workloads),
+        bound={PlacementName(placement.name): placement.bound for placement in file.placements},
+    )
+    return observation, ()
+
+
+def _pool(file: PoolFile) -> Pool:
+    """Read a pool, leaving out the nodes that no pod can go to."""
+    allocatable = resources(file.allocatable)
+    return Pool(
+        name=file.name,
+        nodes=tuple(_node(node, allocatable) for node in file.nodes if node.ready and not node.cordoned),
+        labels=file.labels,
+        taints=tuple(taint.value_of() for taint in file.taints),
+    )
+
+
+def _node(file: NodeFile, allocatable: Resources) -> Node:
+    """Read a node; what it says of its own allocatable goes before the pool's."""
+    if file.allocatable:
+        allocatable = Resources(amounts={**allocatable.amounts, **resources(file.allocatable).amounts})
+    taints: tuple[Taint, ...] = tuple(taint.value_of() for taint in file.taints)
+    return Node(name=file.name, free=allocatable.minus(resources(file.used)), labels=file.labels, taints=taints)
+
+
+def _workload(file: WorkloadFile) -> WorkloadObservation:
+    """Read a workload."""
+    replica = file.replica
+    return WorkloadObservation(
+        ref=WorkloadRef(namespace=file.namespace, name=file.name, kind=file.kind),
+        wanted=file.wanted,
+        running=file.running,
+        waiting=tuple(Waiting(replicas=waiting.replicas, since=waiting.since) for waiting in file.unschedulable),
+        deficit_since=file.deficit_since,
+        shape=None
+        if replica is None
+        else ReplicaShape(
+            requests=resources(replica.requests),
+            node_selector=replica.node_selector,
+            tolerations=tuple(toleration.value_of() for toleration in replica.tolerations),
+            group_size=replica.group_size,
+        ),
+    )

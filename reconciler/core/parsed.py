@@ -1,0 +1,48 @@
+"""What is kept of one file of the fleet repository, whatever its path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from reconciler.core.draft import Draft
+from reconciler.core.findings import Finding, Loc
+from reconciler.core.schema.fleet import BurstPolicyFile, ClusterFile, FleetFile, WorkspaceFile
+from reconciler.core.yamlio import Document
+from reconciler.errors import Problem, Severity
+
+Value: TypeAlias = FleetFile | ClusterFile | WorkspaceFile | BurstPolicyFile | Draft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """One object that a file declares, as far as it can be understood alone.
+
+    `root` is where it stands in its document: not empty for the items of a List.
+    """
+
+    value: Value
+    document: Document
+    root: Loc = ()
+
+    @property
+    def line(self) -> int:
+        """The line on which it begins."""
+        return self.document.line(self.root)
+
+    def problem(self, finding: Finding, path: str) -> Problem:
+        """Place a finding about this object in its file."""
+        return finding.problem(path=path, line=self.document.line((*self.root, *finding.loc)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedFile:
+    """The objects of one file and everything that is wrong within it. The problems have no path yet."""
+
+    objects: tuple[Declared, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def broken(self) -> bool:
+        """Whether an error keeps the whole file out of force."""
+        return any(problem.severity is Severity.ERROR for problem in self.problems)

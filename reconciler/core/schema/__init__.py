@@ -1,0 +1,21 @@
+"""What may stand in the files that people write: the one place where parsed YAML becomes typed fields.
+
+The models are strict: unknown fields are errors, ``"3"`` is no number and ``3`` is no text. Each knows how to turn
+itself into the value of `reconciler.model` that everything else speaks in, and each is published as a JSON Schema.
+"""
+
+from reconciler.core.schema.complaints import complaints
+from reconciler.core.schema.kinds import KINDS, KNOWN_KINDS, OURS, Standing, json_schema, standing
+from reconciler.core.schema.strict import API_VERSION, Strict
+
+__all__ = [
+    "API_VERSION",
+    "KINDS",
+    "KNOWN_KINDS",
+    "OURS",
+    "Standing",
+    "Strict",
+    "complaints",
+    "json_schema",
+    "standing",
+]

@@ -1,0 +1,154 @@
+"""Which kinds there are, which of them this version acts on, and what editors are told about their shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from reconciler.core.findings import shortened
+from reconciler.core.schema.complaints import nearest
+from reconciler.core.schema.fleet import BurstPolicyFile, ClusterFile, FleetFile, WorkspaceFile
+from reconciler.core.schema.observation import ObservationFile
+from reconciler.core.schema.strict import API_VERSION, Strict
+from reconciler.core.schema.template import WorkloadTemplateFile
+from reconciler.model.workload import Json
+
+_GPR = "gpr.kubeslice.io/v1alpha1"
+_MODELS: Mapping[str, tuple[str, type[Strict]]] = {
+    "Fleet": (API_VERSION, FleetFile),
+    "Cluster": (API_VERSION, ClusterFile),
+    "Workspace": (API_VERSION, WorkspaceFile),
+    "BurstPolicy": (API_VERSION, BurstPolicyFile),
+    "WorkloadTemplate": (_GPR, WorkloadTemplateFile),
+    "Observation": (API_VERSION, ObservationFile),
+}
+KINDS = tuple(_MODELS)
+"""The kinds that this version reads, each with a model and a published schema."""
+
+_LATER: Mapping[str, frozenset[str]] = {
+    "WorkloadPlacement": frozenset({_GPR, "worker.kubeslice.io/v1alpha1", "aiops.kubeslice.io/v1alpha1"}),
+    "GPRTemplate": frozenset({_GPR}),
+    "GPRTemplateBinding": frozenset({_GPR}),
+    "WorkspacePolicy": frozenset({_GPR}),
+    "GPUProvisioningRequest": frozenset({_GPR}),
+    "WorkloadSpread": frozenset({"apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"}),
+    "WorkloadKind": frozenset({API_VERSION}),
+}
+_NEIGHBOURS = frozenset({
+    "AdvancedCronJob", "BroadcastJob", "CloneSet", "ContainerRecreateRequest", "DaemonSet", "EphemeralJob",
+    "ImageListPullJob", "ImagePullJob", "NodeImage", "NodePodProbe", "PersistentPodState", "PodProbeMarker",
+    "ResourceDistribution", "SidecarSet", "StatefulSet", "UnitedDeployment",
+    "GPRAutoEviction", "ClusterGPUAllocation", "Project", "SliceConfig", "SliceQoSConfig", "SliceGateway",
+    "SliceNodeAffinity", "SliceResourceQuotaConfig", "SliceRoleTemplate", "SliceRoleBinding", "SliceNSGateway",
+    "ServiceExport", "ServiceExportConfig", "ServiceImport", "Slice", "WorkerSliceConfig", "WorkerSliceGateway",
+    "WorkerServiceImport", "VpnKeyRotation", "List",
+})  # fmt: skip
+"""Objects of EGS, KubeSlice and OpenKruise that live beside ours and are none of our business."""
+
+KNOWN_KINDS = frozenset(_MODELS) | frozenset(_LATER)
+OURS = re.compile(r"overspill\.dev|(?:[a-z0-9-]+\.)*kubeslice\.io|apps\.kruise\.io")
+"""The API groups whose every kind we expect to know."""
+
+_GROUPS = ("overspill.dev", "gpr.kubeslice.io", "apps.kruise.io")
+_GENERIC = frozenset({"Cluster", "Workspace", "Fleet"})
+"""Names that other projects use too: in a foreign group they are simply not ours."""
+
+
+class Standing(StrEnum):
+    """What becomes of a document."""
+
+    READ = "read"
+    LATER = "not acted on by this version"
+    FOREIGN = "not ours"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What becomes of a document, and, where it is wrong, which field is and why."""
+
+    standing: Standing
+    model: type[Strict] | None = None
+    field: str = ""
+    message: str = ""
+    hint: str = ""
+
+
+def standing(api_version: Json, kind: Json) -> Verdict:
+    """Tell by its apiVersion and kind what becomes of a document."""
+    group, _, version = api_version.partition("/") if isinstance(api_version, str) else ("", "", "")
+    ours = OURS.fullmatch(group) is not None
+    # 1. Nothing that we could name.
+    if not isinstance(kind, str) or not kind:
+        return _wrong("kind", "is required", f"one of {', '.join(sorted(KNOWN_KINDS))}") if ours else _FOREIGN
+    # 2. One of our kinds that does not say of which group.
+    if not isinstance(api_version, str) or not api_version:
+        expected = _versions(kind)
+        return _wrong("apiVersion", "is required", f"try '{expected[0]}'") if expected else _FOREIGN
+    # 3. Another project's, unless a kind that only we have stands in a group that is nearly ours.
+    if not ours:
+        guess = nearest(group, _GROUPS) if kind in KNOWN_KINDS - _GENERIC else ""
+        return (
+            _wrong("apiVersion", f"unknown group {shortened(group)}", f"try '{_versions(kind)[0]}'")
+            if guess
+            else _FOREIGN
+        )
+    # 4. Ours, or EGS's or OpenKruise's own beside ours.
+    expected = _versions(kind)
+    if not expected:
+        if kind in _NEIGHBOURS and group != "overspill.dev":
+            return _FOREIGN
+        guess = nearest(kind, KNOWN_KINDS)
+        hint = f"try '{guess}'" if guess else f"one of {', '.join(sorted(KNOWN_KINDS))}"
+        return _wrong("kind", f"unknown kind {shortened(kind)}", hint)
+    if api_version not in expected:
+        if kind == "Cluster" and group != "overspill.dev":
+            return _FOREIGN  # KubeSlice registers clusters under the same name
+        what = (
+            f"{kind} has no version {shortened(version)}"
+            if expected[0].startswith(f"{group}/")
+            else (f"{kind} is not in {shortened(group)}")
+        )
+        return _wrong("apiVersion", what, f"try '{expected[0]}'")
+    if kind in _LATER:
+        return Verdict(standing=Standing.LATER)
+    return Verdict(standing=Standing.READ, model=_MODELS[kind][1])
+
+
+_FOREIGN = Verdict(standing=Standing.FOREIGN)
+
+
+def _wrong(field: str, message: str, hint: str) -> Verdict:
+    """Refuse a document for its apiVersion or its kind."""
+    return Verdict(standing=Standing.WRONG, field=field, message=message, hint=hint)
+
+
+def _versions(kind: str) -> tuple[str, ...]:
+    """List the apiVersions in which a kind is known."""
+    if kind in _MODELS:
+        return (_MODELS[kind][0],)
+    return tuple(sorted(_LATER.get(kind, ())))
+
+
+class _Plain(GenerateJsonSchema):
+    """Leaves out the titles that Pydantic makes of field names: editors show them, and they say nothing."""
+
+    def field_title_should_be_set(self, schema: Json) -> bool:  # noqa: ARG002 -- Pydantic's signature
+        """Say no."""
+        return False
+
+
+def json_schema(kind: str) -> dict[str, Json]:
+    """Describe a kind to editors as JSON Schema of draft 2020-12; raises KeyError for a kind not in `KINDS`."""
+    api_version, model = _MODELS[kind]
+    schema = model.model_json_schema(by_alias=True, schema_generator=_Plain)
+    return {
+        "$schema": GenerateJsonSchema.schema_dialect,
+        "$id": f"https://{api_version}/{kind}.json",
+        **schema,
+        "title": kind,
+    }

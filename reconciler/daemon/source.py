@@ -1,0 +1,150 @@
+"""The source branch as it is in force: what stands at a commit, with the last good version of whatever is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from reconciler.core.assemble import examine, ignore_patterns
+from reconciler.core.ignoring import ignored
+from reconciler.core.load import is_read, parse_file
+from reconciler.core.parsed import ParsedFile
+from reconciler.core.yamlio import MAX_BYTES, too_large
+from reconciler.errors import Problem, Severity
+from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.policy import Desired
+from reconciler.ports import Repository
+
+_BATCH = 256
+"""Blobs that are read at a time, so that a large repository is never in memory as a whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Version:
+    """One version of one file."""
+
+    blob: BlobId
+    file: ParsedFile
+
+
+class SourceReader:
+    """Reads the source branch, and remembers what it has read: a blob is parsed once, a commit assembled once."""
+
+    def __init__(self, repository: Repository) -> None:
+        """Read from a repository whose commits have been fetched."""
+        self._repository = repository
+        self._parsed: dict[BlobId, ParsedFile] = {}
+        self._good: dict[str, BlobId] = {}
+        self._found: dict[tuple[str, BlobId], BlobId | None] = {}
+        self._desired: Desired | None = None
+
+    def desired(self, commit: CommitId) -> Desired:
+        """Return what the fleet repository says at a commit; the same object while the commit is the same.
+
+        A file with an error, of its own or found beside the others, is replaced by its last good version, and its
+        errors go on being told. Where there is no such version the file takes no part and the result is incomplete.
+        Raises Transient when history is needed and the remote is away.
+        """
+        if self._desired is None or self._desired.commit != commit:
+            self._desired = self._load(commit)
+        return self._desired
+
+    def _load(self, commit: CommitId) -> Desired:
+        """Assemble a commit, stepping back from bad versions until nothing is rejected any more.
+
+        Each round takes every rejected file one step on, from the current version to a good one to none, so that it
+        ends, and almost always after one round.
+        """
+        current = self._current(commit)
+        in_force = dict(current)
+        told: dict[str, tuple[Problem, ...]] = {}
+        for path, version in current.items():
+            if version.file.broken:
+                told[path] = tuple(replace(problem, path=path) for problem in version.file.problems)
+                self._step_back(commit, path, current, in_force)
+        while True:
+            files = {path: version.file for path, version in in_force.items()}
+            blobs = {path: version.blob for path, version in in_force.items()}
+            assembly = examine(commit, files, blobs=blobs)
+            if not assembly.rejected:
+                break
+            for path in sorted(assembly.rejected):
+                told.setdefault(path, tuple(problem for problem in assembly.desired.problems if problem.path == path))
+                self._step_back(commit, path, current, in_force)
+        patterns = ignore_patterns(files)
+        told = {path: problems for path, problems in told.items() if not ignored(path, patterns)}
+        self._remember(current, in_force)
+        problems = [problem for problem in assembly.desired.problems if problem.path not in told]
+        for path, wrong in told.items():
+            problems += [*wrong, _stands_in(path, in_force.get(path))]
+        incomplete = any(path not in in_force for path in told)
+        return replace(assembly.desired, problems=tuple(sorted(problems)), incomplete=incomplete)
+
+    def _current(self, commit: CommitId) -> dict[str, _Version]:
+        """Read the files of a commit, parsing only versions that have not been seen, and drop what is ignored."""
+        entries = [entry for entry in self._repository.entries(commit, sizes=True) if is_read(entry.path)]
+        for entry in entries:
+            if entry.size > MAX_BYTES:
+                self._parsed.setdefault(entry.blob, ParsedFile(problems=(too_large("", entry.size),)))
+        self._parse(entry.blob for entry in entries)
+        versions = {entry.path: _Version(blob=entry.blob, file=self._parsed[entry.blob]) for entry in entries}
+        patterns = ignore_patterns({path: version.file for path, version in versions.items()})
+        return {path: version for path, version in versions.items() if not ignored(path, patterns)}
+
+    def _parse(self, blobs: Iterable[BlobId]) -> None:
+        """Parse versions that have not been parsed before."""
+        unseen = iter([blob for blob in dict.fromkeys(blobs) if blob not in self._parsed])
+        while batch := tuple(islice(unseen, _BATCH)):
+            for blob, data in self._repository.read(batch).items():
+                self._parsed[blob] = parse_file(data)
+
+    def _step_back(
+        self, commit: CommitId, path: str, current: Mapping[str, _Version], in_force: dict[str, _Version]
+    ) -> None:
+        """Put the last good version of a file in the place of its current one, or nothing in the place of that."""
+        version = in_force.pop(path)
+        if version.blob != current[path].blob:
+            return
+        good = self._last_good(commit, path, version.blob)
+        if good is not None:
+            in_force[path] = _Version(blob=good, file=self._parsed[good])
+
+    def _last_good(self, commit: CommitId, path: str, bad: BlobId) -> BlobId | None:
+        """Find the version of a file to go back to: the one in force until now, else the newest good one in history."""
+        held = self._good.get(path)
+        if held is not None and held != bad:
+            return held
+        key = (path, bad)
+        if key not in self._found:
+            self._found[key] = next(
+                (blob for blob in self._repository.earlier(commit, path) if blob != bad and self._is_good(blob)), None
+            )
+        blob = self._found[key]
+        if blob is not None:
+            self._parse((blob,))
+        return blob
+
+    def _is_good(self, blob: BlobId) -> bool:
+        """Tell whether a version has no error of its own."""
+        self._parse((blob,))
+        return not self._parsed[blob].broken
+
+    def _remember(self, current: Mapping[str, _Version], in_force: Mapping[str, _Version]) -> None:
+        """Keep the versions that are in force, as the last good ones, and forget those that are in no tree any more."""
+        self._good = {path: version.blob for path, version in in_force.items()}
+        kept = {version.blob for version in current.values()} | set(self._good.values())
+        self._parsed = {blob: file for blob, file in self._parsed.items() if blob in kept}
+        pairs = {(path, version.blob) for path, version in current.items()}
+        self._found = {key: blob for key, blob in self._found.items() if key in pairs}
+
+
+def _stands_in(path: str, version: _Version | None) -> Problem:
+    """Tell which version of a broken file is in force."""
+    if version is None:
+        message, hint = "no earlier version of it is good: nothing in it is in force", ""
+    else:
+        short = version.blob[:12]
+        message = f"its last good version, blob {short}, stays in force until this is mended"
+        hint = f"see it with git cat-file -p {short}"
+    return Problem(path=path, message=message, hint=hint, severity=Severity.WARNING)
