@@ -38,6 +38,10 @@ class Alarms:
     def stop(self) -> None:
         """Stop keeping time; waits for a job that is just running. A second call does nothing."""
         if self._scheduler.running:
+            # APScheduler's thread dies of a JobLookupError when it is shut down between running a job and removing it.
+            # Paused it begins no job, and clearing the jobs waits for the one it is at.
+            self._scheduler.pause()
+            self._scheduler.remove_all_jobs()
             self._scheduler.shutdown(wait=True)
 
     def at(self, moment: datetime | None) -> None:

@@ -69,6 +69,16 @@ def test_stopping_twice_is_fine(rung: SimpleQueue[str]) -> None:
     alarms.stop()
 
 
+def test_stopping_just_as_it_rings_kills_no_thread(rung: SimpleQueue[str]) -> None:
+    # A thread that dies of an exception fails the test that is running: warnings are errors.
+    for _ in range(40):
+        alarms = Alarms(rung.put)
+        alarms.start()
+        alarms.at(SystemClock().now())
+        assert rung.get(timeout=5) == "alarm"
+        alarms.stop()
+
+
 def test_clock_is_utc_and_whole_seconds() -> None:
     now = SystemClock().now()
     assert now.tzinfo is UTC
