@@ -1,0 +1,249 @@
+"""What an admin applies once, so that an engine follows the output branch.
+
+For Argo CD that is a project, which bounds what any placement may do, and an ApplicationSet, which turns each
+``placement.yaml`` into an Application (reference/gitops-engines.md, section 4). Both are written for one fleet: its
+clusters, namespaces and chart repositories. Nothing is applied from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reconciler.core import commands
+from reconciler.core.dialect import has_expression
+from reconciler.core.engines.deployment import chart_steps, target_namespace
+from reconciler.core.kinds import cluster_scoped
+from reconciler.core.yamlio import emit
+from reconciler.errors import InvalidInput
+from reconciler.model.ids import WorkspaceName, is_name
+from reconciler.model.policy import ArgoCD, Desired, EngineName, Fleet
+from reconciler.model.workload import Json
+
+_INTRODUCTION = """\
+# What Argo CD needs to follow the placements of fleet {fleet}. Written by `overspill bootstrap argocd`.
+#
+# Apply it once, where Argo CD (3.2 or newer) and its ApplicationSet controller run:
+#
+#     overspill bootstrap argocd | kubectl apply -n {namespace} -f -
+#
+# Before that:
+#   * each cluster below is registered in Argo CD under its name in the fleet repository;
+#   * Argo CD can read the repository, with a read-only key, and each chart repository, with credentials where it asks
+#     for some;
+#   * the service accounts that templates name exist in their clusters; placements never bring rights along.
+#
+# Apply it again when clusters, namespaces or chart repositories change. Taking something away from the project orphans
+# what it has deployed there: let the placements go first.
+"""
+
+_PROJECT = """\
+# The bounds of every placement, whatever the output branch says: sources, destinations and kinds.
+# If commits of the output branch are signed with GPG, have Argo CD check them (3.5 or newer) by adding to spec:
+#   sourceIntegrity: {git: {policies: [{repos: [{url: "<repository>"}], gpg: {mode: strict, keys: ["<key id>"]}}]}}
+"""
+
+_SET = """\
+# One Application for each placement.yaml. Project, cluster and name come from here and from the path, never from the
+# file, so that who writes the branch cannot leave the bounds above. An Application goes with its placement.yaml, and
+# what it deployed goes with it, unless the placement's deletionPolicy is Retain.
+# For changes within seconds, have your git host call /api/webhook of both Argo CD's API server and its ApplicationSet
+# controller; without that they poll.
+"""
+
+_PATCH = """\
+{{- $create := false }}
+{{- range $step := .spec.steps }}{{ if eq $step.type "helm" }}{{ range $.spec.helmConfig }}
+{{- if and (eq .name $step.name) .helmFlags.createNamespace }}{{ $create = true }}{{ end }}
+{{- end }}{{ end }}{{ end }}
+spec:
+  sources:
+    - repoURL: @REPO@
+      targetRevision: @REVISION@
+      path: {{ printf "%s/manifests" .path.path | toJson }}
+    {{- if eq (index .metadata.annotations "overspill.dev/charts") "engine" }}
+    {{- range $step := .spec.steps }}{{ if eq $step.type "helm" }}
+    {{- range $.spec.helmConfig }}{{ if eq .name $step.name }}
+    - repoURL: {{ trimPrefix "oci://" .repoURL | toJson }}
+      chart: {{ trimPrefix (printf "%s/" .repoName) .chart | toJson }}
+      targetRevision: {{ .version | default "*" | toJson }}
+      helm:
+        releaseName: {{ .releaseName | toJson }}
+        namespace: {{ .releaseNamespace | toJson }}
+        skipCrds: {{ .helmFlags.skipCRDs | toJson }}
+        valuesObject: {{ .values | toJson }}
+    {{- end }}{{ end }}{{ end }}{{ end }}
+    {{- end }}
+  {{- if eq (index .metadata.annotations "overspill.dev/autoscaled") "true" }}
+  ignoreDifferences:
+    - {group: apps, kind: Deployment, jsonPointers: [/spec/replicas]}
+  {{- end }}
+  syncPolicy:
+    syncOptions:
+      - CreateNamespace={{ $create }}
+      - ServerSideApply=true
+      - RespectIgnoreDifferences=true
+      {{- if eq .spec.deletionPolicy "Retain" }}
+      - Prune=false
+      - Delete=false
+      {{- else if not .spec.cmdExec }}
+      - FailOnSharedResource=true
+      {{- end }}
+"""
+"""What cannot be said in strings. An object that a command made outlives its placement and still bears the old
+Application's name, which FailOnSharedResource would take for a conflict; the same goes for Retain."""
+
+
+def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
+    """Write the AppProject and the ApplicationSet of a fleet, with comments for the admin who applies them.
+
+    Raises InvalidInput when the fleet does not say where its repository is or has no cluster for Argo CD.
+    """
+    if not fleet.repo_url:
+        raise InvalidInput("writing Argo CD's objects: the Fleet has no spec.repoURL (set it to where Argo CD fetches)")
+    names = sorted(name for name, cluster in desired.clusters.items() if cluster.engine is EngineName.ARGOCD)
+    if not names:
+        raise InvalidInput(
+            "writing Argo CD's objects: no Cluster has the engine argocd (add one, or use another engine)"
+        )
+    introduction = _INTRODUCTION.format(fleet=fleet.name, namespace=fleet.argocd.namespace)
+    project = emit(_project(fleet, desired))
+    applications = emit(_application_set(fleet.argocd, fleet.repo_url, f"refs/heads/{output_branch}"))
+    return f"{introduction}---\n{_PROJECT}{project}---\n{_SET}{applications}"
+
+
+def _project(fleet: Fleet, desired: Desired) -> Json:
+    reach = _reach(desired)
+    namespaces = sorted({namespace for _, namespace in reach if namespace != "*"} - {commands.JOB_NAMESPACE})
+    allowed = {kind for workspace in desired.workspaces.values() for kind in workspace.allowed_kinds}
+    cluster_kinds = sorted(kind for kind in allowed if cluster_scoped(kind) and kind != "/Namespace")
+    refused = (
+        []
+        if any(kind.startswith("rbac.authorization.k8s.io/Role") for kind in allowed)
+        else [{"group": "rbac.authorization.k8s.io", "kind": "*"}]
+    )
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "AppProject",
+        "metadata": {"name": fleet.argocd.project, "namespace": fleet.argocd.namespace},
+        "spec": {
+            "description": f"Placements of fleet {fleet.name}, written by Overspill",
+            "sourceRepos": [fleet.repo_url, *_chart_repositories(desired)],
+            "destinations": [{"name": cluster, "namespace": namespace} for cluster, namespace in reach],
+            "clusterResourceWhitelist": [
+                *({"group": "", "kind": "Namespace", "name": namespace} for namespace in namespaces),
+                *({"group": kind.partition("/")[0], "kind": kind.partition("/")[2]} for kind in cluster_kinds),
+            ],
+            "namespaceResourceBlacklist": refused,
+        },
+    }
+
+
+def _reach(desired: Desired) -> list[tuple[str, str]]:
+    """List the pairs of cluster and namespace that placements may go to; ``*`` where nothing bounds a workspace."""
+    found: set[tuple[str, str]] = set()
+    for workspace in desired.workspaces.values():
+        namespaces = set(workspace.namespaces) or _used(desired, workspace.name)
+        if workspace.command_jobs is not None:
+            namespaces.add(commands.JOB_NAMESPACE)
+        for name in workspace.clusters:
+            cluster = desired.clusters.get(name)
+            if cluster is not None and cluster.engine is EngineName.ARGOCD:
+                found.update((str(name), namespace) for namespace in namespaces)
+    return sorted(found)
+
+
+def _used(desired: Desired, workspace: WorkspaceName) -> set[str]:
+    """Return the namespaces that the templates of a workspace name, or ``*`` where one of them cannot be told yet."""
+    found: set[str] = set()
+    for template in desired.templates.values():
+        if template.workspace != workspace:
+            continue
+        named = {target_namespace(template.spec)}
+        named.update(chart.release_namespace for chart in chart_steps(template.spec))
+        named.update(_manifest_namespaces(resource.manifest for resource in template.spec.manifests))
+        found.update(name if is_name(name) else "*" for name in named)
+    return {"*"} if "*" in found else found
+
+
+def _manifest_namespaces(manifests: Iterable[Json]) -> set[str]:
+    metadata = (manifest.get("metadata") for manifest in manifests)
+    return {part["namespace"] for part in metadata if isinstance(part, dict) and part.get("namespace")}
+
+
+def _chart_repositories(desired: Desired) -> list[str]:
+    """List where charts come from, in the form that Argo CD uses: OCI registries without their scheme."""
+    return sorted({
+        chart.repo_url.removeprefix("oci://")
+        for template in desired.templates.values()
+        for chart in chart_steps(template.spec)
+        if chart.repo_url and not has_expression(chart.repo_url)
+    })  # fmt: skip
+
+
+def _application_set(argo: ArgoCD, repo_url: str, revision: str) -> Json:
+    patch = _PATCH.replace("@REPO@", _quoted(repo_url)).replace("@REVISION@", _quoted(revision))
+    return {
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "ApplicationSet",
+        "metadata": {"name": argo.project, "namespace": argo.namespace},
+        "spec": {
+            "goTemplate": True,
+            "goTemplateOptions": ["missingkey=error"],
+            "generators": [
+                {
+                    "git": {
+                        "repoURL": repo_url,
+                        "revision": revision,
+                        "requeueAfterSeconds": 60,
+                        "files": [{"path": "clusters/*/*/placement.yaml"}],
+                    }
+                }
+            ],
+            "syncPolicy": {"preserveResourcesOnDeletion": False},
+            "template": _application(argo, repo_url, revision),
+            "templatePatch": patch,
+        },
+    }
+
+
+_CLUSTER = "{{ index .path.segments 1 }}"
+_PLACEMENT = "{{ index .path.segments 2 }}"
+
+
+def _application(argo: ArgoCD, repo_url: str, revision: str) -> Json:
+    """Write what is the same for each placement. A dot joins the parts of the name, since neither may hold one."""
+    return {
+        "metadata": {
+            "name": f"{_CLUSTER}.{_PLACEMENT}",
+            "labels": {"overspill.dev/cluster": _CLUSTER, "overspill.dev/placement": _PLACEMENT},
+            "annotations": {
+                "argocd.argoproj.io/manifest-generate-paths": "/{{ .path.path }}",
+                "overspill.dev/digest": '{{ index .metadata.annotations "overspill.dev/digest" }}',
+            },
+            "finalizers": ["resources-finalizer.argocd.argoproj.io"],
+        },
+        "spec": {
+            "project": argo.project,
+            "destination": {
+                "name": _CLUSTER,
+                "namespace": '{{ index .metadata.annotations "overspill.dev/namespace" }}',
+            },
+            "sources": [
+                {"repoURL": repo_url, "targetRevision": revision, "path": "{{ .path.path }}/manifests"},
+            ],
+            "syncPolicy": {
+                "automated": {"prune": True, "selfHeal": True, "allowEmpty": True},
+                "retry": {
+                    "limit": 3,
+                    "refresh": True,
+                    "backoff": {"duration": "2s", "factor": 2, "maxDuration": "30s"},
+                },
+            },
+        },
+    }
+
+
+def _quoted(text: str) -> str:
+    """Quote a text for YAML inside a Go template, which must not take it for an action."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("{{", '{{ "{{" }}')
+    return f'"{escaped}"'
