@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from reconciler.adapters.helm import Helm
+
 from reconciler.core.record import read_placement
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
@@ -115,9 +116,7 @@ class Passes:
     def run_once(self, observed_at: datetime | None = None) -> Outcome:
         """Run one pass on what is to be seen now."""
         self._observed = self._look(observed_at or self.moment)
-        world = World(
-            repository=self.repository, clusters=self, charts=Helm(), clock=self, outbox=self, author=OURS
-        )
+        world = World(repository=self.repository, clusters=self, charts=Helm(), clock=self, outbox=self, author=OURS)
         return reconcile_once(world, self.memory)
 
     def run(self, observed_at: datetime | None = None) -> Outcome:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from reconciler.core.decide import decide
 from reconciler.core.demand import Demands, History, measure
+from reconciler.core.reach import Reach
 from reconciler.core.situation import Situation
 from reconciler.model.capacity import (
     ClusterObservation,
@@ -56,7 +57,9 @@ def cluster(name: str, **fields: object) -> Cluster:
     return Cluster(name=ClusterName(name), engine=EngineName.MANIFESTS, **fields)  # type: ignore[arg-type] -- as above
 
 
-def free(name: str, *nodes: int, at: datetime = NOW, taints: tuple[Taint, ...] = (), **fields: object) -> ClusterObservation:
+def free(
+    name: str, *nodes: int, at: datetime = NOW, taints: tuple[Taint, ...] = (), **fields: object
+) -> ClusterObservation:
     """Observe a cluster whose nodes have so many free GPUs each."""
     made = tuple(Node(name=f"node-{index}", free=gpus(count)) for index, count in enumerate(nodes))
     pool = Pool(name="gpu", nodes=made, taints=taints)
@@ -133,7 +136,9 @@ def desired(
 def ordering(*names: str | tuple[str, int], **fields: object) -> BurstPolicy:
     """Make a policy with these clusters in order; ("worker-2", 3) allows three replicas there."""
     candidates = tuple(
-        Candidate(name=ClusterName(name)) if isinstance(name, str) else Candidate(name=ClusterName(name[0]), max_replicas=name[1])
+        Candidate(name=ClusterName(name))
+        if isinstance(name, str)
+        else Candidate(name=ClusterName(name[0]), max_replicas=name[1])
         for name in names
     )
     return replace(BurstPolicy(name="gpu", candidates=candidates), **fields)  # type: ignore[arg-type] -- as above
@@ -181,7 +186,9 @@ def situation(
     seen = Observed(clusters={observation.cluster: observation for observation in observations})
     wanted = wanted or desired()
     demands: Demands = measure(wanted, seen, history or {}, now)
-    return Situation(desired=wanted, ledger=there or ledger(), observed=seen, demands=demands, now=now)
+    return Situation(
+        desired=wanted, ledger=there or ledger(), observed=seen, demands=demands, now=now, reach=Reach(wanted)
+    )
 
 
 def plan(*observations: ClusterObservation, **fields: object) -> Plan:

@@ -15,7 +15,7 @@ from reconciler.core import lifecycle
 from reconciler.core.demand import Blind, Demands
 from reconciler.core.distribute import drained
 from reconciler.core.growth import Growth
-from reconciler.core.select import banned
+from reconciler.core.reach import Reach
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wording import count
@@ -69,6 +69,7 @@ def _steps(situation: Situation) -> _Steps:
         ledger=situation.ledger,
         demands=situation.demands,
         now=situation.now,
+        reach=situation.reach,
         standing=standing,
         growth=Growth(situation, standing),
     )
@@ -82,6 +83,7 @@ class _Steps:
     ledger: Ledger
     demands: Demands
     now: datetime
+    reach: Reach
     standing: Standing
     growth: Growth
 
@@ -125,9 +127,9 @@ class _Steps:
                 continue
             # 2. A cluster that it may not stay on.
             template, policy = self.desired.templates[workload], self.desired.policies[workload]
-            workspace, rungs = self.desired.workspaces[workload.workspace], self.growth.order(workload)
+            allowed = self.reach.allowed(workload)
             for placement in self.standing.of(workload):
-                refusal = banned(self.desired, workspace, rungs, placement.cluster)
+                refusal = None if placement.cluster in allowed else self.reach.banned(workload, placement.cluster)
                 if refusal is None or (refusal.reason is Reason.UNKNOWN_CLUSTER and self.desired.incomplete):
                     continue
                 detail = f"{placement.cluster}: {refusal.message}"
@@ -195,7 +197,7 @@ class _Steps:
             if limited
             else f"no more than {keep} of {placed} replicas were needed in the last {format_duration(window)}"
         )
-        rungs = self.growth.order(workload)
+        rungs = self.reach.order(workload)
         for placement, rest in drained(placed - keep, self.standing.of(workload), rungs):
             if rest == 0:
                 self._revert(placement, Why.POLICY if limited else Why.DEMAND_GONE, detail)
@@ -313,7 +315,7 @@ class _Steps:
 
     def _before(self, workload: WorkloadId, refusal: Refusal, choice: Choice) -> bool:
         """Tell whether a refused cluster would have come before the chosen one: only that explains the choice."""
-        ranks = {rung.cluster: rung.rank for rung in self.growth.order(workload)}
+        ranks = {rung.cluster: rung.rank for rung in self.reach.order(workload)}
         return ranks.get(refusal.cluster, 0) < choice.rank
 
     def _urgency(self, demand: Demand) -> tuple[int, datetime, WorkloadId]:

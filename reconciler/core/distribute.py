@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reconciler.core.select import Rung
+from reconciler.core.reach import Rung
 from reconciler.model.placement import Placement
 
 

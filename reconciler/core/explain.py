@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from reconciler.core.demand import Blind
 from reconciler.core.growth import Growth
-from reconciler.core.select import Rung
+from reconciler.core.reach import Rung
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wording import count
@@ -74,7 +74,7 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
     assessments: list[Assessment] = []
     shape = _shape(demand, standing.of(workload))
     if policy is not None and shape is not None:
-        rungs = growth.order(workload)
+        rungs = situation.reach.order(workload)
         ranked = {rung.cluster for rung in rungs}
         others = [name for name in sorted(workspace.clusters) if name not in ranked and name != workspace.primary]
         for rung in (*rungs, *(Rung(cluster=name, rank=0, limit=None) for name in others)):

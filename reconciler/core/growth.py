@@ -12,12 +12,13 @@ from datetime import datetime
 from reconciler.core import lifecycle
 from reconciler.core.distribute import Offer, Share, ordered
 from reconciler.core.fit import Room
-from reconciler.core.select import Rung, order, refuse
+from reconciler.core.reach import Rung
+from reconciler.core.select import refuse
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wording import count
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Choice, Reason, Refusal
 from reconciler.model.policy import BurstPolicy
@@ -35,16 +36,6 @@ class Growth:
         self._now = situation.now
         self._standing = standing
         self._rooms: dict[ClusterName, Room] = {}
-        self._orders: dict[tuple[str, WorkspaceName], tuple[Rung, ...]] = {}
-
-    def order(self, workload: WorkloadId) -> tuple[Rung, ...]:
-        """Return the clusters a workload may burst to, in order. Worked out once for each policy and workspace."""
-        policy = self._desired.policies[workload]
-        key = (policy.name, workload.workspace)
-        if key not in self._orders:
-            workspace = self._desired.workspaces[workload.workspace]
-            self._orders[key] = order(policy, workspace, self._desired.clusters)
-        return self._orders[key]
 
     def spread(
         self, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, wanted: int
@@ -73,7 +64,6 @@ class Growth:
             self._situation,
             workload,
             name,
-            rungs=self.order(workload),
             shape=shape,
             restraints=self._standing.restraints(workload),
         )
@@ -167,7 +157,7 @@ class Growth:
         wanted: int,
         refusals: list[Refusal],
     ) -> Iterator[Offer]:
-        for rung in self.order(template.workload):
+        for rung in self._situation.reach.order(template.workload):
             answer = self.assess(template, policy, shape, rung, wanted)
             if isinstance(answer, Refusal):
                 refusals.append(answer)

@@ -1,12 +1,9 @@
-"""Which clusters a workload may use, in its policy's order, and the reason for each that it may not.
+"""Why a cluster gets nothing new of a workload.
 
 Each rule is about the cluster alone; how many replicas it can hold is for `fit` to say.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from dataclasses import dataclass
 
 from reconciler.core.demand import unseen
 from reconciler.core.engines import engine
@@ -16,81 +13,7 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.plan import Reason, Refusal
-from reconciler.model.policy import Availability, BurstPolicy, Cluster, Desired, Workspace
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rung:
-    """One cluster in a workload's order. `rank` counts from 1; `limit` is the most replicas it may take."""
-
-    cluster: ClusterName
-    rank: int
-    limit: int | None
-
-
-def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]) -> tuple[Rung, ...]:
-    """Lay out the policy's candidates as single clusters, each once, at its first mention.
-
-    Labels match clusters of the workspace only, by name within one candidate. A cluster named outright stays in the
-    order even where it cannot be used, so that the refusal can be told. The primary never bursts to itself.
-    """
-    limits: dict[ClusterName, int | None] = {}
-    for candidate in policy.candidates:
-        if candidate.name is not None:
-            limits.setdefault(candidate.name, candidate.max_replicas)
-            continue
-        for name in sorted(workspace.clusters):
-            cluster = clusters.get(name)
-            if cluster is not None and candidate.match_labels.items() <= cluster.labels.items():
-                limits.setdefault(name, candidate.max_replicas)
-    if not policy.candidates:
-        limits = dict.fromkeys(sorted(workspace.clusters))
-    limits.pop(workspace.primary, None)
-    return tuple(
-        Rung(cluster=name, rank=rank, limit=limit) for rank, (name, limit) in enumerate(limits.items(), start=1)
-    )
-
-
-def banned(desired: Desired, workspace: Workspace, rungs: tuple[Rung, ...], name: ClusterName) -> Refusal | None:
-    """Say why a cluster may not even keep what it has, or None.
-
-    These are the words of people, in git; nothing that merely cannot be seen is among them.
-    """
-    cluster = desired.clusters.get(name)
-    # 1. Nobody describes it.
-    if cluster is None:
-        return Refusal(
-            cluster=name,
-            reason=Reason.UNKNOWN_CLUSTER,
-            message="no Cluster of this name is in the fleet repository",
-            remedy=f"add a Cluster named {name}",
-        )
-    # 2. It is not the tenant's.
-    if name not in workspace.clusters:
-        return Refusal(
-            cluster=name,
-            reason=Reason.NOT_IN_WORKSPACE,
-            message=f"not a cluster of workspace {workspace.name}",
-            remedy=f"add it to spec.clusters of workspace {workspace.name}",
-        )
-    # 3. The policy does not name it.
-    if all(rung.cluster != name for rung in rungs):
-        primary = name == workspace.primary
-        return Refusal(
-            cluster=name,
-            reason=Reason.NOT_IN_POLICY,
-            message="the primary cluster itself" if primary else "not among the clusters of the policy",
-            remedy="" if primary else "add it to spec.clusters of the policy",
-        )
-    # 4. It is being emptied.
-    if cluster.availability is Availability.DRAINING:
-        return Refusal(
-            cluster=name,
-            reason=Reason.CORDONED,
-            message="it is Draining",
-            remedy="set its spec.availability to Active",
-        )
-    return None
+from reconciler.model.policy import Availability
 
 
 def refuse(
@@ -98,7 +21,6 @@ def refuse(
     workload: WorkloadId,
     name: ClusterName,
     *,
-    rungs: tuple[Rung, ...],
     shape: ReplicaShape,
     restraints: tuple[Restraint, ...],
 ) -> Refusal | None:
@@ -107,7 +29,7 @@ def refuse(
     template, policy = desired.templates[workload], desired.policies[workload]
     workspace = desired.workspaces[workload.workspace]
     # 1. It may not have it at all.
-    refusal = banned(desired, workspace, rungs, name)
+    refusal = situation.reach.banned(workload, name)
     if refusal is not None:
         return refusal
     cluster = desired.clusters[name]

@@ -5,19 +5,20 @@ Sequencing only. Everything that is decided is decided in `core`; everything out
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-
-from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.source import SourceReader
 
 from reconciler.core import demand, render
 from reconciler.core.decide import decide
+from reconciler.core.reach import Reach
 from reconciler.core.situation import Situation
+from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.publish import gather, publish
+from reconciler.daemon.source import SourceReader
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Plan
+from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity, Tips
 from reconciler.ports import Charts, Clock, ClusterView, Outbox, Repository
 
@@ -43,6 +44,7 @@ class Memory:
 
     source: SourceReader
     branch: BranchReader
+    reach: Reach = field(default_factory=lambda: Reach(Desired(commit=CommitId(""))))
     history: demand.History = field(default_factory=dict)
 
 
@@ -52,6 +54,12 @@ class View(Situation):
 
     tips: Tips
     plan: Plan
+
+    @classmethod
+    def of(cls, situation: Situation, tips: Tips, plan: Plan) -> View:
+        """Put a plan beside the situation that it was made from."""
+        parts = {field.name: getattr(situation, field.name) for field in fields(Situation)}
+        return cls(**parts, tips=tips, plan=plan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +92,11 @@ def look(world: World, memory: Memory, *, fetch: bool = True) -> View:
     observed = world.clusters.observe()
     demands = demand.measure(desired, observed, memory.history, now)
     memory.history = demand.remembered(demands)
-    situation = Situation(desired=desired, ledger=ledger, observed=observed, demands=demands, now=now)
-    plan = decide(situation)
-    return View(desired=desired, ledger=ledger, observed=observed, demands=demands, now=now, tips=tips, plan=plan)
+    memory.reach = memory.reach.following(desired)
+    situation = Situation(
+        desired=desired, ledger=ledger, observed=observed, demands=demands, now=now, reach=memory.reach
+    )
+    return View.of(situation, tips, decide(situation))
 
 
 def write(world: World, view: View, plan: Plan) -> render.Rendered:

@@ -16,8 +16,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 
-from reconciler.adapters.git import GitRepository
 from reconciler.adapters.helm import Helm
+
+from reconciler.adapters.git import GitRepository
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.source import SourceReader
@@ -94,7 +95,10 @@ def one_placement(work: Path) -> float:
             if index:  # the first of each warms the caches of both
                 ours.append(took)
                 floors.append(script)
-    print(f"# one placement: {statistics.median(ours) * 1e3:.1f} ms, floor {statistics.median(floors) * 1e3:.1f} ms", file=sys.stderr)
+    print(
+        f"# one placement: {statistics.median(ours) * 1e3:.1f} ms, floor {statistics.median(floors) * 1e3:.1f} ms",
+        file=sys.stderr,
+    )
     return statistics.median(ours) / statistics.median(floors)
 
 
@@ -127,7 +131,9 @@ def all_placements(work: Path) -> tuple[float, float]:
                 if outcome.commits:
                     raise RuntimeError("an idle pass committed something")
                 idles.append(idle)
-    print(f"# idle pass {statistics.median(idles) * 1e3:.1f} ms, first {statistics.median(firsts):.3f} s", file=sys.stderr)
+    print(
+        f"# idle pass {statistics.median(idles) * 1e3:.1f} ms, first {statistics.median(firsts):.3f} s", file=sys.stderr
+    )
     return statistics.median(ratios), 100 * statistics.median(idles) / statistics.median(firsts)
 
 

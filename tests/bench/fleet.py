@@ -13,13 +13,28 @@ from pathlib import Path
 
 from reconciler.core import lifecycle, record, templates
 from reconciler.core.engines import Deployment, engine
-from reconciler.model.capacity import ClusterObservation, Node, Observed, Pool, ReplicaShape, Waiting, WorkloadObservation
+from reconciler.model.capacity import (
+    ClusterObservation,
+    Node,
+    Observed,
+    Pool,
+    ReplicaShape,
+    Waiting,
+    WorkloadObservation,
+)
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.policy import Cluster, EngineName, Workspace
 from reconciler.model.units import ONE, Quantity, Resources
-from reconciler.model.workload import DeletionPolicy, DeploySpec, ManifestResource, Step, StepType, WorkloadTemplate
-from reconciler.model.workload import WorkloadRef
+from reconciler.model.workload import (
+    DeletionPolicy,
+    DeploySpec,
+    ManifestResource,
+    Step,
+    StepType,
+    WorkloadRef,
+    WorkloadTemplate,
+)
 
 CLUSTERS = 1000
 TEMPLATES = 1000
@@ -146,18 +161,14 @@ def placed() -> Iterator[tuple[str, bytes]]:
             )
             spec = templates.render(
                 deploy,
-                templates.Context(
-                    replicas=2, cluster=target, placement=made, workspace=workspace, template=template
-                ),
+                templates.Context(replicas=2, cluster=target, placement=made, workspace=workspace, template=template),
             )
             yield from _files(made, spec, workspace)
 
 
 def _files(made: Placement, spec: DeploySpec, workspace: Workspace) -> Iterator[tuple[str, bytes]]:
     chosen = engine(made.engine)
-    files: Mapping[str, bytes] = chosen.files(
-        Deployment(placement=made, spec=spec, workspace=workspace, charts={})
-    )
+    files: Mapping[str, bytes] = chosen.files(Deployment(placement=made, spec=spec, workspace=workspace, charts={}))
     made = replace(made, digest=record.digest(files, made, spec))
     yield f"{made.path}/placement.yaml", record.write_placement(made, spec, charts=chosen.charts_mode(spec))
     for path, data in {**files, **chosen.marker(made)}.items():

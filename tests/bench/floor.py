@@ -41,7 +41,10 @@ class Floor:
 
     def __init__(self, remote: Path, mirror: Path) -> None:
         self._mirror = mirror
-        subprocess.run(["git", "clone", "--quiet", "--bare", "--depth=1", "--no-single-branch", f"file://{remote}", str(mirror)], check=True)
+        subprocess.run(
+            ["git", "clone", "--quiet", "--bare", "--depth=1", "--no-single-branch", f"file://{remote}", str(mirror)],
+            check=True,
+        )
         self._script = mirror.parent / f"{mirror.name}.sh"
         self._script.write_text(SCRIPT)
 

@@ -27,7 +27,18 @@ class Mortal(MemoryRepository):
 
     def __getattribute__(self, name: str) -> Any:
         value = super().__getattribute__(name)
-        if name not in {"fetch", "tips", "entries", "changes", "read", "last_written", "log", "earlier", "write", "push"}:
+        if name not in {
+            "fetch",
+            "tips",
+            "entries",
+            "changes",
+            "read",
+            "last_written",
+            "log",
+            "earlier",
+            "write",
+            "push",
+        }:
             return value
 
         def call(*arguments: Any, **named: Any) -> Any:
@@ -54,7 +65,9 @@ def story(passes: Passes, run: Callable[[], None]) -> None:
     run()
     passes.advance(10)
     deleted = next(path for path in passes.repository.tree() if "clusters/worker-3/" in path)
-    passes.repository.person("output", removes=(deleted.rpartition("/")[0].removesuffix("/manifests"),), at=passes.moment)
+    passes.repository.person(
+        "output", removes=(deleted.rpartition("/")[0].removesuffix("/manifests"),), at=passes.moment
+    )
     run()
     passes.advance(400)
     run()

@@ -6,7 +6,11 @@ from hypothesis import strategies as st
 from tests.memory import MemoryRepository
 from tests.passes import SOURCE_FILES, Passes
 
-FOREIGN = {"clusters/worker-2/NOTES.md": "somebody's", "clusters/worker-9/other/app.yaml": "kind: Other\n", "README": "x"}
+FOREIGN = {
+    "clusters/worker-2/NOTES.md": "somebody's",
+    "clusters/worker-9/other/app.yaml": "kind: Other\n",
+    "README": "x",
+}
 
 STEP = st.fixed_dictionaries(
     {
@@ -57,11 +61,11 @@ def test_everything_lent_comes_back_and_never_more_than_was_needed(steps: list[d
         placed = sum(one.replicas for one in after)
         assert placed <= max(passes.missing, sum(before.values()))
         for name, gpus in passes.free.items():
-            grown = sum(
-                max(0, one.replicas - before.get(one.name, 0)) for one in after if one.cluster == name
-            )
+            grown = sum(max(0, one.replicas - before.get(one.name, 0)) for one in after if one.cluster == name)
             held = sum(
-                max(before.get(one.name, 0), bound.get(one.name, 0)) for one in after if one.cluster == name and one.name in before
+                max(before.get(one.name, 0), bound.get(one.name, 0))
+                for one in after
+                if one.cluster == name and one.name in before
             )
             assert not grown or grown + held <= max(gpus, held)
         assert all(one.expires_at > passes.moment for one in after)

@@ -1,0 +1,118 @@
+"""Which clusters each workload may use, and in which order: what follows from the fleet repository alone.
+
+Worked out once for each policy and workspace, and kept for as long as the repository does not change, so that a pass
+over thousands of standing placements asks a set and nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.plan import Reason, Refusal
+from reconciler.model.policy import Availability, BurstPolicy, Cluster, Desired, Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One cluster in a workload's order. `rank` counts from 1; `limit` is the most replicas it may take."""
+
+    cluster: ClusterName
+    rank: int
+    limit: int | None
+
+
+def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]) -> tuple[Rung, ...]:
+    """Lay out the policy's candidates as single clusters, each once, at its first mention.
+
+    Labels match clusters of the workspace only, by name within one candidate. A cluster named outright stays in the
+    order even where it cannot be used, so that the refusal can be told. The primary never bursts to itself.
+    """
+    limits: dict[ClusterName, int | None] = {}
+    for candidate in policy.candidates:
+        if candidate.name is not None:
+            limits.setdefault(candidate.name, candidate.max_replicas)
+            continue
+        for name in sorted(workspace.clusters):
+            cluster = clusters.get(name)
+            if cluster is not None and candidate.match_labels.items() <= cluster.labels.items():
+                limits.setdefault(name, candidate.max_replicas)
+    if not policy.candidates:
+        limits = dict.fromkeys(sorted(workspace.clusters))
+    limits.pop(workspace.primary, None)
+    return tuple(
+        Rung(cluster=name, rank=rank, limit=limit) for rank, (name, limit) in enumerate(limits.items(), start=1)
+    )
+
+
+class Reach:
+    """The reach of every workload of one Desired. Nothing in it depends on time or on what is seen."""
+
+    def __init__(self, desired: Desired) -> None:
+        """Work out nothing yet; each answer is worked out when it is first asked for."""
+        self._desired = desired
+        self._orders: dict[tuple[str, WorkspaceName], tuple[Rung, ...]] = {}
+        self._allowed: dict[tuple[str, WorkspaceName], frozenset[ClusterName]] = {}
+
+    def following(self, desired: Desired) -> Reach:
+        """Return the reach for `desired`: this very one as long as it is the same object."""
+        return self if desired is self._desired else Reach(desired)
+
+    def order(self, workload: WorkloadId) -> tuple[Rung, ...]:
+        """Return the clusters that a workload with a policy may burst to, in order."""
+        policy = self._desired.policies[workload]
+        key = (policy.name, workload.workspace)
+        if key not in self._orders:
+            self._orders[key] = order(policy, self._desired.workspaces[workload.workspace], self._desired.clusters)
+        return self._orders[key]
+
+    def allowed(self, workload: WorkloadId) -> frozenset[ClusterName]:
+        """Return the clusters where a workload with a policy may keep what it has."""
+        key = (self._desired.policies[workload].name, workload.workspace)
+        if key not in self._allowed:
+            rungs = self.order(workload)
+            self._allowed[key] = frozenset(rung.cluster for rung in rungs if not self.banned(workload, rung.cluster))
+        return self._allowed[key]
+
+    def banned(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
+        """Say why a workload may not even keep what it has on a cluster, or None.
+
+        These are the words of people, in git; nothing that merely cannot be seen is among them.
+        """
+        cluster = self._desired.clusters.get(name)
+        workspace = self._desired.workspaces[workload.workspace]
+        # 1. Nobody describes it.
+        if cluster is None:
+            return Refusal(
+                cluster=name,
+                reason=Reason.UNKNOWN_CLUSTER,
+                message="no Cluster of this name is in the fleet repository",
+                remedy=f"add a Cluster named {name}",
+            )
+        # 2. It is not the tenant's.
+        if name not in workspace.clusters:
+            return Refusal(
+                cluster=name,
+                reason=Reason.NOT_IN_WORKSPACE,
+                message=f"not a cluster of workspace {workspace.name}",
+                remedy=f"add it to spec.clusters of workspace {workspace.name}",
+            )
+        # 3. The policy does not name it.
+        if all(rung.cluster != name for rung in self.order(workload)):
+            primary = name == workspace.primary
+            return Refusal(
+                cluster=name,
+                reason=Reason.NOT_IN_POLICY,
+                message="the primary cluster itself" if primary else "not among the clusters of the policy",
+                remedy="" if primary else "add it to spec.clusters of the policy",
+            )
+        # 4. It is being emptied.
+        if cluster.availability is Availability.DRAINING:
+            return Refusal(
+                cluster=name,
+                reason=Reason.CORDONED,
+                message="it is Draining",
+                remedy="set its spec.availability to Active",
+            )
+        return None
