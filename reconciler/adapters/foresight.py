@@ -1,0 +1,41 @@
+"""The world as it would be at another moment if nothing in it changed: what ``--at`` looks at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from reconciler.model.capacity import Observed
+from reconciler.ports import ClusterView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StillClock:
+    """A clock that stands at one moment (a `ports.Clock`)."""
+
+    at: datetime
+
+    def now(self) -> datetime:
+        """Return that moment."""
+        return self.at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StillView:
+    """What a view sees now, as if it were seen just so `later` (a `ports.ClusterView`).
+
+    Only the time of observing moves along, so that what is fresh now counts as fresh then. Replicas that wait go on
+    waiting: since when is left as it is.
+    """
+
+    view: ClusterView
+    later: timedelta
+
+    def observe(self) -> Observed:
+        """Return the newest observation of each cluster, moved."""
+        seen = self.view.observe()
+        clusters = {
+            name: replace(observation, observed_at=observation.observed_at + self.later)
+            for name, observation in seen.clusters.items()
+        }
+        return replace(seen, clusters=clusters)

@@ -1,0 +1,216 @@
+"""Puts the parts together: the only place that knows which adapter stands behind which port.
+
+Commands call it with `Settings`; nothing else in the program builds an adapter.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import structlog
+
+from reconciler.adapters import logs
+from reconciler.adapters.alarms import Alarms
+from reconciler.adapters.clock import SystemClock
+from reconciler.adapters.files import FileObservations
+from reconciler.adapters.foresight import StillClock, StillView
+from reconciler.adapters.git import Credentials, GitRepository
+from reconciler.adapters.helm import Helm
+from reconciler.adapters.pushed import PushedObservations
+from reconciler.adapters.views import JoinedView
+from reconciler.core.wording import count
+from reconciler.daemon.announce import Announcer
+from reconciler.daemon.branch import BranchReader
+from reconciler.daemon.loop import OBSERVATION, Loop
+from reconciler.daemon.reconcile import Memory, Outcome, View, World, look, reconcile_once
+from reconciler.daemon.signals import signals_for
+from reconciler.daemon.source import SourceReader
+from reconciler.model.capacity import Observed
+from reconciler.model.ids import CommitId
+from reconciler.model.tree import Identity
+from reconciler.model.units import format_duration
+from reconciler.ports import Charts, ClusterView, Outbox
+from reconciler.settings import Settings
+
+LOOK_AT_FILES = timedelta(seconds=1)
+"""How often the observation files are asked for their times; a second is what a person takes for at once."""
+
+log = structlog.get_logger("overspill")
+
+
+@contextmanager
+def connected(settings: Settings) -> Iterator[tuple[World, Memory]]:
+    """Open the repository and the observations for one command, and close them afterwards."""
+    with _repository(settings) as repository, closing(Helm()) as charts:
+        views: list[ClusterView] = [_Here(charts=charts), *_files(settings)]
+        yield _world(settings, repository, JoinedView(*views), charts, _Silent()), _memory(repository)
+
+
+def look_ahead(world: World, memory: Memory, at: datetime | None) -> View:
+    """Look at the world now or, with `at`, as it would be then if everything stayed as it is seen now.
+
+    Looking twice lets the windows see how long things have been so: what is steady from now to then counts as watched.
+    """
+    view = look(world, memory)
+    if at is None:
+        return view
+    still = replace(world, clock=StillClock(at=at), clusters=StillView(view=world.clusters, later=at - view.now))
+    return look(still, memory, fetch=False)
+
+
+def serve(settings: Settings) -> None:
+    """Run the daemon until a signal ends it."""
+    logs.configure(settings.log_format, sys.stdout, colour=settings.colour and sys.stdout.isatty())
+    for problem in settings.warnings:
+        log.warning("setting", line=str(problem))
+    with ExitStack() as stack:
+        repository = stack.enter_context(_repository(settings))
+        charts = stack.enter_context(closing(Helm()))
+        pushed, files = PushedObservations(), _files(settings)
+        world = _world(
+            settings,
+            repository,
+            JoinedView(_Here(charts=charts), *files, pushed),
+            charts,
+            _Log(branch=settings.output_branch),
+        )
+        memory = _memory(repository)
+        alarms = Alarms(lambda reason: loop.wake(reason))  # noqa: PLW0108 - the loop does not exist yet
+        loop: Loop[Outcome] = Loop(
+            lambda fetch: reconcile_once(world, memory, fetch=fetch),
+            clock=world.clock,
+            alarm=alarms,
+            tell=Announcer().tell,
+            maintain=repository.maintain,
+            random=random.random,
+            poll=settings.poll_interval,
+        )
+        for view in files:
+            alarms.watch(view.changed, every=LOOK_AT_FILES, reason=OBSERVATION)
+        address = stack.enter_context(_listening(settings, pushed, loop))
+        log.info("watching", line=_watching(settings, address))
+        if not files and not (address and settings.push_token):
+            log.warning("no observations", line=BLIND)
+        alarms.start()
+        stack.callback(alarms.stop)
+        with signals_for(loop):
+            loop.run()
+    log.info("stopped")
+
+
+BLIND = (
+    "no observations: every cluster counts as unseen and nothing new is placed (pass --observations PATH, or to `run`"
+    " --listen and a push token)"
+)
+
+
+@contextmanager
+def _listening(settings: Settings, pushed: PushedObservations, loop: Loop[Outcome]) -> Iterator[str]:
+    """Serve HTTP where the settings ask for it, and yield the address, empty where they do not."""
+    if settings.listen is None:
+        yield ""
+        return
+    # FastAPI takes longer to import than all the rest together, and every other command would wait for it.
+    from reconciler.api.app import create_app  # noqa: PLC0415 - as said above
+    from reconciler.api.server import Server  # noqa: PLC0415 - as said above
+
+    application = create_app(
+        pushed=pushed,
+        wake=loop.wake,
+        clock=SystemClock(),
+        vitals=loop.vitals,
+        branches=(settings.source_branch, settings.output_branch),
+        push_token=settings.push_token,
+        webhook_secret=settings.webhook_secret,
+    )
+    server = Server(application, host=settings.listen.host, port=settings.listen.port)
+    server.start()
+    try:
+        host = f"[{settings.listen.host}]" if ":" in settings.listen.host else settings.listen.host
+        yield f"{host}:{server.port}"
+    finally:
+        server.stop()
+
+
+def _watching(settings: Settings, address: str) -> str:
+    """Say in one line what the daemon works on."""
+    parts = [
+        f"watching {logs.redact(settings.repo)}: {settings.source_branch} -> {settings.output_branch}",
+        f"observations from {settings.observations}" if settings.observations else "",
+        f"polling every {format_duration(settings.poll_interval)}",
+        f"listening at {address}" if address else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+@contextmanager
+def _repository(settings: Settings) -> Iterator[GitRepository]:
+    given = Credentials(password=settings.git_password, ssh_key=settings.ssh_key, known_hosts=settings.known_hosts)
+    with GitRepository(
+        settings.repo,
+        cache=settings.cache_dir,
+        source_branch=settings.source_branch,
+        output_branch=settings.output_branch,
+        committer=_committer(settings),
+        credentials=replace(given, username=settings.git_username) if settings.git_username else given,
+    ) as repository:
+        yield repository
+
+
+def _world(
+    settings: Settings, repository: GitRepository, clusters: ClusterView, charts: Charts, outbox: Outbox
+) -> World:
+    return World(
+        repository=repository,
+        clusters=clusters,
+        charts=charts,
+        clock=SystemClock(),
+        outbox=outbox,
+        author=_committer(settings),
+    )
+
+
+def _memory(repository: GitRepository) -> Memory:
+    return Memory(source=SourceReader(repository), branch=BranchReader(repository))
+
+
+def _files(settings: Settings) -> list[FileObservations]:
+    return [FileObservations(settings.observations)] if settings.observations else []
+
+
+def _committer(settings: Settings) -> Identity:
+    return Identity(name=settings.committer_name, email=settings.committer_email)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Here:
+    """What is known without looking at any cluster: whether charts can be rendered here (a `ports.ClusterView`)."""
+
+    charts: Charts
+
+    def observe(self) -> Observed:
+        return Observed(helm=self.charts.available())
+
+
+@dataclass(frozen=True, slots=True)
+class _Silent:
+    """Tells nobody: a command prints what it did (a `ports.Outbox`)."""
+
+    def pushed(self, tip: CommitId, messages: Sequence[str]) -> None:
+        """Take no note."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Log:
+    """Notes each push in the log (a `ports.Outbox`)."""
+
+    branch: str
+
+    def pushed(self, tip: CommitId, messages: Sequence[str]) -> None:
+        """Log one line for the push; the loop's announcer tells each change."""
+        log.info("pushed", line=f"pushed {count(len(messages), 'commit')} to {self.branch}", tip=tip[:12])

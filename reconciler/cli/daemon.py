@@ -1,0 +1,71 @@
+"""`once` and `run`: passes that write."""
+
+from __future__ import annotations
+
+import random
+
+import click
+
+from reconciler import app
+from reconciler.cli import options, printing
+from reconciler.cli.plan import answer, held_back
+from reconciler.core.messages import line
+from reconciler.core.wording import count
+from reconciler.daemon.reconcile import Outcome, reconcile_once
+from reconciler.daemon.steer import insist
+from reconciler.settings import Settings
+
+
+@options.examples(
+    "overspill once --observations observations/",
+    "overspill once --repo git@git.example.com:ml/fleet.git -o json",
+)
+@click.command()
+@options.connected("OBSERVATIONS")
+@options.output
+def once(settings: Settings, form: options.Output) -> None:
+    """Run one pass: look, decide, commit and push.
+
+    If the branch moves meanwhile, the pass runs again on the new tip. A single pass has not watched the demand before:
+    it gives nothing back before a burst expires, unless the observations say `deficitSince`. `run` watches.
+
+    Exits with 1 when a file or an observation is broken; everything else has been done all the same.
+    """
+    with app.connected(settings) as (world, memory):
+        outcome = insist(lambda: reconcile_once(world, memory), random=random.random)
+    if form == "json":
+        printing.json_out({**answer(outcome.view, outcome.rendered), "pushed": outcome.commits})
+    else:
+        committed(settings, outcome, empty="Nothing to change.")
+        held_back(outcome.rendered.suppressed)
+    printing.blind(settings)
+    if printing.problems(outcome.problems):
+        raise click.exceptions.Exit(1)
+
+
+@options.examples(
+    "overspill run --observations observations/",
+    "overspill run --repo https://git.example.com/ml/fleet.git --listen :8080 --log-format json",
+    "OVERSPILL_PUSH_TOKEN_FILE=/run/secrets/push overspill run --listen :8080 --poll-interval 1m",
+)
+@click.command()
+@options.connected("OBSERVATIONS", "POLL_INTERVAL", "LISTEN", "LOG_FORMAT")
+def run(settings: Settings) -> None:
+    """Run the daemon: watch the repository and the observations, and commit what they call for.
+
+    One line a change. SIGTERM and Ctrl-C finish the push under way and leave; SIGHUP looks at once. With --listen it
+    takes observations (POST /api/v1/observations), push hints of GitHub, GitLab and Gitea, and answers /healthz and
+    /readyz; tokens and secrets come from the environment or from files only.
+    """
+    app.serve(settings)
+
+
+def committed(settings: Settings, outcome: Outcome, *, empty: str) -> None:
+    """Print one line for each change, and where they went."""
+    if not outcome.commits:
+        printing.say(empty)
+        return
+    for change in outcome.rendered.changes:
+        printing.say(line(change))
+    pushed = f"{count(len(outcome.commits), 'commit')} to {settings.output_branch}"
+    printing.say(f"Pushed {pushed}, now at {outcome.commits[-1][:12]}.")

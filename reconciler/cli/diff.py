@@ -1,0 +1,109 @@
+"""Commits that do not exist yet, shown as `git log -p` would show them.
+
+What comes out can be fed to `git apply` in a checkout of the output branch.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from reconciler.core.times import format_time
+from reconciler.model.tree import Commit
+
+_NO_NEWLINE = b"\\ No newline at end of file\n"
+_ODD = re.compile(r'[^ -~]|["\\]')
+
+
+def patch(commits: Sequence[Commit], files: Mapping[str, bytes]) -> bytes:
+    """Write each commit's message and changes, one after the other, over the files as they are before the first."""
+    now = dict(files)
+    parts: list[bytes] = []
+    for number, commit in enumerate(commits, start=1):
+        after = apply(commit, now)
+        parts.append(b"\n".join(_head(commit, number, len(commits))) + b"\n\n")
+        for path in sorted(now.keys() | after.keys()):
+            parts += _file(path, now.get(path), after.get(path))
+        parts.append(b"\n" if number < len(commits) else b"")
+        now = after
+    return b"".join(parts)
+
+
+def apply(commit: Commit, files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files after a commit: first its removals, whole directories included, then its writes."""
+    left = {
+        path: data
+        for path, data in files.items()
+        if not any(path == gone or path.startswith(f"{gone}/") for gone in commit.removes)
+    }
+    return {**left, **commit.writes}
+
+
+def _head(commit: Commit, number: int, count: int) -> Iterator[bytes]:
+    """Write who, when and the message, indented so that nothing in it can pass for a part of the patch."""
+    yield f"commit {number} of {count}".encode()
+    yield f"Author: {commit.author.name} <{commit.author.email}>".encode()
+    yield f"Date:   {format_time(commit.at)}".encode()
+    yield b""
+    for line in commit.message.rstrip("\n").split("\n"):
+        yield f"    {line}".rstrip().encode()
+
+
+def _file(path: str, before: bytes | None, after: bytes | None) -> Iterator[bytes]:
+    """Write the change of one file; nothing when there is none."""
+    if before == after:
+        return
+    yield f"diff --git {_quoted(f'a/{path}')} {_quoted(f'b/{path}')}\n".encode()
+    if before is None:
+        yield b"new file mode 100644\n"
+    if after is None:
+        yield b"deleted file mode 100644\n"
+    old = "/dev/null" if before is None else _quoted(f"a/{path}")
+    new = "/dev/null" if after is None else _quoted(f"b/{path}")
+    if b"\0" in (before or b"") + (after or b""):
+        yield f"Binary files {old} and {new} differ\n".encode()
+        return
+    if not before and not after:
+        return
+    tab = "\t" if " " in path else ""
+    yield f"--- {old}{tab}\n+++ {new}{tab}\n".encode()
+    yield from _hunks(_lines(before or b""), _lines(after or b""))
+
+
+def _hunks(before: list[bytes], after: list[bytes]) -> Iterator[bytes]:
+    if not before or not after:
+        yield b"@@ -%b +%b @@\n" % (_whole(before), _whole(after))
+        yield from _marked(b"-", before)
+        yield from _marked(b"+", after)
+        return
+    body = difflib.diff_bytes(difflib.unified_diff, before, after)
+    for line in list(body)[2:]:
+        yield line if line.endswith(b"\n") else line + b"\n" + _NO_NEWLINE
+
+
+def _whole(lines: list[bytes]) -> bytes:
+    return b"1,%d" % len(lines) if lines else b"0,0"
+
+
+def _marked(mark: bytes, lines: Iterable[bytes]) -> Iterator[bytes]:
+    for line in lines:
+        yield mark + line if line.endswith(b"\n") else mark + line + b"\n" + _NO_NEWLINE
+
+
+def _lines(data: bytes) -> list[bytes]:
+    """Split at line feeds only, as git does; bytes.splitlines also splits at carriage returns."""
+    return [line + b"\n" for line in data.split(b"\n")[:-1]] + (
+        [data.rpartition(b"\n")[2]] if data[-1:] != b"\n" else []
+    )
+
+
+def _quoted(path: str) -> str:
+    """Quote a path as git does where it holds more than plain characters."""
+    if not _ODD.search(path):
+        return path
+    escaped = (
+        f"\\{chr(byte)}" if chr(byte) in '"\\' else chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}"  # noqa: PLR2004 - ASCII's printable range
+        for byte in path.encode("utf-8", "surrogateescape")
+    )
+    return f'"{"".join(escaped)}"'

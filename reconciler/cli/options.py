@@ -1,0 +1,165 @@
+"""The options that several commands share, and how they become settings.
+
+A flag is one more word of the environment: it is put over it and read by the same reader, so both are checked alike.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
+
+import click
+
+from reconciler import settings as environment
+from reconciler.adapters.clock import SystemClock
+from reconciler.adapters.git import checkout
+from reconciler.cli.printing import problems
+from reconciler.errors import InvalidInput
+from reconciler.model.units import parse_duration
+from reconciler.settings import PREFIX, Settings
+
+P = ParamSpec("P")
+C = TypeVar("C", bound=click.Command)
+Output: TypeAlias = Literal["table", "json"]
+
+_FLAGS: dict[str, tuple[str, str]] = {
+    "REPO": ("--repo", "URL"),
+    "SOURCE_BRANCH": ("--source-branch", "NAME"),
+    "OUTPUT_BRANCH": ("--output-branch", "NAME"),
+    "OBSERVATIONS": ("--observations", "PATH"),
+    "POLL_INTERVAL": ("--poll-interval", "DURATION"),
+    "LISTEN": ("--listen", "HOST:PORT"),
+    "LOG_FORMAT": ("--log-format", "FORMAT"),
+}
+_BRANCHES = ("REPO", "SOURCE_BRANCH", "OUTPUT_BRANCH")
+
+
+def examples(*lines: str) -> Callable[[C], C]:
+    """Give a command's help a last section of command lines to copy."""
+
+    def decorate(command: C) -> C:
+        # click keeps the line breaks of a paragraph that begins with \b.
+        command.epilog = "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))
+        return command
+
+    return decorate
+
+
+def connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]], Callable[..., None]]:
+    """Give a command the options that say which repository it works on, those named in `more`, and their Settings."""
+
+    def decorate(command: Callable[Concatenate[Settings, P], None]) -> Callable[..., None]:
+        names = (*_BRANCHES, *more)
+
+        @functools.wraps(command)
+        def run(*args: P.args, **kwargs: P.kwargs) -> None:
+            flags = {name: kwargs.pop(name.lower(), None) for name in names}
+            settings = _settings({name: str(value) for name, value in flags.items() if value is not None})
+            if "OBSERVATIONS" not in names:
+                settings = replace(settings, observations=None)  # what needs no sight must not fail for the want of it
+            command(settings, *args, **kwargs)
+
+        wrapped: Callable[..., None] = run
+        for name in reversed(names):
+            flag, metavar = _FLAGS[name]
+            told = f"{environment.VARIABLES[name]}  [env: {PREFIX}{name}]"
+            wrapped = click.option(flag, name.lower(), metavar=metavar, help=_sentence(told))(wrapped)
+        return wrapped
+
+    return decorate
+
+
+def output(command: Callable[P, None]) -> Callable[P, None]:
+    """Give a command ``-o table|json``."""
+    option = click.option(
+        "-o", "--output", "form", type=click.Choice(["table", "json"]), default="table", help="How to print the answer."
+    )
+    return option(command)
+
+
+def at(command: Callable[P, None]) -> Callable[P, None]:
+    """Give a command ``--at TIME``: what would be, if things stayed as they are."""
+    option = click.option(
+        "--at",
+        "at",
+        type=MOMENT,
+        help="Answer for this moment, as if all stayed as it is seen now: 2026-11-20T10:15:00Z, or +30m from now.",
+    )
+    return option(command)
+
+
+class Moment(click.ParamType[datetime]):
+    """A moment: RFC 3339 with a zone, or a duration from now (``+30m``) or before now (``-2h``)."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Read a moment, or fail as a usage error."""
+        if isinstance(value, datetime):
+            return value
+        text = str(value)
+        try:
+            if re.match(r"[+-]\s*\d", text):
+                return moved(SystemClock().now(), text)
+            moment = datetime.fromisoformat(text)
+        except (ValueError, OverflowError):
+            self.fail(f"{text!r} is not a time (try 2026-11-20T10:15:00Z, or +30m)", param, ctx)
+        if moment.tzinfo is None:
+            self.fail(f"{text!r} has no time zone (try {text}Z)", param, ctx)
+        return moment.replace(microsecond=0)
+
+
+class Duration(click.ParamType[timedelta]):
+    """A duration such as ``30m`` or ``1h30m``."""
+
+    name = "DURATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Read a duration, or fail as a usage error."""
+        if isinstance(value, timedelta):
+            return value
+        try:
+            return parse_duration(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+MOMENT = Moment()
+DURATION = Duration()
+
+
+def moved(now: datetime, text: str) -> datetime:
+    """Move a moment by ``+30m`` or ``-2h``. Raises ValueError for anything else."""
+    by = parse_duration(text[1:].strip())
+    return now + by if text.startswith("+") else now - by
+
+
+def _settings(flags: dict[str, str]) -> Settings:
+    """Read the environment with the flags put over it, and fall back on the checkout that we stand in."""
+    words = {f"{PREFIX}{name}": value for name, value in flags.items()}
+    try:
+        settings = environment.from_environment({**os.environ, **words})
+    except InvalidInput as error:
+        wrong = [problem for problem in error.problems if problem.path in words]
+        if wrong:
+            told = (str(replace(one, path=_FLAGS[one.path.removeprefix(PREFIX)][0])) for one in wrong)
+            raise click.UsageError("\n".join(told)) from error
+        raise
+    problems(settings.warnings)
+    if settings.repo:
+        return settings
+    origin = checkout.origin()
+    if not origin:
+        raise click.UsageError(
+            "no repository: pass --repo URL, set OVERSPILL_REPO, or stand in a git checkout that has a remote 'origin'"
+        )
+    return replace(settings, repo=origin)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

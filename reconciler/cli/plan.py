@@ -1,0 +1,167 @@
+"""`plan`: what `run` would commit now, as a table, as a patch or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import click
+
+from reconciler import app
+from reconciler.cli import options, printing
+from reconciler.cli.diff import patch
+from reconciler.core.render import Rendered
+from reconciler.core.times import format_time
+from reconciler.core.wording import count
+from reconciler.daemon.reconcile import View, write
+from reconciler.errors import Problem
+from reconciler.model.placement import Tampered
+from reconciler.model.plan import (
+    Change,
+    Extend,
+    Hold,
+    Move,
+    Place,
+    Release,
+    Resize,
+    Restore,
+    Revert,
+    Suppressed,
+)
+from reconciler.model.tree import Commit
+from reconciler.model.units import format_duration
+from reconciler.ports import Repository
+from reconciler.settings import Settings
+
+
+@options.examples(
+    "overspill plan --observations observations/",
+    "overspill plan --diff | less",
+    "overspill plan --at +30m",
+    "overspill plan -o json | jq '.commits[].subject'",
+)
+@click.command()
+@options.connected("OBSERVATIONS")
+@options.at
+@click.option(
+    "--diff", "as_diff", is_flag=True, help="Print the commits as a patch: messages and files, byte for byte."
+)
+@options.output
+def plan(settings: Settings, at: datetime | None, *, as_diff: bool, form: options.Output) -> None:
+    """Show what `run` would commit, and commit nothing.
+
+    Beside each change stands why, and below what was held back. With --at the answer is for another moment, as if
+    everything stayed as it is seen now: what will have lapsed, which windows will be over.
+    """
+    with app.connected(settings) as (world, memory):
+        view = app.look_ahead(world, memory, at)
+        rendered = write(world, view, view.plan)
+        files = _before(world.repository, view, rendered.commits) if as_diff else {}
+    if form == "json":
+        printing.json_out(answer(view, rendered))
+    elif as_diff:
+        click.echo(patch(rendered.commits, files), nl=False)
+    else:
+        _tables(view, rendered)
+    printing.blind(settings)
+    if printing.problems(problems_of(view)):
+        raise click.exceptions.Exit(1)
+
+
+def answer(view: View, rendered: Rendered) -> dict[str, object]:
+    """Gather all that a plan holds, for JSON: every commit to its last byte, and what was not done."""
+    first = len(rendered.commits) - len(rendered.changes)
+    changes: list[Change | None] = [*([None] * first), *rendered.changes]
+    return {
+        "at": view.now,
+        "source": view.tips.source,
+        "output": view.tips.output,
+        "commits": [
+            {
+                "subject": commit.message.partition("\n")[0],
+                "message": commit.message,
+                "author": commit.author,
+                "at": commit.at,
+                "removes": commit.removes,
+                "writes": commit.writes,
+                "change": change,
+            }
+            for commit, change in zip(rendered.commits, changes, strict=True)
+        ],
+        "suppressed": rendered.suppressed,
+        "problems": problems_of(view),
+        "wakeAt": view.plan.wake_at,
+    }
+
+
+def problems_of(view: View) -> tuple[Problem, ...]:
+    """Gather all that is wrong with the files of both branches and with the observations."""
+    return (*view.desired.problems, *view.ledger.problems, *view.observed.problems)
+
+
+def changes_table(changes: Iterable[Change], *, empty: str) -> None:
+    """Print one row for each change: what, where, how much, until when, and why."""
+    headers = ("ACTION", "WORKLOAD", "PLACEMENT", "CLUSTER", "REPLICAS", "UNTIL", "WHY")
+    printing.table(headers, [_row(change) for change in changes], empty=empty)
+
+
+def held_back(suppressed: Sequence[Suppressed]) -> None:
+    """Print what was not done and why, with the clusters that were refused."""
+    if not suppressed:
+        return
+    printing.heading("Held back")
+    rows = [(one.workload, one.reason, one.replicas or None, one.until, one.message) for one in suppressed]
+    printing.table(("WORKLOAD", "REASON", "REPLICAS", "UNTIL", "WHY"), rows)
+    refusals = [(one.workload, refusal) for one in suppressed for refusal in one.refusals]
+    if refusals:
+        printing.heading("Refused clusters")
+        printing.table(
+            ("WORKLOAD", "CLUSTER", "REASON", "WHY", "WHAT WOULD CHANGE IT"),
+            [(workload, one.cluster, one.reason, one.message, one.remedy) for workload, one in refusals],
+        )
+
+
+def _tables(view: View, rendered: Rendered) -> None:
+    empty = "Nothing to change." if not rendered.commits else "Nothing to change yet; the output branch begins."
+    changes_table(rendered.changes, empty=empty)
+    held_back(rendered.suppressed)
+    told = [count(len(rendered.commits), "commit"), f"{len(rendered.suppressed)} held back"]
+    if view.plan.wake_at is not None:
+        told.append(f"the next look is due at {format_time(view.plan.wake_at)}")
+    click.echo()
+    printing.say(f"At {format_time(view.now)}: {', '.join(told)}.")
+
+
+def _row(change: Change) -> tuple[object, ...]:
+    """Lay a change out in the columns of the table."""
+    told: tuple[object, ...]
+    match change:
+        case Place(placement=it, shortage=shortage):
+            missing = f"{count(shortage.replicas, 'replica')} missing on {shortage.primary}"
+            told = (it.replicas, it.expires_at, f"{missing} for {format_duration(shortage.waited)}")
+        case Resize(before=before, after=it, detail=detail):
+            told = (f"{before.replicas} -> {it.replicas}", it.expires_at, detail)
+        case Extend(after=it, detail=detail):
+            told = (it.replicas, it.expires_at, detail)
+        case Move(before=before, after=it, why=why, detail=detail):
+            told = (it.replicas, it.expires_at, f"from {before.cluster}, {why}: {detail}")
+        case Revert(placement=it, why=why, detail=detail):
+            told = (f"{it.replicas} -> 0", None, f"{why}: {detail}")
+        case Restore(tampered=Tampered(placement=it), detail=detail):
+            told = (it.replicas, it.expires_at, detail)
+        case Hold(placement=it, restraint=restraint):
+            told = (None, restraint.until, restraint.reason)
+        case Release(workload=workload, restraints=restraints, detail=detail):
+            clusters = ", ".join(sorted({restraint.cluster or "all" for restraint in restraints}))
+            return ("Release", workload, None, clusters, None, None, detail)
+    return (type(change).__name__, it.workload, it.name, it.cluster, *told)
+
+
+def _before(repository: Repository, view: View, commits: Sequence[Commit]) -> dict[str, bytes]:
+    """Read the files that the commits touch as they are at the output branch's tip."""
+    touched = sorted({path for commit in commits for path in (*commit.removes, *commit.writes)})
+    if view.tips.output is None or not touched:
+        return {}
+    entries = repository.entries(view.tips.output, under=touched)
+    contents = repository.read({entry.blob for entry in entries})
+    return {entry.path: contents[entry.blob] for entry in entries}

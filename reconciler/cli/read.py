@@ -1,0 +1,218 @@
+"""`status`, `history` and `explain`: what stands, what was, and why."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from reconciler import app
+from reconciler.cli import options, printing
+from reconciler.cli.plan import problems_of
+from reconciler.core.demand import Blind
+from reconciler.core.explain import Assessment, Explanation
+from reconciler.core.explain import explain as explained
+from reconciler.core.history import Burst, bursts
+from reconciler.core.times import format_time
+from reconciler.core.wording import amounts
+from reconciler.daemon.status import Status
+from reconciler.daemon.status import status as summed_up
+from reconciler.errors import InvalidInput
+from reconciler.model.demand import Demand
+from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
+from reconciler.ports import Repository
+from reconciler.settings import Settings
+
+_AT_LEAST = 200
+"""Commits that are read at once; fewer would save nothing."""
+
+
+@options.examples(
+    "overspill status --observations observations/",
+    "overspill status -o json | jq '.placements[].placement.cluster'",
+)
+@click.command()
+@options.connected("OBSERVATIONS")
+@options.at
+@options.output
+def status(settings: Settings, at: datetime | None, form: options.Output) -> None:
+    """Show every workload's demand and every placement."""
+    with app.connected(settings) as (world, memory):
+        found = summed_up(app.look_ahead(world, memory, at))
+    if form == "json":
+        printing.json_out(found)
+    else:
+        _status_tables(found)
+    printing.blind(settings)
+    printing.problems(found.problems)
+
+
+@options.examples(
+    "overspill history",
+    "overspill history llm/vllm --since -7d",
+    "overspill history --limit 100 -o json",
+)
+@click.command()
+@click.argument("workload", required=False)
+@options.connected()
+@click.option("--since", type=options.MOMENT, help="Leave out what ended before: 2026-11-20T10:15:00Z, or -7d.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Placements to show at most.")
+@options.output
+def history(settings: Settings, workload: str | None, since: datetime | None, limit: int, form: options.Output) -> None:
+    """Tell which placements there were and why, newest first, from the commits of the output branch."""
+    with app.connected(settings) as (world, _):
+        found, more = _bursts(world.repository, workload, since, limit)
+    if form == "json":
+        printing.json_out({"placements": found, "more": more})
+        return
+    about = f" of {workload}" if workload else ""
+    printing.table(
+        ("PLACEMENT", "WORKLOAD", "CLUSTER", "FROM", "TO", "COMMITS", "WHY"),
+        [_burst_row(one) for one in found],
+        empty=f"No placement{about} in the history{' since then' if since else ''}: nothing has burst yet.",
+    )
+    if more:
+        printing.note("There are more; raise --limit to see them.")
+
+
+@options.examples(
+    "overspill explain llm/vllm --observations observations/",
+    "overspill explain vllm --at +1h",
+    "overspill explain llm/vllm -o json | jq '.assessments[] | select(.refusal)'",
+)
+@click.command()
+@click.argument("workload")
+@options.connected("OBSERVATIONS")
+@options.at
+@options.output
+def explain(settings: Settings, workload: str, at: datetime | None, form: options.Output) -> None:
+    """Explain one workload: every cluster's filter, fit and score, and what would have to change.
+
+    WORKLOAD is <workspace>/<template>; the template's name alone will do where only one has it.
+    """
+    with app.connected(settings) as (world, memory):
+        view = app.look_ahead(world, memory, at)
+    told = explained(_workload(workload, tuple(view.desired.templates)), view, view.plan)
+    if form == "json":
+        printing.json_out(told)
+    else:
+        _explanation(told)
+    printing.blind(settings)
+    printing.problems(problems_of(view))
+
+
+def _bursts(
+    repository: Repository, workload: str | None, since: datetime | None, limit: int
+) -> tuple[tuple[Burst, ...], bool]:
+    """Read placements back, newest first, and tell whether there are more than `limit`.
+
+    The log may be years long, so it is read in growing pieces, until each placement that is shown has its beginning.
+    """
+    tip, size = repository.fetch().output, max(_AT_LEAST, 10 * limit)
+    while tip is not None:
+        log = repository.log(tip, limit=size)
+        found = [
+            one
+            for one in bursts(log)
+            if (workload is None or workload in (one.workload, one.id, one.id.partition("/")[2]))
+            and (since is None or one.ended_at is None or one.ended_at >= since)
+        ]
+        whole = len(log) < size
+        enough = len(found) > limit or (since is not None and bool(log) and log[-1].at < since)
+        if whole or (enough and all(one.started_at for one in found[:limit])):
+            return tuple(found[:limit]), len(found) > limit
+        size *= 4
+    return (), False
+
+
+def _workload(text: str, known: tuple[WorkloadId, ...]) -> WorkloadId:
+    """Read a workload's name as a person gives it; that it exists is for the explanation to say."""
+    workspace, slash, name = text.partition("/")
+    if slash:
+        return WorkloadId(WorkspaceName(workspace), TemplateName(name))
+    named = [one for one in known if one.name == text]
+    if len(named) == 1:
+        return named[0]
+    there = ", ".join(str(one) for one in sorted(named or known)) or "none"
+    raise InvalidInput(f"explaining {text!r}: name the workload as <workspace>/<template> (there are: {there})")
+
+
+def _status_tables(found: Status) -> None:
+    printing.heading("Workloads")
+    printing.table(
+        ("WORKLOAD", "PRIMARY", "POLICY", "WANTED", "RUNNING", "MISSING", "ELSEWHERE", "NOTE"),
+        [
+            (
+                one.workload, one.primary, one.policy, one.wanted, one.running, one.deficit, one.placed,
+                one.message or "; ".join(f"{held.reason}: {held.message}" for held in one.suppressed),
+            )
+            for one in found.workloads
+        ],
+        empty="No workloads: no WorkloadTemplate is in the fleet repository (`overspill init` shows one).",
+    )  # fmt: skip
+    printing.heading("Placements")
+    printing.table(
+        ("PLACEMENT", "WORKLOAD", "CLUSTER", "REPLICAS", "BOUND", "PHASE", "UNTIL", "LEFT"),
+        [
+            (
+                one.placement.name, one.placement.workload, one.placement.cluster, one.placement.replicas, one.bound,
+                one.phase, one.placement.expires_at, one.left,
+            )
+            for one in found.placements
+        ],
+        empty="No placements: nothing is bursting.",
+    )  # fmt: skip
+    due = f"; the next look is due at {format_time(found.wake_at)}" if found.wake_at else ""
+    click.echo()
+    printing.say(f"At {format_time(found.now)}{due}.")
+
+
+def _burst_row(burst: Burst) -> tuple[object, ...]:
+    began = burst.steps[0].reasons.split("\n")[0] if burst.steps else ""
+    why = f"{burst.why}; began: {began}" if burst.why else began
+    return (
+        burst.id, burst.workload, burst.cluster, burst.started_at,
+        burst.ended_at or (f"until {format_time(burst.expires_at)}" if burst.expires_at else None),
+        len(burst.steps), why,
+    )  # fmt: skip
+
+
+def _explanation(told: Explanation) -> None:
+    policy = f"policy {told.policy}" if told.policy else "no policy"
+    printing.say(f"{told.workload}: primary {told.primary}, {policy}")
+    printing.say(_demand(told.demand))
+    for one in told.placements:
+        printing.say(f"  {one.name}: {one.replicas} on {one.cluster} until {format_time(one.expires_at)}")
+    for restraint in told.restraints:
+        where = restraint.cluster or "every cluster"
+        printing.say(f"  held back on {where} until {format_time(restraint.until)}: {restraint.reason}")
+    printing.heading("Clusters")
+    printing.table(
+        ("RANK", "CLUSTER", "FITS", "PLACED", "LIMIT", "FREE", "$/GPU-h", "VERDICT", "WHAT WOULD CHANGE IT"),
+        [_assessment_row(one) for one in told.assessments],
+        empty="No cluster was looked at: nothing says what one replica needs.",
+    )
+    printing.heading("Conclusion")
+    for sentence in told.conclusion:
+        printing.say(sentence)
+
+
+def _demand(demand: Demand | Blind | None) -> str:
+    match demand:
+        case None:
+            return "Demand: unknown."
+        case Blind(message=message):
+            return f"Demand: unseen. {message}."
+        case Demand(wanted=wanted, running=running, deficit=deficit, waiting=waiting):
+            waits = [f"{one.replicas} since {format_time(one.since)}" for one in waiting]
+            return f"Demand: {wanted} wanted, {running} running, {deficit} missing" + (
+                f" (unschedulable: {', '.join(waits)})" if waits else ""
+            )
+
+
+def _assessment_row(one: Assessment) -> tuple[object, ...]:
+    verdict = f"{one.refusal.reason}: {one.refusal.message}" if one.refusal else "can take it"
+    return (
+        one.rank, one.cluster, one.fits, one.placed, one.limit, ", ".join(amounts(one.free)),
+        one.price_per_gpu_hour, verdict, one.refusal.remedy if one.refusal else None,
+    )  # fmt: skip

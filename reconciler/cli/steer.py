@@ -1,0 +1,122 @@
+"""`revert`, `extend` and `sweep`: ends that a person or a schedule asks for."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import click
+
+from reconciler import app
+from reconciler.adapters.git import checkout
+from reconciler.cli import options, printing
+from reconciler.cli.daemon import committed
+from reconciler.core.decide import sweep as lapsed
+from reconciler.core.situation import Situation
+from reconciler.core.steer import find, prolong, withdraw
+from reconciler.daemon.steer import insist, steer
+from reconciler.errors import InvalidInput
+from reconciler.model.plan import Plan
+from reconciler.model.tree import Identity
+from reconciler.settings import Settings
+
+_AUTHOR = click.option(
+    "--author", metavar="'NAME <ADDRESS>'", help="Who asks for it; git's user.name and user.email if not given."
+)
+_EXAMPLE = "try --author 'Ada Lovelace <ada@example.com>'"
+_REASON = click.option("--reason", metavar="TEXT", default="", help="Why, for the commit message.")
+
+
+@options.examples(
+    "overspill revert vllm-7f3a90c1 --reason 'worker-2 is needed for the audit'",
+    "overspill revert llm/vllm-7f3a90c1 llm/vllm-20b1c55e --everywhere",
+)
+@click.command()
+@click.argument("placements", metavar="PLACEMENT...", nargs=-1, required=True)
+@options.connected()
+@_REASON
+@click.option(
+    "--everywhere", is_flag=True, help="Hold the workload back on every cluster, not only on the one it leaves."
+)
+@_AUTHOR
+def revert(
+    settings: Settings, placements: tuple[str, ...], reason: str, author: str | None, *, everywhere: bool
+) -> None:
+    """End placements now.
+
+    The workload is held back on that cluster until its demand has gone once or the policy's hold runs out, just as if
+    the placement had been deleted from the branch by hand. PLACEMENT is a name, an id or a directory of the branch.
+    """
+    person = _person(author)
+
+    def decide(situation: Situation) -> Plan:
+        found = {find(situation.ledger, text).path: find(situation.ledger, text) for text in placements}
+        return withdraw(situation, tuple(found.values()), by=person.name, reason=reason, everywhere=everywhere)
+
+    _carry_out(settings, decide, person, empty="Nothing to revert.")
+
+
+@options.examples(
+    "overspill extend vllm-7f3a90c1 --by 30m",
+    "overspill extend vllm-7f3a90c1 --until 2026-11-20T12:00:00Z --reason 'the evaluation runs until noon'",
+)
+@click.command()
+@click.argument("placement", metavar="PLACEMENT")
+@options.connected()
+@click.option("--by", "by", type=options.DURATION, metavar="DURATION", help="How much longer than agreed so far: 30m.")
+@click.option("--until", type=options.MOMENT, help="The new end: 2026-11-20T12:00:00Z, or +2h from now.")
+@_REASON
+@_AUTHOR
+def extend(
+    settings: Settings, placement: str, *, by: timedelta | None, until: datetime | None, reason: str, author: str | None
+) -> None:
+    """Let a placement run longer, or end it earlier, than its expiry says.
+
+    The new end may not be beyond the policy's maximum duration, counted from when it was placed.
+    """
+    if (by is None) == (until is None):
+        raise click.UsageError("say either --by or --until")
+    person = _person(author)
+
+    def decide(situation: Situation) -> Plan:
+        found = find(situation.ledger, placement)
+        end = until if until is not None else found.expires_at + (by or timedelta())
+        return prolong(situation, found, end, by=person.name, reason=reason)
+
+    _carry_out(settings, decide, person, empty="Nothing to extend.")
+
+
+@options.examples(
+    "overspill sweep --repo https://git.example.com/ml/fleet.git",
+    "*/10 * * * *  overspill sweep --repo /srv/git/fleet.git",
+)
+@click.command()
+@options.connected()
+def sweep(settings: Settings) -> None:
+    """Revert the placements whose time is over, and nothing else.
+
+    It needs the output branch only: no observations, no clusters, not even readable files on the source branch. Run it
+    in any CI on a schedule, so that bursts end even when the daemon is gone.
+    """
+    _carry_out(settings, lapsed, None, empty="Nothing has lapsed.")
+
+
+def _carry_out(settings: Settings, decide: Callable[[Situation], Plan], person: Identity | None, *, empty: str) -> None:
+    with app.connected(settings) as (world, memory):
+        outcome = insist(lambda: steer(world, memory, decide, person=person), random=random.random)
+    committed(settings, outcome, empty=empty)
+    printing.problems(outcome.view.ledger.problems)
+
+
+def _person(author: str | None) -> Identity:
+    """Find out in whose name a commit is made."""
+    if author is not None:
+        named = checkout.parse_identity(author)
+        if named is None:
+            raise click.UsageError(f"--author: {author!r} is not a name and an address ({_EXAMPLE})")
+        return named
+    person = checkout.identity()
+    if person is None:
+        raise InvalidInput(f"naming the author: git knows no user.name and user.email here ({_EXAMPLE})")
+    return person

@@ -1,0 +1,101 @@
+"""Passes that a person or a schedule asks for, which need no sight of the clusters: revert, extend and sweep.
+
+They read both branches, make a plan of their own and publish it as any pass does. The source branch gives policies
+where it can; a broken or missing one is no reason to leave a burst running.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import TypeVar
+
+from reconciler.core.render import Rendered
+from reconciler.core.situation import Situation
+from reconciler.daemon.backoff import Backoff
+from reconciler.daemon.loop import CONFLICT_TRIES
+from reconciler.daemon.publish import publish
+from reconciler.daemon.reconcile import Memory, Outcome, View, World, write
+from reconciler.errors import Conflict, InvalidInput, Transient
+from reconciler.model.capacity import Observed
+from reconciler.model.ids import CommitId
+from reconciler.model.plan import Extend, Plan, Revert, Why
+from reconciler.model.policy import Desired
+from reconciler.model.tree import Identity, Tips
+
+T = TypeVar("T")
+
+
+def survey(world: World, memory: Memory) -> View:
+    """Read both branches without looking at any cluster; the plan is empty."""
+    tips = world.repository.fetch()
+    desired = _desired(memory, tips)
+    return View(
+        desired=desired,
+        reach=memory.reach.following(desired),
+        ledger=memory.branch.ledger(tips.output),
+        observed=Observed(),
+        demands={},
+        now=world.clock.now(),
+        tips=tips,
+        plan=Plan(),
+    )
+
+
+def steer(
+    world: World, memory: Memory, decide: Callable[[Situation], Plan], *, person: Identity | None = None
+) -> Outcome:
+    """Carry out what `decide` makes of both branches as they stand, in one push.
+
+    What was asked for is committed in the name of `person`, everything else as ever. Raises Conflict when the output
+    branch moved meanwhile: run it again.
+    """
+    seen = survey(world, memory)
+    view = replace(seen, plan=decide(seen))
+    if not view.plan.changes:
+        return Outcome(view=view, rendered=Rendered(commits=(), changes=(), suppressed=()), commits=())
+    rendered = write(world, view, view.plan)
+    if person is not None:
+        rendered = _signed(rendered, person)
+    commits = publish(world.repository, view.tips, rendered.commits)
+    if commits:
+        world.outbox.pushed(commits[-1], [commit.key for commit in rendered.commits])
+    return Outcome(view=view, rendered=rendered, commits=commits)
+
+
+def insist(attempt: Callable[[], T], *, random: Callable[[], float]) -> T:
+    """Run an attempt until the branch no longer moves under it; Transient when that does not come to an end."""
+    between = Backoff(first=timedelta(milliseconds=20), longest=timedelta(seconds=1), random=random)
+    for _ in range(CONFLICT_TRIES):
+        try:
+            return attempt()
+        except Conflict:
+            time.sleep(between.wait().total_seconds())
+    raise Transient(f"pushing: the output branch moved {CONFLICT_TRIES} times in a row under us")
+
+
+def _desired(memory: Memory, tips: Tips) -> Desired:
+    """Read the source branch as far as that goes."""
+    if tips.source is None:
+        return Desired(commit=CommitId(""), incomplete=True)
+    try:
+        return memory.source.desired(tips.source)
+    except InvalidInput as error:
+        return Desired(commit=tips.source, problems=error.problems, incomplete=True)
+
+
+def _signed(rendered: Rendered, person: Identity) -> Rendered:
+    """Put a person's name on the commits of what the person asked for."""
+    # A commit that begins the branch stands before those of the changes.
+    first = len(rendered.commits) - len(rendered.changes)
+    asked = [
+        isinstance(change, Extend) or (isinstance(change, Revert) and change.why is Why.REQUESTED)
+        for change in rendered.changes
+    ]
+    commits = tuple(
+        replace(commit, author=person) if index >= first and asked[index - first] else commit
+        for index, commit in enumerate(rendered.commits)
+    )
+    return replace(rendered, commits=commits)
