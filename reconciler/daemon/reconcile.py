@@ -10,6 +10,7 @@ from datetime import datetime
 
 from reconciler.core import demand, render
 from reconciler.core.decide import decide
+from reconciler.core.messages import line
 from reconciler.core.reach import Reach
 from reconciler.core.situation import Situation
 from reconciler.daemon.branch import BranchReader
@@ -69,6 +70,16 @@ class Outcome:
     view: View
     rendered: render.Rendered
     commits: tuple[CommitId, ...]
+
+    @property
+    def plan(self) -> Plan:
+        """What was decided."""
+        return self.view.plan
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """One line for each change that was pushed."""
+        return tuple(line(change) for change in self.rendered.changes)
 
     @property
     def wake_at(self) -> datetime | None:
