@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import structlog
 
-from reconciler.core.messages import line
 from reconciler.daemon.reconcile import Outcome
 from reconciler.errors import Problem, Severity
 
@@ -20,8 +19,8 @@ class Announcer:
 
     def tell(self, outcome: Outcome) -> None:
         """Log the changes, then problems that came or went, then changes that are newly suppressed."""
-        for change in outcome.rendered.changes:
-            log.info("committed", line=line(change))
+        for line in outcome.lines:
+            log.info("committed", line=line)
         problems = frozenset(outcome.problems)
         for problem in sorted(problems - self._problems):
             report = log.error if problem.severity is Severity.ERROR else log.warning
@@ -30,7 +29,7 @@ class Announcer:
             log.info("mended", line=f"mended: {problem}")
         self._problems = problems
         # By workload and reason: the numbers in the text move on at every pass.
-        suppressed = (*outcome.view.plan.suppressed, *outcome.rendered.suppressed)
+        suppressed = (*outcome.plan.suppressed, *outcome.rendered.suppressed)
         keys = {(str(item.workload), str(item.reason)): item for item in suppressed}
         for key, item in keys.items():
             if key not in self._suppressed:
