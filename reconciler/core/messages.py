@@ -7,6 +7,7 @@ The subject says what, the body why with its numbers, the trailers what a progra
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 
 from reconciler.core.times import format_time
 from reconciler.core.wording import amounts, clause, count, is_gpu, listed, model, plain, sentence, wrapped
@@ -38,7 +39,7 @@ _WHY = {
     Why.DEMAND_GONE: "The demand has gone",
     Why.FAILED: "Failed",
     Why.PREEMPTED: "Preempted",
-    Why.POLICY: "The policy asks for it",
+    Why.POLICY: "By policy",
     Why.REQUESTED: "Requested",
 }
 
@@ -91,7 +92,7 @@ def message(change: Change, *, source: CommitId, history: Sequence[LoggedCommit]
         paragraphs.append(reasons)
     if isinstance(change, (Revert, Move)) and history:
         paragraphs.append("\n".join(f"This reverts commit {commit.id}." for commit in history))
-    trailers = (*_trailers(change), ("Source", source), ("Digest", _digest(change)))
+    trailers = (*_trailers(change), ("Source", source), ("Digest", _digest(change)), *_added(change))
     paragraphs.append("\n".join(f"Overspill-{key}: {plain(value)}" for key, value in trailers if value))
     return "\n\n".join(paragraphs) + "\n"
 
@@ -213,8 +214,8 @@ def _since(restraint: Restraint) -> str:
     return f"held back on {_where(restraint.cluster)} since {format_time(restraint.since)}"
 
 
-def _trailers(change: Change) -> Sequence[tuple[str, str]]:
-    """Give the trailers of a change in order, up to those that all have."""
+def _trailers(change: Change) -> list[tuple[str, str]]:
+    """Give the trailers that say what happened to which placement."""
     action = ("Action", type(change).__name__)
     match change:
         case Release(workload=workload, restraints=restraints):
@@ -223,31 +224,42 @@ def _trailers(change: Change) -> Sequence[tuple[str, str]]:
             placements = [("Placement", f"{workload.workspace}/{name}") for name in names]
             return [*placements, action, *(("Cluster", cluster) for cluster in clusters)]
         case Hold(placement=placement, restraint=restraint):
-            return _common(placement, action, format_time(restraint.until))
-        case Move(before=before, after=after):
-            moved = [*_common(after, action), ("Moved-From", before.cluster)]
-            return moved if before.id == after.id else [*moved, ("Replaces", before.id)]
-        case Revert(placement=placement, why=why):
-            return [*_common(placement, action), ("Why", why.value)]
+            return _common(placement, action, restraint.until)
+        case _:
+            placement = _left(change)
+            return _common(placement, action, placement.expires_at)
+
+
+def _common(placement: Placement, action: tuple[str, str], until: datetime) -> list[tuple[str, str]]:
+    return [
+        ("Placement", placement.id),
+        action,
+        ("Cluster", placement.cluster),
+        ("Expires", format_time(until)),
+    ]
+
+
+def _added(change: Change) -> list[tuple[str, str]]:
+    """Give the trailers that only some changes have."""
+    if isinstance(change, Revert):
+        return [("Why", change.why.value)]
+    if not isinstance(change, Move):
+        return []
+    moved = [("Moved-From", str(change.before.cluster))]
+    return moved if change.before.id == change.after.id else [*moved, ("Replaces", change.before.id)]
+
+
+def _left(change: Place | Resize | Extend | Move | Revert | Restore) -> Placement:
+    """Return the placement as a change leaves it, or as it removes it."""
+    match change:
+        case Place(placement=placement) | Revert(placement=placement):
+            return placement
+        case Resize(after=after) | Extend(after=after) | Move(after=after):
+            return after
         case Restore(tampered=tampered):
-            return _common(tampered.placement, action)
-        case Place(placement=placement) | Resize(after=placement) | Extend(after=placement):
-            return _common(placement, action)
-
-
-def _common(placement: Placement, action: tuple[str, str], until: str = "") -> list[tuple[str, str]]:
-    expires = until or format_time(placement.expires_at)
-    return [("Placement", placement.id), action, ("Cluster", placement.cluster), ("Expires", expires)]
+            return tampered.placement
 
 
 def _digest(change: Change) -> str:
-    """Return the digest of the files as the change leaves them, or as it removes them."""
-    match change:
-        case Place(placement=placement) | Revert(placement=placement):
-            return placement.digest
-        case Resize(after=after) | Extend(after=after) | Move(after=after):
-            return after.digest
-        case Restore(tampered=tampered):
-            return tampered.placement.digest
-        case Hold() | Release():
-            return ""
+    """Return the digest of the files that a change writes or removes, if it touches any."""
+    return "" if isinstance(change, (Hold, Release)) else _left(change).digest

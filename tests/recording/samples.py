@@ -147,10 +147,24 @@ flags = st.builds(
 )
 
 
+charts_of_any_kind = st.builds(
+    HelmConfig,
+    name=text,
+    chart=text,
+    release_name=text,
+    release_namespace=text,
+    repo_name=text,
+    repo_url=text,
+    version=text,
+    values=mappings,
+    secret_ref=text,
+    flags=flags,
+)
+
+
 @st.composite
 def specs(draw: st.DrawFn) -> DeploySpec:
-    charts = draw(st.lists(st.builds(HelmConfig, name=text, chart=text, release_name=text, release_namespace=text,
-        repo_name=text, repo_url=text, version=text, values=mappings, secret_ref=text, flags=flags), max_size=2))  # fmt: skip
+    charts = draw(st.lists(charts_of_any_kind, max_size=2))
     manifests = draw(st.lists(st.builds(ManifestResource, name=text, manifest=mappings), max_size=2))
     commands = draw(st.lists(st.builds(Command, name=text, cmd=text), max_size=2))
     steps = [

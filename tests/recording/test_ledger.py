@@ -185,9 +185,8 @@ def test_a_broken_record_of_nobody_blocks_nobody(two: Branch):
 def test_a_copied_placement_that_still_names_its_old_cluster_is_told(two: Branch):
     two.person({"clusters/worker-5/vllm-7f3a90c1/placement.yaml": FIRST_FILES[RECORD]})
     ledger = two.now()
-    assert said(ledger.problems) == [
-        "clusters/worker-5/vllm-7f3a90c1/placement.yaml:25: spec.clusterName: is 'worker-2', and the file lies under 'worker-5'"
-    ]  # fmt: skip
+    (problem,) = said(ledger.problems)
+    assert problem.endswith("25: spec.clusterName: is 'worker-2', and the file lies under 'worker-5'")
     assert list(ledger.placements) == [FIRST.path, SECOND.path]
 
 

@@ -1,0 +1,108 @@
+"""One change of each kind, with the numbers of docs/commits.md."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from datetime import timedelta
+
+from reconciler.core.messages import message
+from reconciler.model.ids import ClusterName, CommitId, PlacementName
+from reconciler.model.placement import RestraintKind, Tampered
+from reconciler.model.plan import (
+    Change,
+    Choice,
+    Extend,
+    Hold,
+    Move,
+    Place,
+    Reason,
+    Refusal,
+    Release,
+    Resize,
+    Restore,
+    Revert,
+    Shortage,
+    Why,
+)
+from reconciler.model.tree import Identity, LoggedCommit
+from reconciler.model.units import ONE, Quantity, Resources
+from tests.recording.samples import PLACEMENT, SOURCE, START, VLLM, restraint
+
+WORKER_1, WORKER_3 = ClusterName("worker-1"), ClusterName("worker-3")
+OURS = Identity(name="Overspill", email="overspill@overspill.dev")
+GPU = "nvidia.com/gpu"
+
+
+def gpus(count: int) -> Resources:
+    return Resources(amounts={GPU: Quantity(count * ONE)})
+
+
+SHORTAGE = Shortage(
+    primary=WORKER_1,
+    replicas=3,
+    waited=timedelta(seconds=45),
+    requests=Resources(amounts={"cpu": Quantity(8 * ONE), GPU: ONE}),
+    node_selector=(("nvidia.com/gpu.product", "H100"), ("zone", "a")),
+)
+CHOICE = Choice(cluster=PLACEMENT.cluster, rank=0, fits=4, free=gpus(6), price_per_gpu_hour=2.99)
+REFUSED = (Refusal(cluster=WORKER_3, reason=Reason.LABELS, message="region eu-only", remedy="label it"),)
+
+PLACE = Place(placement=PLACEMENT, shortage=SHORTAGE, choice=CHOICE, refused=REFUSED)
+GROWN = replace(PLACEMENT, replicas=5, changed_at=START + timedelta(minutes=2), digest="sha256-77aa")
+RESIZE = Resize(
+    before=PLACEMENT,
+    after=GROWN,
+    detail="2 more replicas missing on worker-1",
+    shortage=replace(SHORTAGE, replicas=2, waited=timedelta(seconds=30)),
+    choice=replace(CHOICE, fits=3, free=gpus(3)),
+)
+LONGER = replace(GROWN, expires_at=START + timedelta(minutes=40))
+EXTEND = Extend(before=GROWN, after=LONGER, detail="asked for by ann")
+MOVED = replace(
+    LONGER,
+    name=PlacementName("vllm-0b2e44d1"),
+    cluster=WORKER_3,
+    created_at=START + timedelta(minutes=9),
+    digest="sha256-c4d5",
+)
+MOVE = Move(
+    before=LONGER,
+    after=MOVED,
+    why=Why.POLICY,
+    detail="worker-2 is draining",
+    choice=Choice(cluster=WORKER_3, rank=1, fits=8, free=gpus(8), limit=8),
+)
+COOL_DOWN = restraint(
+    kind=RestraintKind.COOL_DOWN,
+    cluster=None,
+    since=LONGER.expires_at,
+    until=LONGER.expires_at + timedelta(minutes=5),
+    reason="vllm-7f3a90c1 on worker-2 ended: expired",
+)
+REVERT = Revert(placement=LONGER, why=Why.EXPIRED, detail="its 40m are over", restraint=COOL_DOWN)
+HOLD = Hold(workload=VLLM, placement=GROWN, restraint=restraint())
+RELEASE = Release(workload=VLLM, restraints=(restraint(),), detail="nothing is missing on worker-1 any more")
+RESTORE = Restore(tampered=Tampered(placement=GROWN, removed=False, files={}), detail="its files were edited by hand")
+
+ALL: tuple[Change, ...] = (PLACE, RESIZE, EXTEND, MOVE, REVERT, HOLD, RELEASE, RESTORE)
+
+
+def logged(change: Change, minutes: int, history: tuple[LoggedCommit, ...] = ()) -> LoggedCommit:
+    """Return a change's commit as git gives it back, so many minutes after the start, under a made-up id."""
+    text = message(change, source=SOURCE, history=history)
+    head, _, body = text.strip("\n").partition("\n")
+    last = body.split("\n\n")[-1]
+    return LoggedCommit(
+        id=CommitId(hashlib.sha1(text.encode()).hexdigest()),
+        at=START + timedelta(minutes=minutes),
+        author=OURS,
+        committer=OURS,
+        subject=head,
+        body=body.strip("\n"),
+        trailers=dict(line.split(": ", 1) for line in last.split("\n")),  # type: ignore[misc] -- each line has one
+    )
+
+
+HISTORY = (logged(EXTEND, 3), logged(RESIZE, 2), logged(PLACE, 1))
+"""The commits of one placement, newest first."""
