@@ -56,7 +56,7 @@ class History:
         steps = self._steps()
         while True:
             ids = self._local(["rev-list", *bounds, tip]).decode().split()
-            if (limit is not None and len(ids) >= limit) or self._shallow().isdisjoint(ids):
+            if (limit is not None and len(ids) >= limit) or not self._cut(ids):
                 break
             next(steps)
         return [parse(CommitId(one), raw).logged for one, raw in zip(ids, self._reader.read(ids), strict=True)]
@@ -72,12 +72,18 @@ class History:
             if len(versions) > limit:
                 break
             ends = self._local(["rev-list", "--max-parents=0", *chain]).decode().split()
-            if self._shallow().isdisjoint(ends):
+            if not self._cut(ends):
                 break
             next(steps)
         present = self._local(["ls-tree", "-z", "--", commit, path]).decode(errors="replace")
         current = present.partition("\t")[0].rpartition(" ")[2]
         return list(islice((BlobId(blob) for blob in versions if blob != current), limit))
+
+    def _cut(self, ids: Sequence[str]) -> bool:
+        """Tell whether history goes on behind one of these commits where the mirror's ends."""
+        shallow = self._shallow()
+        ends = [CommitId(one) for one in ids if one in shallow]
+        return any(parse(one, raw).parents for one, raw in zip(ends, self._reader.read(ends), strict=True))
 
     def _steps(self) -> Iterator[None]:
         """Deepen by more and more commits, once for each step taken.

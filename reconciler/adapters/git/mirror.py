@@ -67,13 +67,13 @@ class Mirror:
         _remove(self.git_dir)
 
     def shallow(self) -> frozenset[str]:
-        """Return the commits at which the mirror's history ends although the remote's goes on."""
+        """Return the commits whose parents, if they have any, were left out when they were fetched."""
         try:
             return frozenset((self.git_dir / "shallow").read_text().split())
         except FileNotFoundError:
             return frozenset()
 
-    def small_packs(self) -> int:
+    def packs(self) -> int:
         """Count the packs."""
         return sum(1 for _ in (self.git_dir / "objects" / "pack").glob("*.pack"))
 

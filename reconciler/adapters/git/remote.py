@@ -6,7 +6,7 @@ import ipaddress
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -107,17 +107,16 @@ def _with_scheme(url: str, given: Credentials, shown: str) -> Remote:
         raise InvalidInput(f"repository URL {shown!r}: only https, ssh and file are allowed")
     if host.startswith("-") or (parts.username or "").startswith("-"):
         raise InvalidInput(f"repository URL {shown!r}: the host looks like an option")
-    if parts.password is None:
-        return Remote(url=url, protocols=parts.scheme, credentials=given)
-    name = unquote(parts.username or "") or given.username
-    found = Credentials(
-        username=name,
-        password=given.password or unquote(parts.password),
-        ssh_key=given.ssh_key,
-        known_hosts=given.known_hosts,
-    )
-    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])
-    return Remote(url=urlunsplit(bare), protocols=parts.scheme, credentials=found)
+    name, password = unquote(parts.username or ""), unquote(parts.password or "")
+    netloc = parts.netloc.rpartition("@")[2]
+    if parts.scheme == "ssh":
+        netloc = f"{parts.username}@{netloc}" if name else netloc
+        return Remote(url=urlunsplit(parts._replace(netloc=netloc)), protocols="ssh", credentials=given)
+    if name and not password and not given.password:
+        # https://token@host/... : a name alone opens nothing, so it is a token, which goes with any name.
+        name, password = "", name
+    found = replace(given, username=name or given.username, password=given.password or password)
+    return Remote(url=urlunsplit(parts._replace(netloc=netloc)), protocols=parts.scheme, credentials=found)
 
 
 def _is_loopback(host: str) -> bool:
@@ -139,6 +138,7 @@ _REFUSALS = (
         r"not appear to be a git repository|[Rr]epository .*not found|error: 404|project you were looking for",
         "check the repository's URL, and that this login may see it",
     ),
+    (r"mismatched algorithms", "use a repository with SHA-1 object ids, as engines and hosts do"),
     (r"dubious ownership", "let the repository's directory belong to the user that runs this"),
     (r"transport '.*' not allowed|Unable to find remote helper", "use https, ssh or file"),
 )

@@ -103,10 +103,8 @@ class Runner:
             "GIT_CONFIG_GLOBAL": os.devnull,
             "GIT_ATTR_NOSYSTEM": "1",
             "GIT_TERMINAL_PROMPT": "0",
-            "GIT_ASKPASS": "true",
-            "SSH_ASKPASS": "true",
+            "GIT_ASKPASS": "",  # set and empty: no other helper is looked for either
             "GIT_LITERAL_PATHSPECS": "1",
-            "GIT_OPTIONAL_LOCKS": "0",
             "GIT_DEFAULT_REF_FORMAT": "files",
             "GIT_CONFIG_COUNT": str(len(self.settings)),
             "LC_ALL": "C",

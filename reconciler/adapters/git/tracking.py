@@ -1,0 +1,168 @@
+"""Keeping the mirror's two refs where the remote's two branches are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from reconciler.adapters.git import remote as address
+from reconciler.adapters.git.mirror import Mirror
+from reconciler.adapters.git.objects import Missing, ObjectReader
+from reconciler.adapters.git.remote import Remote
+from reconciler.adapters.git.run import Output, Runner
+from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
+from reconciler.model.ids import CommitId
+from reconciler.model.tree import Tips
+
+SOURCE = "refs/overspill/source"
+OUTPUT = "refs/overspill/output"
+
+_FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
+_BRANCH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
+_BROKEN = re.compile(
+    r"^(?:fatal|error): .*(?:not a git repository: |bad object|bad tree|bad ref|corrupt|is empty|unable to read"
+    r"|missing (?:blob|tree|commit)|invalid sha1 pointer|valid object|bad config|unresolved deltas|inflate"
+    r"|did not send all necessary objects|ould not (?:read|parse) [0-9a-f]{40}|unable to parse|traverse|revision walk"
+    r"|shallow)",
+    re.MULTILINE,
+)
+"""What git says of a mirror that is damaged; with one that is whole, a fetch fails for the remote's sake."""
+
+
+class Tracking:
+    """Holds the mirror and what is known of the remote's branches, `source` and `output` (full ref names)."""
+
+    def __init__(self, remote: Remote, mirror: Mirror, runner: Runner, *, source: str, output: str) -> None:
+        """Take over the mirror that is there, or make one; nothing is fetched yet."""
+        self.remote = remote
+        self.runner = runner
+        self.reader = ObjectReader(runner)
+        self.source = source
+        self.output = output
+        self.tips = Tips(source=None, output=None)
+        self._mirror = mirror
+        if not mirror.exists() or not self._take_refs():
+            self._renew()
+
+    def close(self) -> None:
+        """End the reading process and let the mirror's directory go."""
+        self.reader.close()
+        self._mirror.close()
+
+    def fetch(self) -> Tips:
+        """Bring both refs up to date and return where they stand.
+
+        One process while both branches are known to exist, which says nothing when nothing is new. Raises Transient
+        when the remote is away or hangs, InvalidInput when it does not exist or does not let us in.
+        """
+        doing = f"fetching {self.remote.url}"
+        look = self.tips.source is None or self.tips.output is None
+        for _ in range(3):
+            done = self._fetch_found(doing) if look else self._fetch_known()
+            if done.status == 0 and not look and "-> refs/overspill/" not in done.stderr:
+                return self.tips
+            if done.status == 0 and self._take_refs():
+                return self.tips
+            if done.status == 0 or _BROKEN.search(done.stderr):
+                self._renew()
+            elif "couldn't find remote ref" not in done.stderr:
+                raise self.failure(doing, done)
+            look = True  # a branch is gone, or went between two questions
+        raise Transient(f"{doing}: the branches come and go, or the mirror cannot be kept")
+
+    def deepen(self, branch: str, count: int) -> None:
+        """Bring in older commits of a branch, leaving our refs where they are even if the branch has moved."""
+        doing = f"fetching the history of {branch.removeprefix('refs/heads/')}"
+        done = self.runner.run([*_FETCH, "--refmap=", f"--deepen={count}", address.NAME, branch], remote=True)
+        if "couldn't find remote ref" in done.stderr:
+            raise Conflict(f"{doing}: the branch is gone")
+        if done.status:
+            raise self.failure(doing, done)
+
+    def shallow(self) -> frozenset[str]:
+        """Return the commits whose parents, if they have any, were left out when they were fetched."""
+        return self._mirror.shallow()
+
+    def local(self, arguments: Sequence[str], *, stdin: bytes | None = None) -> bytes:
+        """Run a command that needs the mirror only. It fails only if the mirror is broken, so that goes with it."""
+        done = self.runner.run(arguments, stdin=stdin)
+        if done.status:
+            self._renew()
+            raise Transient(f"git {arguments[0]} in the mirror: {done.stderr.strip()} (it will be fetched anew)")
+        return done.stdout
+
+    def failure(self, doing: str, done: Output) -> OverspillError:
+        """Make the error for a command that had to speak to the remote and did not succeed.
+
+        If the mirror is to blame, it has been made anew when this returns.
+        """
+        stderr = self.remote.redact(done.stderr)
+        if _BROKEN.search(stderr):
+            self._renew()
+            return Transient(f"{doing}: the mirror is broken and will be fetched anew: {stderr.strip()}")
+        return address.failure(doing, stderr)
+
+    def incomplete(self, missing: Missing) -> Transient:
+        """Make the mirror anew because an object is missing from it, and return the error that says so."""
+        self._renew()
+        return Transient(f"reading object {missing}: the mirror is incomplete and will be fetched anew")
+
+    def pack(self, *, above: int) -> None:
+        """Put small packs together when there are more than `above`."""
+        if self._mirror.packs() > above:
+            self.local(["repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index"])
+
+    def _fetch_known(self) -> Output:
+        """Ask for both branches in one process."""
+        wanted = [f"+{self.source}:{SOURCE}", f"+{self.output}:{OUTPUT}"]
+        return self.runner.run([*_FETCH, address.NAME, *wanted], remote=True)
+
+    def _fetch_found(self, doing: str) -> Output:
+        """Ask which of the branches there are, and fetch those, one that is new to us without its past."""
+        listed = self.runner.run(["ls-remote", "--heads", address.NAME, self.source, self.output], remote=True)
+        if listed.status:
+            raise self.failure(doing, listed)
+        names = {line.partition(b"\t")[2].decode(errors="replace") for line in listed.stdout.splitlines()}
+        done = listed
+        for ours, theirs, tip in ((SOURCE, self.source, self.tips.source), (OUTPUT, self.output, self.tips.output)):
+            if theirs in names:
+                depth = [] if tip else ["--depth=1"]
+                done = self.runner.run([*_FETCH, *depth, address.NAME, f"+{theirs}:{ours}"], remote=True)
+                if done.status:
+                    return done
+            elif tip:
+                self.local(["update-ref", "-d", ours])
+        return done
+
+    def _take_refs(self) -> bool:
+        """Read where the mirror's refs stand; False when it is too broken to tell."""
+        fields = "--format=%(refname) %(objectname) %(committerdate:unix)"
+        listed = self.runner.run(["for-each-ref", fields, SOURCE, OUTPUT])
+        refs = {line[0]: line for line in (line.split(" ") for line in listed.stdout.decode().splitlines())}
+        source, output = refs.get(SOURCE), refs.get(OUTPUT)
+        if listed.status == 0:
+            self.tips = Tips(
+                source=CommitId(source[1]) if source else None,
+                output=CommitId(output[1]) if output else None,
+                output_at=datetime.fromtimestamp(int(output[2]), UTC) if output else None,
+            )
+        return listed.status == 0
+
+    def _renew(self) -> None:
+        """Throw the mirror away and make an empty one; the next fetch fills it."""
+        self.reader.close()
+        self._mirror.throw_away()
+        self.tips = Tips(source=None, output=None)
+        made = self.runner.run(["init", "-q", "--bare", "--template=", str(self.runner.git_dir)])
+        if made.status:
+            raise Transient(f"making the mirror {self.runner.git_dir}: {made.stderr.strip()}")
+
+
+def branch_ref(branch: str) -> str:
+    """Return the full name of a branch; raises InvalidInput for what git or a refspec would read differently."""
+    name = branch.removeprefix("refs/heads/")
+    parts = name.split("/")
+    if not _BRANCH_NAME.fullmatch(name) or ".." in name or any(part.endswith((".", ".lock")) for part in parts):
+        raise InvalidInput(f"branch {branch!r}: not a branch name (try 'main')")
+    return f"refs/heads/{name}"
