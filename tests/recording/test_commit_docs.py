@@ -1,0 +1,51 @@
+"""docs/commits.md shows what is really written."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from reconciler.core.messages import message
+from reconciler.core.record import write_placement, write_restraints
+from reconciler.model.plan import Change, Move, Revert, Why
+from tests.recording.changes import ALL, HISTORY
+from tests.recording.samples import PLACEMENT, SOURCE, SPEC, VLLM, restraint
+
+PAGE = (Path(__file__).parents[2] / "docs" / "commits.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("change", ALL, ids=lambda change: type(change).__name__)
+def test_the_page_shows_the_commit_of_every_change(change: Change):
+    history = HISTORY if isinstance(change, (Move, Revert)) else ()
+    assert ("text", message(change, source=SOURCE, history=history)) in BLOCKS
+    assert f"\n### {type(change).__name__}\n" in PAGE
+
+
+def test_the_page_shows_a_record_and_a_ledger_file():
+    assert [text for kind, text in BLOCKS if kind == "yaml"] == [
+        write_placement(PLACEMENT, SPEC, charts="engine").decode(),
+        write_restraints(VLLM, (restraint(),)).decode(),
+    ]
+
+
+def test_the_page_shows_nothing_that_is_not_written():
+    assert len(BLOCKS) == len(ALL) + 2
+
+
+def test_the_page_tells_every_annotation():
+    written = re.findall(
+        r"^    overspill\.dev/([a-z-]+):", write_placement(PLACEMENT, SPEC, charts="").decode(), re.MULTILINE
+    )
+    table = PAGE.split("| annotation")[1].split("\n\n")[0]
+    told = [name for row in table.split("\n")[2:] for name in re.findall(r"`([a-z-]+)`", row.split("|")[1])]
+    assert sorted(told) == sorted(written)
+
+
+def test_the_page_tells_every_trailer_and_why():
+    shown = set(re.findall(r"^(Overspill-[A-Za-z-]+):", PAGE, re.MULTILINE))
+    table = PAGE.split("| trailer")[1].split("\n\n")[0]
+    assert shown == set(re.findall(r"`(Overspill-[A-Za-z-]+)`", table))
+    assert all(f"`{why}`" in table for why in Why)
