@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import re
 from collections.abc import Mapping, MutableMapping
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, cast
 
 import structlog
 
 LogFormat = Literal["text", "json"]
 
 _URL_USER = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s@'\"]+@")
-_BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]+", re.IGNORECASE)
+_BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
 _SECRET_KEY = re.compile(r"password|passwd|secret|token|authorization|credential", re.IGNORECASE)
 _COLOURS = {"warning": "\033[33m", "error": "\033[31m", "critical": "\033[31m"}
 _DIM, _PLAIN = "\033[2m", "\033[0m"
@@ -28,6 +29,8 @@ def configure(form: LogFormat, stream: TextIO, *, colour: bool = False, level: i
 
     Text carries the local time of day, JSON the full time in UTC. Call it once, at the start.
     """
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")
     render: list[structlog.typing.Processor]
     if form == "json":
         render = [structlog.processors.TimeStamper(fmt="iso", utc=True), _redacted, structlog.processors.JSONRenderer()]
@@ -36,10 +39,35 @@ def configure(form: LogFormat, stream: TextIO, *, colour: bool = False, level: i
     structlog.configure(
         processors=[structlog.processors.add_log_level, structlog.processors.format_exc_info, *render],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(file=stream),
+        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, _Steady(stream))),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(level=logging.WARNING, handlers=[_FromLibraries()], force=True)
+
+
+class _Steady(io.TextIOBase):
+    """Writes to a stream if it can: a full disk must not end a daemon that has bursts to revert."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write, or leave it be; only a reader that has gone away is worth an end."""
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            raise
+        except OSError:
+            return 0
+
+    def flush(self) -> None:
+        """Flush, or leave it be."""
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError:
+            return
 
 
 class _FromLibraries(logging.Handler):

@@ -33,7 +33,7 @@ def create_app(
         redirect_slashes=False,
         separate_input_output_schemas=False,
     )
-    refusal.install(app)
+    refusal.install(app, clock)
     app.include_router(observations.router(pushed, wake, clock, token=push_token))
     app.include_router(webhooks.router(wake, clock, secret=webhook_secret, branches=branches))
     app.include_router(health.router(vitals))

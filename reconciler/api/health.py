@@ -11,12 +11,14 @@ from fastapi import APIRouter, Response
 from reconciler.daemon.loop import Vitals
 from reconciler.model.units import format_duration
 
+_NOT_NOW: dict[int | str, dict[str, Any]] = {503: {"description": "Not so; the reason is in the body"}}
+
 
 def router(vitals: Callable[[], Vitals]) -> APIRouter:
     """Build the two routes. They tell nothing that a stranger may not know, and why in words is for the log."""
     routes = APIRouter()
 
-    @routes.get("/healthz", operation_id="healthz")
+    @routes.get("/healthz", operation_id="healthz", responses=_NOT_NOW)
     def healthz(response: Response) -> dict[str, Any]:
         """Tell whether passes are still being run.
 
@@ -30,7 +32,7 @@ def router(vitals: Callable[[], Vitals]) -> APIRouter:
             return {"status": "failing", "reason": "the last pass failed; the log says why", "bugs": now.bugs}
         return {"status": "ok", "bugs": now.bugs}
 
-    @routes.get("/readyz", operation_id="readyz")
+    @routes.get("/readyz", operation_id="readyz", responses=_NOT_NOW)
     def readyz(response: Response) -> dict[str, Any]:
         """Tell whether a first pass has ended well."""
         if vitals().passes:

@@ -11,7 +11,8 @@ from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
 from reconciler.adapters.pushed import PushedObservations
-from reconciler.api.refusal import Refusal, body_of
+from reconciler.api.body import body_of
+from reconciler.api.refusal import Refusal, answers
 from reconciler.core import observation
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import ClusterObservation
@@ -20,6 +21,23 @@ from reconciler.ports import Clock, Wake
 _TYPES = frozenset({"application/json", "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml"})
 _AHEAD = timedelta(minutes=1)
 """How far a sender's clock may be ahead: one from the future would keep all true ones out until then."""
+
+
+_ERRORS = answers(
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+)
+_SCHEMA = {"type": "object", "description": "An Observation, or {items: [Observation]}; see docs/observations.md."}
+_BODY = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": _SCHEMA}, "application/yaml": {"schema": _SCHEMA}},
+    }
+}
 
 
 def router(pushed: PushedObservations, wake: Wake, clock: Clock, *, token: str) -> APIRouter:
@@ -40,7 +58,7 @@ def router(pushed: PushedObservations, wake: Wake, clock: Clock, *, token: str) 
             raise _unprocessable(*(_from_the_future(seen, clock) for seen in early))
         return observations
 
-    @routes.post("/api/v1/observations", operation_id="pushObservations", openapi_extra=_BODY)
+    @routes.post("/api/v1/observations", operation_id="pushObservations", openapi_extra=_BODY, responses=_ERRORS)
     async def push(request: Request) -> dict[str, Any]:
         """Take what was seen of one or more clusters."""
         _authorize(request, token)
@@ -102,12 +120,3 @@ def _from_the_future(seen: ClusterObservation, clock: Clock) -> Problem:
         message=f"{seen.cluster} was observed {ahead} s ahead of this machine's clock",
         hint="try setting the sender's clock by NTP",
     )
-
-
-_SCHEMA = {"type": "object", "description": "An Observation, or {items: [Observation]}; see docs/observations.md."}
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": _SCHEMA}, "application/yaml": {"schema": _SCHEMA}},
-    }
-}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from asyncio import timeout
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
@@ -14,12 +14,11 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from reconciler.errors import Problem
+from reconciler.ports import Clock
 
 log = structlog.get_logger()
 
-MAX_BODY = 1 << 20
-"""Bytes of a request's body that are read: as much as is read of a file."""
-_BODY_SECONDS = 10
+_LOG_EVERY = timedelta(minutes=1)
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal is an answer to a caller, no error of ours
@@ -48,22 +47,73 @@ def envelope(status: int, message: str, *, hint: str = "", problems: tuple[Probl
     if hint:
         error["hint"] = hint
     if problems:
-        error["problems"] = [
-            {name: getattr(problem, name) for name in ("path", "line", "field", "message", "hint")}
-            for problem in problems
-        ]
+        error["problems"] = [{name: getattr(problem, name) for name in _PROBLEM} for problem in problems]
     return {"statusCode": status, "status": "Error", "message": message, "error": error}
 
 
-def install(app: FastAPI) -> None:
+def answers(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
+    """Describe the errors of a route for OpenAPI."""
+    content = {"application/json": {"schema": _SCHEMA}}
+    return {int(status): {"description": status.phrase, "content": content} for status in statuses}
+
+
+_PROBLEM = {"path": "string", "line": "integer", "field": "string", "message": "string", "hint": "string"}
+_SCHEMA = {
+    "type": "object",
+    "required": ["statusCode", "status", "message", "error"],
+    "properties": {
+        "statusCode": {"type": "integer"},
+        "status": {"const": "Error"},
+        "message": {"type": "string"},
+        "error": {
+            "type": "object",
+            "required": ["reason"],
+            "properties": {
+                "reason": {"type": "string"},
+                "hint": {"type": "string"},
+                "problems": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {name: {"type": kind} for name, kind in _PROBLEM.items()},
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+class _Seldom:
+    """Logs the first refusal of a kind in each minute, with how many more came since the one before.
+
+    Whoever may not come in must not be able to fill the log either.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last: dict[tuple[str, int], tuple[datetime, int]] = {}
+
+    def log(self, request: Request, error: Refusal) -> None:
+        """Log a refusal, or count it."""
+        key, now = (request.url.path, int(error.status)), self._clock.now()
+        last, more = self._last.get(key, (None, 0))
+        if last is not None and abs(now - last) < _LOG_EVERY:
+            self._last[key] = (last, more + 1)
+            return
+        self._last[key] = (now, 0)
+        client = request.client.host if request.client else ""
+        counted = {"more_before": more} if more else {}
+        log.warning("request refused", path=key[0], status=key[1], why=error.message, client=client, **counted)
+
+
+def install(app: FastAPI, clock: Clock) -> None:
     """Answer every error of `app` in the envelope, and log those who were refused and what went wrong with us."""
+    seldom = _Seldom(clock)
 
     async def refused(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, Refusal)  # noqa: S101 - it is registered for nothing else
-        client = request.client.host if request.client else ""
-        log.warning(
-            "request refused", path=request.url.path, status=int(error.status), why=error.message, client=client
-        )
+        seldom.log(request, error)
         body = envelope(error.status, error.message, hint=error.hint, problems=error.problems)
         return JSONResponse(body, error.status, headers=error.headers)
 
@@ -84,23 +134,3 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, unknown)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(Exception, bug)
-
-
-async def body_of(request: Request) -> bytes:
-    """Read a request's body, up to 1 MiB and for ten seconds; raises Refusal beyond either."""
-    too_large = Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 1 MiB", hint="try splitting it")
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > MAX_BODY:
-        raise too_large
-    parts: list[bytes] = []
-    size = 0
-    try:
-        async with timeout(_BODY_SECONDS):
-            async for part in request.stream():
-                size += len(part)
-                if size > MAX_BODY:
-                    raise too_large
-                parts.append(part)
-    except TimeoutError as error:
-        raise Refusal(HTTPStatus.REQUEST_TIMEOUT, f"the body took longer than {_BODY_SECONDS} s") from error
-    return b"".join(parts)

@@ -17,11 +17,24 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from reconciler.api import signature
-from reconciler.api.refusal import Refusal, body_of
+from reconciler.api.body import body_of
+from reconciler.api.refusal import Refusal, answers
 from reconciler.ports import Clock, Wake
 
 _REMEMBERED = 1024
 """Delivery ids that are kept to tell a delivery that is sent twice; hosts send again within minutes."""
+
+
+_ANSWERS = {
+    HTTPStatus.NO_CONTENT: {"description": "Another event, or another branch"},
+    **answers(
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.UNAUTHORIZED,
+        HTTPStatus.FORBIDDEN,
+        HTTPStatus.REQUEST_TIMEOUT,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +120,7 @@ def router(wake: Wake, clock: Clock, *, secret: str, branches: Collection[str]) 
             summary=f"Take note of a push to {name}",
             status_code=HTTPStatus.ACCEPTED,
             response_class=JSONResponse,
+            responses=_ANSWERS,
         )
 
     for name in HOSTS:

@@ -95,3 +95,24 @@ def test_libraries_speak_through_the_same_log() -> None:
     logging.getLogger("uvicorn.error").info("chatter")
     logging.getLogger("uvicorn.error").warning("odd")
     assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["odd"]
+
+
+class FullDisk(io.StringIO):
+    def write(self, text: str) -> int:
+        raise OSError(28, "No space left on device")
+
+
+def test_full_disk_does_not_end_the_daemon() -> None:
+    logs.configure("text", FullDisk())
+    structlog.get_logger().info("committed")
+
+
+def test_stream_that_cannot_write_a_letter_shows_its_code() -> None:
+    raw = io.BytesIO()
+    logs.configure("text", io.TextIOWrapper(raw, encoding="ascii", write_through=True))
+    structlog.get_logger().info("für")
+    assert b"f\\xfcr" in raw.getvalue()
+
+
+def test_word_after_bearer_in_prose_is_no_token() -> None:
+    assert "the bearer token is missing" in logged("text", why="the bearer token is missing or wrong")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -28,9 +29,12 @@ WAITING = Vitals(passes=1, bugs=0, idle=timedelta(0), stuck_after=timedelta(minu
 WORKER_1 = ClusterName("worker-1")
 
 
+@dataclass
 class Clock:
+    at: datetime = NOON
+
     def now(self) -> datetime:
-        return NOON
+        return self.at
 
 
 class Door:
@@ -38,11 +42,12 @@ class Door:
 
     def __init__(self, token: str = TOKEN) -> None:
         self.pushed = PushedObservations()
+        self.clock = Clock()
         self.woken: list[str] = []
         self.app = create_app(
             pushed=self.pushed,
             wake=self.woken.append,
-            clock=Clock(),
+            clock=self.clock,
             vitals=lambda: WAITING,
             branches=("main",),
             push_token=token,
@@ -95,6 +100,16 @@ def test_wrong_token_is_refused_and_kept_out_of_the_log(token: str) -> None:
     assert door.woken == []
     assert logs[0]["event"] == "request refused"
     assert not token or token not in str(logs)
+
+
+def test_refused_calls_cannot_fill_the_log() -> None:
+    door = Door()
+    with capture_logs() as logs:
+        for _ in range(50):
+            door.push(seen(), token="guessed")
+        door.clock.at += timedelta(minutes=2)
+        door.push(seen(), token="guessed")
+    assert [entry.get("more_before") for entry in logs] == [None, 49]
 
 
 def test_missing_header_is_refused() -> None:
