@@ -8,7 +8,7 @@ the copies of a dict and of a list move memory and compare nothing.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from typing import Any, Protocol, TypeVar
 
 
@@ -37,7 +37,7 @@ class SortedMap(Mapping[K, V]):
     def changed(self, put: Mapping[K, V], drop: Iterable[K] = ()) -> SortedMap[K, V]:
         """Return a copy with the entries of `put`, and without the keys of `drop` that are not among them."""
         values = self._values.copy()
-        dropped = [key for key in drop if key in values and key not in put]
+        dropped = [key for key in dict.fromkeys(drop) if key in values and key not in put]
         added = [key for key in put if key not in values]
         for key in dropped:
             del values[key]
@@ -69,5 +69,31 @@ class SortedMap(Mapping[K, V]):
     def __contains__(self, key: object) -> bool:
         return key in self._values
 
+    def values(self) -> ValuesView[V]:
+        """Return the values in the order of their keys."""
+        return _Values(self)
+
+    def items(self) -> ItemsView[K, V]:
+        """Return the entries in the order of their keys."""
+        return _Items(self)
+
     def __repr__(self) -> str:
         return f"SortedMap({dict(self)!r})"
+
+
+class _Values(ValuesView[V]):
+    """The values, at the speed of a dict's: every pass goes through all placements."""
+
+    _mapping: SortedMap[Any, V]
+
+    def __iter__(self) -> Iterator[V]:
+        return map(self._mapping._values.__getitem__, self._mapping._keys)  # noqa: SLF001 -- its own module
+
+
+class _Items(ItemsView[K, V]):
+    """The entries, at the speed of a dict's."""
+
+    _mapping: SortedMap[K, V]
+
+    def __iter__(self) -> Iterator[tuple[K, V]]:
+        return zip(self._mapping._keys, self._mapping.values(), strict=True)  # noqa: SLF001 -- its own module
