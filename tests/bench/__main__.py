@@ -16,9 +16,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 
-from reconciler.adapters.helm import Helm
-
 from reconciler.adapters.git import GitRepository
+from reconciler.adapters.helm import Helm
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.source import SourceReader
@@ -79,14 +78,19 @@ def one_placement(work: Path) -> float:
     theirs = work / "floor.git"
     shutil.copytree(full, theirs)
     floor = Floor(theirs, work / "floor-mirror.git")
-    stage = Stage(observed=fleet.observe({}, fleet.START))
+    stage = Stage(observed=fleet.observe({}, fleet.START, full=True))
     ours: list[float] = []
     floors: list[float] = []
     with daemon(full, work / "cache-one", stage) as run:
-        run()
+        first, outcome = timed(run)
+        print(f"# first pass on 100,000 files: {first:.1f} s", file=sys.stderr)
+        if outcome.commits:
+            raise RuntimeError(f"the full branch was to stand as it is: {outcome.rendered.changes[:3]}")
         for index in range(ONE_PLACEMENT_RUNS + 1):
             stage.moment += timedelta(seconds=1)
-            stage.observed = fleet.observe(dict.fromkeys(range(index + 1), 2), stage.moment)
+            stage.observed = fleet.again(
+                stage.observed, dict.fromkeys(range(index + 1), fleet.REPLICAS), stage.moment, full=True
+            )
             took, outcome = timed(lambda: run(fetch=False))
             (commit,) = outcome.rendered.commits
             if len(commit.writes) != 3:
@@ -115,7 +119,7 @@ def all_placements(work: Path) -> tuple[float, float]:
         with daemon(remote, work / f"cache-all-{index}", stage) as run:
             first, _ = timed(run)
             stage.moment += timedelta(seconds=1)
-            stage.observed = fleet.observe(dict.fromkeys(range(fleet.TEMPLATES), 2), stage.moment)
+            stage.observed = fleet.again(stage.observed, dict.fromkeys(range(fleet.TEMPLATES), 2), stage.moment)
             took, outcome = timed(run)
             if len(outcome.commits) != fleet.TEMPLATES:
                 raise RuntimeError(f"1,000 placements were meant, not {len(outcome.commits)}")
@@ -126,7 +130,7 @@ def all_placements(work: Path) -> tuple[float, float]:
             firsts.append(first)
             for _ in range(IDLE_RUNS):
                 stage.moment += timedelta(seconds=1)
-                stage.observed = fleet.observe(dict.fromkeys(range(fleet.TEMPLATES), 2), stage.moment)
+                stage.observed = fleet.again(stage.observed, dict.fromkeys(range(fleet.TEMPLATES), 2), stage.moment)
                 idle, outcome = timed(run)
                 if outcome.commits:
                     raise RuntimeError("an idle pass committed something")
@@ -138,7 +142,7 @@ def all_placements(work: Path) -> tuple[float, float]:
 
 
 def memory(work: Path) -> float:
-    """Peak memory of a daemon at 1,000 clusters, 1,000 templates and 100,000 files, over the same imports alone, in MB."""
+    """Peak memory, in MB over the imports alone, at 1,000 clusters, 1,000 templates and 100,000 files."""
 
     def peak(*arguments: str) -> float:
         command = [sys.executable, "-m", "tests.bench.memory", *arguments]

@@ -1,4 +1,6 @@
-"""A fleet as large as promised: 1,000 clusters, 1,000 templates, and an output branch of 100,000 files.
+"""A fleet as large as promised: 1,000 clusters beside the primary, 1,000 templates, an output branch of 100,000 files.
+
+On the full branch every workload stands on 33 clusters with two replicas each, and wants them all.
 
 Everything is what the daemon itself would have written; only the way into the remote is shorter.
 """
@@ -11,7 +13,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from reconciler.core import lifecycle, record, templates
+import yaml
+
+from reconciler.core import lifecycle, record
 from reconciler.core.engines import Deployment, engine
 from reconciler.model.capacity import (
     ClusterObservation,
@@ -22,9 +26,9 @@ from reconciler.model.capacity import (
     Waiting,
     WorkloadObservation,
 )
-from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.policy import Cluster, EngineName, Workspace
+from reconciler.model.policy import EngineName, Workspace
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import (
     DeletionPolicy,
@@ -33,12 +37,15 @@ from reconciler.model.workload import (
     Step,
     StepType,
     WorkloadRef,
-    WorkloadTemplate,
 )
 
 CLUSTERS = 1000
 TEMPLATES = 1000
-PLACEMENTS_A_CLUSTER = 33
+STANDING = 33
+"""Placements of each workload, and on each cluster, on the full branch."""
+REPLICAS = 2
+"""Replicas of every placement, and the most that a policy allows on one cluster."""
+HOME = ClusterName("home")
 START = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 GPU = "nvidia.com/gpu"
 SHAPE = ReplicaShape(requests=Resources(amounts={GPU: ONE}))
@@ -86,15 +93,18 @@ def cluster(index: int) -> ClusterName:
     return ClusterName(f"gpu-{index:04d}")
 
 
+def every_cluster() -> list[ClusterName]:
+    return [HOME, *(cluster(index) for index in range(CLUSTERS))]
+
+
 def workload(index: int) -> WorkloadId:
     return WorkloadId(WorkspaceName("bench"), TemplateName(f"serving-{index:04d}"))
 
 
 def source() -> dict[str, bytes]:
-    """Return the fleet repository: every workload may burst to four clusters of its own and one beside."""
+    """Return the fleet repository: every workload may burst to 38 clusters, two replicas on each."""
     files = {"fleet.yaml": FLEET}
-    for index in range(CLUSTERS):
-        name = cluster(index)
+    for name in every_cluster():
         files[f"clusters/{name}.yaml"] = (
             f"apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {name}, labels: {{region: eu}}}}\n"
             "spec: {pricePerGPUHour: 2.99}\n"
@@ -102,67 +112,55 @@ def source() -> dict[str, bytes]:
     for index in range(TEMPLATES):
         name = workload(index).name
         files[f"templates/{name}.yaml"] = TEMPLATE.format(name=name)
-        ring = [cluster((index + step) % (CLUSTERS - 1) + 1) for step in range(5)]
+        ring = [cluster((index + step) % CLUSTERS) for step in range(STANDING + 5)]
         files[f"policies/{name}.yaml"] = POLICY.format(
-            name=name, templates=name, clusters=", ".join(f"{{name: {one}, maxReplicas: 8}}" for one in ring)
+            name=name, templates=name, clusters=", ".join(f"{{name: {one}, maxReplicas: {REPLICAS}}}" for one in ring)
         )
-    names = ", ".join(cluster(index) for index in range(CLUSTERS))
+    names = ", ".join(every_cluster())
     files["workspaces/bench.yaml"] = (
         "apiVersion: overspill.dev/v1alpha1\nkind: Workspace\nmetadata: {name: bench}\n"
-        f"spec: {{primaryCluster: {cluster(0)}, clusters: [{names}], namespaces: [serving]}}\n"
+        f"spec: {{primaryCluster: {HOME}, clusters: [{names}], namespaces: [serving]}}\n"
     )
     return {path: text.encode() for path, text in files.items()}
 
 
+def standing(index: int) -> Iterator[Placement]:
+    """Yield the placements of one workload on the full branch."""
+    for step in range(STANDING):
+        name = cluster((index + step) % CLUSTERS)
+        yield Placement(
+            name=lifecycle.placement_name(workload(index), name, START),
+            cluster=name,
+            workload=workload(index),
+            replicas=REPLICAS,
+            created_at=START,
+            changed_at=START,
+            expires_at=START + timedelta(days=300),
+            engine=EngineName.ARGOCD,
+            policy=str(workload(index).name),
+            deletion_policy=DeletionPolicy.DELETE,
+            source_commit=CommitId("5" * 40),
+            namespace="kubeslice-bench",
+            target_namespace="serving",
+            shape=SHAPE,
+        )
+
+
 def placed() -> Iterator[tuple[str, bytes]]:
-    """Yield the 100,000 files of an output branch: 33 placements of three files and a note of somebody's, a cluster."""
-    deploy = DeploySpec(
-        manifests=(
-            ManifestResource(
-                name="server",
-                manifest={
-                    "apiVersion": "apps/v1",
-                    "kind": "Deployment",
-                    "metadata": {"name": "standing", "namespace": "serving"},
-                    "spec": {"replicas": "{{ replicas }}", "selector": {"matchLabels": {"app": "standing"}}},
-                },
-            ),
-        ),
-        steps=(Step(name="server", type=StepType.MANIFEST),),
-    )
-    workspace = Workspace(name=WorkspaceName("bench"), primary=cluster(0), clusters=())
+    """Yield the 100,000 files of the full branch: 33 placements of three files and a note of somebody's, a cluster."""
     for index in range(CLUSTERS):
         yield f"clusters/{cluster(index)}/NOTES.txt", b"not ours\n"
-        for step in range(PLACEMENTS_A_CLUSTER):
-            standing = TemplateName(f"standing-{index:04d}-{step:02d}")
-            target = Cluster(name=cluster(index))
-            made = Placement(
-                name=lifecycle.placement_name(WorkloadId(WorkspaceName("bench"), standing), target.name, START),
-                cluster=target.name,
-                workload=WorkloadId(WorkspaceName("bench"), standing),
-                replicas=2,
-                created_at=START,
-                changed_at=START,
-                expires_at=START + timedelta(days=300),
-                engine=EngineName.ARGOCD,
-                policy="standing",
-                deletion_policy=DeletionPolicy.DELETE,
-                source_commit=CommitId("5" * 40),
-                namespace="kubeslice-bench",
-                target_namespace="serving",
-                shape=SHAPE,
-            )
-            template = WorkloadTemplate(
-                name=standing,
-                workspace=WorkspaceName("bench"),
-                namespace="kubeslice-bench",
-                spec=deploy,
-                ref=WorkloadRef(namespace="serving", name=standing),
-            )
-            spec = templates.render(
-                deploy,
-                templates.Context(replicas=2, cluster=target, placement=made, workspace=workspace, template=template),
-            )
+    workspace = Workspace(name=WorkspaceName("bench"), primary=HOME, clusters=())
+    for index in range(TEMPLATES):
+        document = yaml.safe_load(TEMPLATE.format(name=workload(index).name))["spec"]["manifestResources"][0][
+            "manifest"
+        ]
+        document["spec"]["replicas"] = REPLICAS
+        spec = DeploySpec(
+            manifests=(ManifestResource(name="server", manifest=document),),
+            steps=(Step(name="server", type=StepType.MANIFEST),),
+        )
+        for made in standing(index):
             yield from _files(made, spec, workspace)
 
 
@@ -175,29 +173,46 @@ def _files(made: Placement, spec: DeploySpec, workspace: Workspace) -> Iterator[
         yield f"{made.path}/{path}", data
 
 
-def observe(short: Mapping[int, int], now: datetime, *, nodes: int = 4, free: int = 8) -> Observed:
-    """Observe every cluster with room, and the workloads of `short` with so many replicas missing on the primary."""
-    room = Resources(amounts={GPU: Quantity(free * ONE)})
-    pool = Pool(name="gpu", nodes=tuple(Node(name=f"node-{index}", free=room) for index in range(nodes)))
+def observe(short: Mapping[int, int], now: datetime, *, full: bool = False) -> Observed:
+    """Observe every cluster with room, and the workloads of `short` with so many replicas missing beyond what stands.
+
+    On the full branch everything that stands is needed and has its nodes.
+    """
+    room = Resources(amounts={GPU: Quantity(8 * ONE)})
+    pool = Pool(name="gpu", nodes=tuple(Node(name=f"node-{index}", free=room) for index in range(4)))
+    bound: dict[ClusterName, dict[PlacementName, int]] = {}
+    for index in range(TEMPLATES if full else 0):
+        for made in standing(index):
+            bound.setdefault(made.cluster, {})[made.name] = REPLICAS
     clusters = {
-        cluster(index): ClusterObservation(cluster=cluster(index), observed_at=now, pools=(pool,))
-        for index in range(1, CLUSTERS)
+        name: ClusterObservation(cluster=name, observed_at=now, pools=(pool,), bound=bound.get(name, {}))
+        for name in every_cluster()
     }
-    clusters[cluster(0)] = ClusterObservation(
-        cluster=cluster(0),
+    base = STANDING * REPLICAS if full else 0
+    clusters[HOME] = ClusterObservation(
+        cluster=HOME,
         observed_at=now,
-        workloads=tuple(
-            WorkloadObservation(
-                ref=WorkloadRef(namespace="serving", name=workload(index).name),
-                wanted=4 + short.get(index, 0),
-                running=4,
-                waiting=(Waiting(replicas=short[index], since=now - timedelta(minutes=1)),) if index in short else (),
-                shape=SHAPE,
-            )
-            for index in range(TEMPLATES)
-        ),
+        workloads=tuple(_seen(index, base + short.get(index, 0), now) for index in range(TEMPLATES)),
     )
     return Observed(clusters=clusters)
+
+
+def again(observed: Observed, short: Mapping[int, int], now: datetime, *, full: bool = False) -> Observed:
+    """Observe everything once more, a moment later, with another shortage."""
+    base = STANDING * REPLICAS if full else 0
+    clusters = {name: replace(one, observed_at=now) for name, one in observed.clusters.items()}
+    workloads = tuple(_seen(index, base + short.get(index, 0), now) for index in range(TEMPLATES))
+    return Observed(clusters=clusters | {HOME: replace(clusters[HOME], workloads=workloads)})
+
+
+def _seen(index: int, missing: int, now: datetime) -> WorkloadObservation:
+    return WorkloadObservation(
+        ref=WorkloadRef(namespace="serving", name=workload(index).name),
+        wanted=4 + missing,
+        running=4,
+        waiting=(Waiting(replicas=missing, since=now - timedelta(minutes=1)),) if missing else (),
+        shape=SHAPE,
+    )
 
 
 def remote(path: Path, *, output: Iterator[tuple[str, bytes]] | None = None) -> Path:
