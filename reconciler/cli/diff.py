@@ -93,9 +93,8 @@ def _marked(mark: bytes, lines: Iterable[bytes]) -> Iterator[bytes]:
 
 def _lines(data: bytes) -> list[bytes]:
     """Split at line feeds only, as git does; bytes.splitlines also splits at carriage returns."""
-    return [line + b"\n" for line in data.split(b"\n")[:-1]] + (
-        [data.rpartition(b"\n")[2]] if data[-1:] != b"\n" else []
-    )
+    *whole, rest = data.split(b"\n")
+    return [line + b"\n" for line in whole] + ([rest] if rest else [])
 
 
 def _quoted(path: str) -> str:

@@ -16,7 +16,6 @@ import click
 import reconciler
 from reconciler.cli import daemon, files, options, printing, read, steer
 from reconciler.cli.bootstrap import bootstrap
-from reconciler.cli.demo import demo
 from reconciler.cli.plan import plan
 from reconciler.errors import Conflict, InvalidInput, Transient
 
@@ -105,6 +104,8 @@ def main(ctx: click.Context) -> None:
 )  # fmt: skip
 def _demo(out: Path) -> None:
     """Play a GPU shortage on this machine, from burst to return, and leave the repositories to look at."""
+    from reconciler.cli.demo import demo  # noqa: PLC0415 - no other command should wait for the players of a play
+
     demo(out)
 
 

@@ -61,7 +61,7 @@ def prolong(situation: Situation, placement: Placement, until: datetime, *, by: 
     """Give a placement another end, later or earlier.
 
     Raises InvalidInput for an end that has passed, that it has already, or that is beyond its policy's maximum
-    duration, counted from when it was placed.
+    duration, counted from when it was placed, or may be because the policy cannot be read.
     """
     if until <= situation.now:
         raise InvalidInput(
@@ -70,6 +70,11 @@ def prolong(situation: Situation, placement: Placement, until: datetime, *, by: 
     if until == placement.expires_at:
         raise InvalidInput(f"extending {placement.id}: it ends at {format_time(until)} already")
     policy = situation.desired.policies.get(placement.workload)
+    if policy is None and situation.desired.incomplete:
+        raise InvalidInput(
+            f"extending {placement.id}: its policy cannot be read, so nobody knows how long it may last"
+            " (try mending the files that `overspill check` names)"
+        )
     if policy is not None and policy.max_duration is not None:
         last = placement.created_at + policy.max_duration
         if until > last:

@@ -65,6 +65,6 @@ def _ask(directory: Path, *arguments: str) -> str:
 
 def _run(directory: Path, arguments: Sequence[str]) -> str:
     try:
-        return str(Git(directory).execute(["git", *arguments], stdin=None))
+        return str(Git(directory).execute(["git", *arguments]))
     except GitCommandNotFound as error:
         raise InvalidInput("running git: it is not installed, or not on the PATH (try installing git)") from error

@@ -1,0 +1,112 @@
+"""A fleet in a bare remote, observations in files, and the command line as a person has it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from reconciler.cli import main
+from reconciler.core.times import format_time
+from tests.conftest import Remote
+from tests.passes import SOURCE_FILES
+
+ANN = "Ann <ann@example.com>"
+
+
+@dataclass
+class Terminal:
+    """Runs commands in one directory and environment; both can be changed between commands."""
+
+    env: dict[str, str]
+    runner: CliRunner = field(default_factory=CliRunner)
+
+    def __call__(self, *arguments: str) -> Result:
+        return self.runner.invoke(main, list(arguments), env=self.env, prog_name="overspill")
+
+    def answer(self, *arguments: str) -> Any:
+        """Run a command that must succeed and read its answer as JSON."""
+        result = self(*arguments, "-o", "json")
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    def done(self, *arguments: str) -> str:
+        """Run a command that must succeed and return what it printed."""
+        result = self(*arguments)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let neither the settings nor the git configuration of whoever runs the tests have a say."""
+    for name in [name for name in os.environ if name.startswith(("OVERSPILL_", "GIT_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def fleet(remote: Remote) -> Remote:
+    """Put a fleet of three clusters and one workload on the remote's source branch."""
+    remote.commit("main", SOURCE_FILES, message="Begin")
+    return remote
+
+
+@pytest.fixture
+def observations(tmp_path: Path) -> Path:
+    """Make an empty directory of observations."""
+    path = tmp_path / "observations"
+    path.mkdir()
+    return path
+
+
+@pytest.fixture
+def overspill(fleet: Remote, observations: Path, tmp_path: Path) -> Terminal:
+    """Open a terminal on that fleet."""
+    return Terminal(
+        env={
+            "OVERSPILL_REPO": fleet.url,
+            "OVERSPILL_CACHE_DIR": str(tmp_path / "mirrors"),
+            "OVERSPILL_OBSERVATIONS": str(observations),
+        }
+    )
+
+
+@pytest.fixture
+def see(observations: Path) -> Callable[..., None]:
+    """Write what is seen just now: replicas missing on worker-1, and free GPUs by cluster.
+
+    `watched` lets the source vouch that no more than this has been missing for an hour.
+    """
+
+    def write(*, missing: int = 3, watched: bool = True, **free: int) -> None:
+        now = datetime.now(UTC).replace(microsecond=0)
+        workload = {
+            "kind": "Deployment", "namespace": "demo", "name": "vllm", "wanted": 4 + missing, "running": 4,
+            "replica": {"requests": {"nvidia.com/gpu": "1"}},
+            "unschedulable": [{"replicas": missing, "since": format_time(now - timedelta(seconds=90))}] if missing else [],
+        }  # fmt: skip
+        if watched:
+            workload["deficitSince"] = format_time(now - timedelta(hours=1))
+        for number, gpus in ((1, 0), (2, free.get("worker_2", 2)), (3, free.get("worker_3", 4))):
+            name = f"worker-{number}"
+            node = {"name": f"{name}-a", "used": {"nvidia.com/gpu": str(8 - gpus)}}
+            seen = {
+                "apiVersion": "overspill.dev/v1alpha1", "kind": "Observation", "cluster": name,
+                "observedAt": format_time(now),
+                "pools": [{"name": "gpu", "allocatable": {"nvidia.com/gpu": "8"}, "nodes": [node]}],
+                "workloads": [workload] if number == 1 else [],
+            }  # fmt: skip
+            (observations / f"{name}.json").write_text(json.dumps(seen))
+
+    return write

@@ -1,0 +1,145 @@
+"""What `plan` promises: the very commits that would be made, and what is held back."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reconciler.model.ids import CommitId
+from tests.cli.conftest import Terminal
+from tests.conftest import Remote
+
+See = Callable[..., None]
+
+
+class Twin(Remote):
+    """A copy of a remote as it stands."""
+
+    def __init__(self, of: Remote, path: Path) -> None:
+        shutil.copytree(of.path, path)
+        self.path, self.url, self._environment = path, str(path), of._environment
+
+
+@pytest.fixture
+def twin(fleet: Remote, tmp_path: Path) -> Callable[[], Twin]:
+    return lambda: Twin(fleet, tmp_path / "twin.git")
+
+
+def once_there(overspill: Terminal, twin: Remote) -> Any:
+    """Let `once` commit to the copy, and return its answer."""
+    there = Terminal(env={**overspill.env, "OVERSPILL_REPO": twin.url})
+    return there.answer("once")
+
+
+def new_commits(remote: Remote, since: CommitId | None) -> list[str]:
+    return remote.git("rev-list", "--reverse", "placements", *([f"^{since}"] if since else [])).split()
+
+
+@pytest.fixture(params=["burst", "growth", "return"])
+def change(request: pytest.FixtureRequest, overspill: Terminal, see: See) -> str:
+    """Bring the fleet to the brink of a change, and return what the change is called."""
+    see(missing=3)
+    if request.param != "burst":
+        overspill.done("once")
+        see(missing=5 if request.param == "growth" else 1)
+    return {"burst": "Place", "growth": "Resize", "return": "Revert"}[request.param]
+
+
+def test_plan_prints_exactly_what_once_commits(
+    overspill: Terminal, fleet: Remote, twin: Callable[[], Twin], change: str
+) -> None:
+    before, copy = fleet.tip("placements"), twin()
+    done = once_there(overspill, copy)
+    planned = overspill.answer("plan", "--at", done["at"])
+    assert fleet.tip("placements") == before
+    assert planned["commits"] == done["commits"]
+    made = new_commits(copy, before)
+    assert made == done["pushed"]
+    assert change in [one["change"]["action"] for one in planned["commits"] if one["change"]]
+    for commit, told in zip(made, planned["commits"], strict=True):
+        assert copy.run("cat-file", "commit", commit).partition(b"\n\n")[2] == told["message"].encode()
+        for path, text in told["writes"].items():
+            assert copy.run("cat-file", "blob", f"{commit}:{path}") == text.encode()
+
+
+def test_diff_applied_by_git_gives_the_tree_that_once_commits(
+    overspill: Terminal, fleet: Remote, twin: Callable[[], Twin], change: str, tmp_path: Path
+) -> None:
+    copy = twin()
+    done = once_there(overspill, copy)
+    patch = overspill("plan", "--diff", "--at", done["at"]).stdout_bytes
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    for path, data in fleet.files("placements").items() if fleet.tip("placements") else ():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_bytes(data)
+    subprocess.run(["git", "apply", "-"], input=patch, cwd=tree, check=True, env=fleet._environment)
+    there = {str(path.relative_to(tree)): path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+    assert there == copy.files("placements")
+
+
+def test_diff_shows_every_message_whole(overspill: Terminal, see: See) -> None:
+    see()
+    planned = overspill.answer("plan")
+    shown = overspill("plan", "--diff", "--at", planned["at"]).stdout
+    for commit in planned["commits"]:
+        assert "\n".join(f"    {line}".rstrip() for line in commit["message"].rstrip("\n").split("\n")) in shown
+
+
+def test_plan_tells_what_and_why_in_a_table(overspill: Terminal, see: See) -> None:
+    see()
+    rows = overspill.done("plan").splitlines()
+    assert rows[0].split() == ["ACTION", "WORKLOAD", "PLACEMENT", "CLUSTER", "REPLICAS", "UNTIL", "WHY"]
+    assert [row.split()[:2] + row.split()[3:5] for row in rows[1:3]] == [
+        ["Place", "llm/vllm", "worker-2", "2"],
+        ["Place", "llm/vllm", "worker-3", "1"],
+    ]
+    assert "3 replicas missing on worker-1 for 1m3" in rows[1]
+
+
+def test_plan_tells_what_is_held_back_and_which_clusters_were_refused(overspill: Terminal, see: See) -> None:
+    see(missing=9, worker_2=0)
+    shown = overspill.done("plan")
+    assert "5 replicas of 9 fit on no cluster" in shown
+    assert "Refused clusters" in shown
+    held = overspill.answer("plan")["suppressed"]
+    assert [(one["reason"], one["replicas"]) for one in held] == [("NothingFits", 5)]
+    assert [(one["cluster"], one["reason"]) for one in held[0]["refusals"]] == [("worker-2", "NoCapacity")]
+
+
+def test_plan_at_a_later_moment_ends_what_will_have_lapsed(overspill: Terminal, see: See) -> None:
+    see()
+    overspill.done("once")
+    assert overspill.answer("plan")["commits"] == []
+    later = overspill.answer("plan", "--at", "+11m")
+    assert [one["change"]["why"] for one in later["commits"]] == ["expired", "expired"]
+
+
+def test_plan_at_a_later_moment_counts_the_time_until_then_as_watched(overspill: Terminal, see: See) -> None:
+    see()
+    overspill.done("once")
+    see(missing=0, watched=False)
+    later = overspill.answer("plan", "--at", "+2m")
+    assert [one["change"]["why"] for one in later["commits"]] == ["demand-gone", "demand-gone"]
+
+
+def test_plan_without_observations_says_how_to_give_them(overspill: Terminal) -> None:
+    del overspill.env["OVERSPILL_OBSERVATIONS"]
+    result = overspill("plan")
+    assert result.exit_code == 0
+    assert "no observations" in result.stderr
+    assert "--observations" in result.stderr
+
+
+def test_plan_goes_on_with_a_broken_file_and_exits_with_1(overspill: Terminal, fleet: Remote, see: See) -> None:
+    see()
+    fleet.commit("main", {"policy2.yaml": "apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\nspec: {a: 1}\n"})
+    result = overspill("plan")
+    assert result.exit_code == 1
+    assert "Place" in result.stdout
+    assert "error: policy2.yaml" in result.stderr

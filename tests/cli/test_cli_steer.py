@@ -1,0 +1,239 @@
+"""What a person, or a CI job, can ask for directly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ANN, Terminal
+from tests.conftest import Remote
+from tests.passes import SOURCE_FILES
+
+See = Callable[..., None]
+
+
+@pytest.fixture
+def placed(overspill: Terminal, see: See) -> list[str]:
+    """Burst to worker-2 and worker-3, and return the names of the two placements in this order."""
+    see()
+    return [one["change"]["placement"]["name"] for one in overspill.answer("once")["commits"] if one["change"]]
+
+
+def standing(remote: Remote) -> list[str]:
+    return sorted(
+        path.split("/")[2] for path in remote.files("placements", "clusters") if path.endswith("placement.yaml")
+    )
+
+
+def commit_of(remote: Remote, what: str) -> str:
+    return remote.git("log", "-1", f"--format={what}", "placements")
+
+
+def test_reverted_placement_is_gone_and_its_directory_with_it(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    overspill.done("revert", placed[0], "--author", ANN, "--reason", "needed for the audit")
+    assert standing(fleet) == [placed[1]]
+    assert not fleet.files("placements", f"clusters/worker-2/{placed[0]}")
+
+
+def test_revert_is_committed_in_the_name_of_who_asked_and_says_why(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    overspill.done("revert", placed[0], "--author", ANN, "--reason", "needed for the audit")
+    assert commit_of(fleet, "%an <%ae>, %cn") == f"{ANN}, Overspill"
+    assert commit_of(fleet, "%(trailers:key=Overspill-Why,valueonly)").strip() == "requested"
+    assert "needed for the audit" in commit_of(fleet, "%b")
+
+
+def test_reverted_placement_is_not_placed_there_again(overspill: Terminal, placed: list[str], see: See) -> None:
+    overspill.done("revert", placed[0], "--author", ANN)
+    see()
+    changes = [one["change"] for one in overspill.answer("plan")["commits"]]
+    assert [(one["action"], one["after"]["cluster"]) for one in changes] == [("Resize", "worker-3")]
+
+
+def test_reverted_everywhere_it_is_placed_nowhere_again(overspill: Terminal, placed: list[str], see: See) -> None:
+    overspill.done("revert", placed[0], "--author", ANN, "--everywhere")
+    see()
+    assert overspill.answer("plan")["commits"] == []
+
+
+def test_several_placements_end_in_one_push(overspill: Terminal, fleet: Remote, placed: list[str]) -> None:
+    shown = overspill.done("revert", f"llm/{placed[0]}", f"clusters/worker-3/{placed[1]}/", "--author", ANN)
+    assert "Pushed 2 commits to placements" in shown
+    assert standing(fleet) == []
+
+
+def test_placement_named_twice_is_reverted_once(overspill: Terminal, placed: list[str]) -> None:
+    assert "Pushed 1 commit" in overspill.done("revert", placed[0], f"llm/{placed[0]}", "--author", ANN)
+
+
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [
+        ("llm/vllm", "is a workload; name its placements"),
+        ("worker-2", "no placement 'worker-2' (there are: llm/vllm-"),
+    ],
+)
+def test_what_is_no_placement_is_refused_with_what_there_is(
+    overspill: Terminal, fleet: Remote, placed: list[str], named: str, told: str
+) -> None:
+    result = overspill("revert", named, "--author", ANN)
+    assert (result.exit_code, len(standing(fleet))) == (1, len(placed))
+    assert told in result.stderr
+
+
+def test_mistyped_placement_gets_a_guess(overspill: Terminal, placed: list[str]) -> None:
+    assert f"did you mean {placed[0]}?" in overspill("revert", placed[0][:-1], "--author", ANN).stderr
+
+
+def test_nothing_can_be_reverted_while_nothing_bursts(overspill: Terminal) -> None:
+    result = overspill("revert", "vllm-00000000", "--author", ANN)
+    assert (result.exit_code, result.stderr) == (1, "error: no placement 'vllm-00000000': nothing is bursting\n")
+
+
+def test_who_git_does_not_know_has_to_say_their_name(overspill: Terminal, fleet: Remote, placed: list[str]) -> None:
+    result = overspill("revert", placed[0])
+    assert (result.exit_code, len(standing(fleet))) == (1, 2)
+    assert "try --author" in result.stderr
+
+
+def test_author_is_whom_git_knows(overspill: Terminal, fleet: Remote, placed: list[str]) -> None:
+    overspill.env |= {"GIT_AUTHOR_NAME": "Bob", "GIT_AUTHOR_EMAIL": "bob@example.com"}
+    overspill.done("revert", placed[0])
+    assert commit_of(fleet, "%an <%ae>") == "Bob <bob@example.com>"
+
+
+def test_author_without_an_address_is_a_usage_error(overspill: Terminal) -> None:
+    assert overspill("revert", "vllm-00000000", "--author", "Ann").exit_code == 2
+
+
+def test_revert_keeps_what_a_person_deleted_by_hand_in_mind(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    fleet.commit("placements", {f"clusters/worker-2/{placed[0]}": None}, at=now_of(fleet))
+    overspill.done("revert", placed[1], "--author", ANN)
+    assert [subject.split("(")[0] for subject in fleet.subjects("placements")[:2]] == ['Revert "burst', "hold"]
+    assert fleet.git("log", "-1", "--skip=1", "--format=%an", "placements") == "Overspill"
+
+
+def now_of(remote: Remote) -> datetime:
+    return datetime.fromisoformat(commit_of(remote, "%cI"))
+
+
+def expiry(overspill: Terminal, name: str) -> datetime:
+    found = {one["placement"]["name"]: one["placement"] for one in overspill.answer("status")["placements"]}
+    return datetime.fromisoformat(found[name]["expiresAt"])
+
+
+def test_extended_placement_ends_later(overspill: Terminal, fleet: Remote, placed: list[str]) -> None:
+    before = expiry(overspill, placed[0])
+    overspill.done("extend", placed[0], "--by", "30m", "--author", ANN)
+    assert expiry(overspill, placed[0]) == before + timedelta(minutes=30)
+    assert commit_of(fleet, "%an <%ae>") == ANN
+
+
+def test_extension_can_name_the_very_moment(overspill: Terminal, placed: list[str]) -> None:
+    end = (expiry(overspill, placed[0]) + timedelta(hours=1)).isoformat()
+    overspill.done("extend", placed[0], "--until", end, "--author", ANN)
+    assert expiry(overspill, placed[0]).isoformat() == end
+
+
+def test_extension_into_the_past_is_refused(overspill: Terminal, placed: list[str]) -> None:
+    result = overspill("extend", placed[0], "--until", "2026-01-01T00:00:00Z", "--author", ANN)
+    assert (result.exit_code, "has passed (try `overspill revert" in result.stderr) == (1, True)
+
+
+def test_extension_beyond_the_policys_maximum_is_refused(overspill: Terminal, fleet: Remote, placed: list[str]) -> None:
+    policy = SOURCE_FILES["policy.yaml"] + "  duration: {default: 10m, max: 20m}\n"
+    fleet.commit("main", {"policy.yaml": policy})
+    result = overspill("extend", placed[0], "--by", "11m", "--author", ANN)
+    assert (result.exit_code, "policy gpu allows 20m" in result.stderr) == (1, True)
+    overspill.done("extend", placed[0], "--by", "10m", "--author", ANN)
+
+
+def test_extension_is_refused_while_the_policy_cannot_be_read(
+    overspill: Terminal, fleet: Remote, placed: list[str], tmp_path: Path
+) -> None:
+    fresh = Remote(tmp_path / "fresh.git")
+    fresh.git("fetch", "-q", fleet.url, "placements:placements")
+    fresh.commit("main", {"policy.yaml": "apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\nspec: ["})
+    overspill.env["OVERSPILL_REPO"] = fresh.url
+    result = overspill("extend", placed[0], "--by", "1m", "--author", ANN)
+    assert (result.exit_code, "its policy cannot be read" in result.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("options", [(), ("--by", "1m", "--until", "+1h")])
+def test_extension_takes_one_of_by_and_until(overspill: Terminal, options: tuple[str, ...]) -> None:
+    assert overspill("extend", "vllm-00000000", *options, "--author", ANN).exit_code == 2
+
+
+OURS = "Overspill <overspill@overspill.dev>"
+LONG_AGO = {"created-at": "09:00:00", "changed-at": "09:00:00", "expires-at": "10:00:00"}
+
+
+@pytest.fixture
+def lapsed(fleet: Remote, placed: list[str]) -> list[str]:
+    """Turn the records of both placements back in time, so that their hour is long over."""
+    for path, data in fleet.files("placements", "clusters").items():
+        if path.endswith("/placement.yaml"):
+            text = data.decode()
+            for key, time in LONG_AGO.items():
+                text = re.sub(rf"(overspill.dev/{key}: ).*", rf'\1"2026-01-01T{time}Z"', text)
+            message = "Turn back\n\nOverspill-Action: Restore\n"
+            fleet.commit("placements", {path: text}, message=message, author=OURS, at=now_of(fleet))
+    return placed
+
+
+def test_sweep_reverts_what_has_lapsed_without_any_observation(
+    overspill: Terminal, fleet: Remote, lapsed: list[str]
+) -> None:
+    overspill.env["OVERSPILL_OBSERVATIONS"] = "/nowhere"
+    assert "Pushed 2 commits" in overspill.done("sweep")
+    assert (len(lapsed), standing(fleet)) == (2, [])
+    assert commit_of(fleet, "%(trailers:key=Overspill-Why,valueonly)").strip() == "expired"
+
+
+def test_sweep_works_while_every_file_of_the_source_branch_is_broken(
+    overspill: Terminal, fleet: Remote, lapsed: list[str]
+) -> None:
+    fleet.commit(
+        "main", {path: f"kind: Cluster\napiVersion: overspill.dev/v1alpha1\n{path}: [" for path in SOURCE_FILES}
+    )
+    overspill.done("sweep")
+    assert standing(fleet) == []
+
+
+def test_sweep_works_without_a_source_branch(overspill: Terminal, fleet: Remote, lapsed: list[str]) -> None:
+    fleet.move("main", None)
+    overspill.done("sweep")
+    assert standing(fleet) == []
+
+
+def test_sweep_leaves_alone_what_has_not_lapsed(overspill: Terminal, fleet: Remote, placed: list[str]) -> None:
+    before = fleet.tip("placements")
+    assert overspill.done("sweep") == "Nothing has lapsed.\n"
+    assert fleet.tip("placements") == before
+
+
+def test_sweep_of_a_fleet_that_never_burst_begins_no_branch(overspill: Terminal, fleet: Remote) -> None:
+    assert overspill.done("sweep") == "Nothing has lapsed.\n"
+    assert fleet.tip("placements") is None
+
+
+def test_origin_of_the_checkout_is_the_repository(
+    overspill: Terminal, fleet: Remote, placed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del overspill.env["OVERSPILL_REPO"]
+    (tmp_path / "checkout").mkdir()
+    monkeypatch.chdir(tmp_path / "checkout")
+    checkout = Remote(tmp_path / "checkout" / ".git")
+    checkout.git("config", "core.bare", "false")
+    assert "no repository: pass --repo URL" in overspill("status").stderr
+    checkout.git("config", "remote.origin.url", "../remote.git")
+    assert len(overspill.answer("status")["placements"]) == len(placed)
