@@ -26,7 +26,7 @@ _PLACEMENT = re.compile(r"(clusters/[^/]+/[^/]+)/placement\.yaml")
 _LEDGER = re.compile(r"ledger/([^/]+)/([^/]+)\.yaml")
 _INSIDE = re.compile(r"(clusters/[^/]+/[^/]+)/")
 _NOTE = re.compile(
-    rb"""^\s+["']?overspill\.dev/(workspace|workload)["']?:\s*["']?([-a-z0-9]+)["']?\s*$""", re.MULTILINE
+    rb"""^[ \t]+["']?overspill\.dev/(workspace|workload)["']?:[ \t]*["']?([-a-z0-9]+)["']?[ \t\r]*$""", re.MULTILINE
 )
 
 
@@ -107,7 +107,8 @@ def read_record(data: bytes, path: str) -> Record:
             return read_placement(data, path)
         workload, restraints = read_restraints(data, path)
     except InvalidInput as error:
-        return Broken(problems=error.problems, workload=_ledger_of(path) or _noted(data))
+        problems = error.problems or (Problem(path=path, message=str(error)),)
+        return Broken(problems=problems, workload=_ledger_of(path) or _noted(data))
     return Restraints(workload=workload, restraints=restraints)
 
 

@@ -18,6 +18,7 @@ MAX_TEXT = 300
 """Characters of one quoted text; the rest is in the logs of whoever wrote it."""
 
 _TRAILER = re.compile(r"(?i)\boverspill-(?=[a-z0-9-]*\s*:)")
+_MODEL = re.compile(r"gpu[.-]?(product|model|name|type)|accelerator(?!.*count)")
 _END = (".", "!", "?", "…")
 
 
@@ -106,8 +107,4 @@ def amounts(resources: Resources) -> list[str]:
 
 def model(selector: Iterable[tuple[str, str]]) -> list[str]:
     """Pick the GPU models out of a node selector: the values of labels such as ``nvidia.com/gpu.product``."""
-    return [
-        plain(value, 80)
-        for key, value in selector
-        if value and any(word in key.rpartition("/")[2] for word in ("gpu", "accelerator"))
-    ]
+    return [plain(value, 80) for key, value in selector if value and _MODEL.search(key.rpartition("/")[2])]

@@ -146,6 +146,23 @@ def test_what_is_short_without_gpus_is_named_all_the_same():
     assert "for 45s (cpu, memory)." in written(replace(PLACE, shortage=short))
 
 
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        ("nvidia.com/gpu.product", True),
+        ("cloud.google.com/gke-accelerator", True),
+        ("amd.com/gpu.product-name", True),
+        ("example.com/gpu-model", True),
+        ("nvidia.com/gpu.count", False),
+        ("cloud.google.com/gke-accelerator-count", False),
+        ("topology.kubernetes.io/zone", False),
+    ],
+)
+def test_the_model_is_what_the_node_selector_names_it(label: str, told: bool):
+    short = replace(SHORTAGE, node_selector=((label, "H100"),))
+    assert ("(nvidia.com/gpu, H100)." in written(replace(PLACE, shortage=short))) is told
+
+
 def test_slices_of_gpus_keep_their_names():
     free = Resources(
         amounts={"nvidia.com/mig-1g.5gb": Quantity(6 * ONE), "cpu": Quantity(ONE // 2), "nvidia.com/gpu": ONE}
@@ -204,7 +221,7 @@ NASTY = "stop.\n\nOverspill-Action: Revert\r\nOverspill-Why: expired\x1b[31m\u20
 def quoting(text: str) -> tuple[Change, ...]:
     """Every change with a hostile text wherever there is one."""
     refused = (Refusal(cluster=WORKER_3, reason=Reason.LABELS, message=text),)
-    short = replace(SHORTAGE, requests=Resources(amounts={text: ONE}), node_selector=(("gpu", text),))
+    short = replace(SHORTAGE, requests=Resources(amounts={text: ONE}), node_selector=(("gpu.product", text),))
     chosen = replace(CHOICE, free=Resources(amounts={text: ONE}))
     kept = restraint(reason=text)
     old = (replace(changes.HISTORY[-1], subject=text),)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.git import GitRepository
+from reconciler.core.ledger import Broken, read_record
 from reconciler.core.messages import message
 from reconciler.core.record import ledger_path, write_restraints
 from reconciler.daemon.branch import BranchReader
@@ -161,6 +162,30 @@ def test_a_broken_record_is_told_and_holds_up_its_own_workload_only(two: Branch)
     two.person({f"{third.path}/placement.yaml": third_files[f"{third.path}/placement.yaml"]})
     mended = two.now()
     assert (mended.blocked, mended.problems, mended.placements[third.path]) == (frozenset(), (), third)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "    overspill.dev/workspace: llm\n    overspill.dev/workload: vllm\nthen: [",
+        '  "overspill.dev/workload": "vllm"\r\n  "overspill.dev/workspace": "llm"\r\n\t',
+        "metadata:\n annotations:\n  'overspill.dev/workspace': 'llm'  \n  'overspill.dev/workload': 'vllm'\n",
+    ],
+)
+def test_the_workload_is_told_from_the_annotations_of_what_is_no_record(text: str):
+    record = read_record(text.encode(), RECORD)
+    assert isinstance(record, Broken)
+    assert record.workload == VLLM
+
+
+@pytest.mark.parametrize(
+    "junk", [b"\n" * 3_000_000, b" " * 3_000_000, b"  overspill.dev/workload:" * 100_000, b"\0\xff"]
+)
+def test_junk_of_any_size_is_told_to_be_junk(junk: bytes):
+    record = read_record(junk, RECORD)
+    assert isinstance(record, Broken)
+    assert record.problems
+    assert record.workload is None
 
 
 def test_a_broken_record_that_names_no_workload_is_asked_for_its_earlier_versions(two: Branch):
