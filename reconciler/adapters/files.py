@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from threading import Lock
 
@@ -27,9 +28,13 @@ _Stamp = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """What was last made of one file: the stamp it had, its last good content, and what is wrong with it now."""
+    """What was last made of one file: the stamp it had, its last good content, and what is wrong with it now.
 
-    stamp: _Stamp | None
+    One that is not `read` is to be tried again at the next look, whether or not its stamp has changed.
+    """
+
+    stamp: _Stamp | None = None
+    read: bool = True
     good: tuple[ClusterObservation, ...] = ()
     problems: tuple[Problem, ...] = ()
 
@@ -79,7 +84,7 @@ class FileObservations:
     def _stamps(self) -> tuple[dict[str, _Stamp], tuple[Problem, ...]]:
         """Return each file's stamp by path, sorted by path, and what keeps the whole path from being read."""
         try:
-            return {path: (stat.st_mtime_ns, stat.st_size, stat.st_ino) for path, stat in sorted(self._stats())}, ()
+            return {path: _stamp(stat) for path, stat in sorted(self._stats(), key=itemgetter(0))}, ()
         except OSError as error:
             return {}, (Problem(path=str(self._path), message=f"cannot be read: {error.strerror}"),)
 
@@ -101,28 +106,41 @@ class FileObservations:
 
     def _current(self, path: str, stamp: _Stamp) -> _File:
         """Return what is known of a file, reading it only if its stamp is new."""
-        known = self._files.get(path, _File(stamp=None))
-        if known.stamp == stamp:
+        known = self._files.get(path, _File())
+        if known.stamp == stamp and known.read:
             return known
         if stamp[1] > MAX_BYTES:
             problem = Problem(path=path, message="is over 1 MiB", hint="try one file for each cluster")
-            return _File(stamp=stamp, good=known.good, problems=(problem,))
+            return replace(known, stamp=stamp, read=True, problems=(problem,))
         try:
             with Path(path).open("rb") as stream:
                 data = stream.read(MAX_BYTES + 1)
                 after = os.fstat(stream.fileno())
         except OSError as error:
             problem = Problem(path=path, message=f"cannot be read: {error.strerror}")
-            return _File(stamp=stamp, good=known.good, problems=(problem,))
-        if (after.st_mtime_ns, after.st_size, after.st_ino) != stamp:
-            # It is being written right now. No stamp: `changed` stays true and the next pass reads it.
-            return _File(stamp=None, good=known.good, problems=known.problems)
+            return replace(known, stamp=stamp, read=False, problems=(problem,))
+        if _stamp(after) != stamp:  # it is being written right now
+            return replace(known, stamp=stamp, read=False)
+        if known.good and known.stamp != stamp and not _ends(path, data):
+            return replace(known, stamp=stamp, read=False)
         try:
             seen = observation.read(data, path)
         except InvalidInput as error:
             problems = error.problems or (Problem(path=path, message=str(error)),)
-            return _File(stamp=stamp, good=known.good, problems=problems)
-        if not seen and not data.strip():
+            return replace(known, stamp=stamp, read=True, problems=problems)
+        if not data.strip():
             problem = Problem(path=path, message="is empty", hint=_ATOMIC)
-            return _File(stamp=stamp, good=known.good, problems=(problem,))
+            return replace(known, stamp=stamp, read=True, problems=(problem,))
         return _File(stamp=stamp, good=seen)
+
+
+def _stamp(stat: os.stat_result) -> _Stamp:
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def _ends(path: str, data: bytes) -> bool:
+    """Tell whether a file seems to be whole: YAML that was cut within a line can still be valid, and say 1 for 16.
+
+    JSON that was cut is never valid. YAML without a last newline is taken when it is still the same at the next look.
+    """
+    return path.endswith(".json") or data.endswith(b"\n")

@@ -39,7 +39,7 @@ def configure(form: LogFormat, stream: TextIO, *, colour: bool = False, level: i
     structlog.configure(
         processors=[structlog.processors.add_log_level, structlog.processors.format_exc_info, *render],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, _Steady(stream))),
+        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", _Steady(stream))),
         cache_logger_on_first_use=False,
     )
     logging.basicConfig(level=logging.WARNING, handlers=[_FromLibraries()], force=True)

@@ -125,6 +125,38 @@ def test_file_that_is_half_written_keeps_its_last_good_version(tmp_path: Path, p
     assert view.observe().problems
 
 
+def test_yaml_that_was_cut_within_a_number_is_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text(minute=1))
+    view = FileObservations(path)
+    view.observe()
+    node = "pools:\n- name: gpu\n  nodes:\n  - name: gpu-1\n    allocatable: {cpu: 32}\n    used:\n      cpu: 16\n"
+    path.write_text((text(minute=2) + node)[:-2])
+    assert minute(view) == 1
+    path.write_text(text(minute=2) + node)
+    assert minute(view) == 2
+
+
+def test_yaml_without_a_last_newline_is_taken_at_the_second_look(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text(minute=1).rstrip())
+    view = FileObservations(path)
+    assert minute(view) == 1
+    path.write_text(text(minute=2, message="longer").rstrip())
+    assert [minute(view), minute(view)] == [1, 2]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_file_that_may_not_be_read_is_tried_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text())
+    path.chmod(0)
+    view = FileObservations(tmp_path)
+    assert str(view.observe().problems[0]) == f"{path}: cannot be read: Permission denied"
+    path.chmod(0o600)
+    assert minute(view) == 0
+
+
 def test_vanished_file_takes_its_clusters_along(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(text())

@@ -1,0 +1,135 @@
+"""The daemon as a process of its own: signals, exit codes, and what the remote is left with."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+LAYOUT = Path(__file__).parents[2] / "repo-layout"
+
+
+def git(*args: str, at: Path) -> str:
+    named = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-c", "init.defaultBranch=main")
+    return subprocess.run(["git", *named, *args], cwd=at, check=True, capture_output=True, text=True).stdout
+
+
+class Fleet:
+    """A bare remote with the recommended layout on its source branch, and fresh observations beside it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.remote = path / "remote.git"
+        self.pushing = path / "pushing"
+        git("init", "-q", "--bare", str(self.remote), at=path)
+        git("init", "-q", str(path / "work"), at=path)
+        for source in LAYOUT.rglob("*.yaml"):
+            target = path / "work" / source.relative_to(LAYOUT)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(source.read_text())
+        git("add", "-A", at=path / "work")
+        git("commit", "-q", "-m", "Describe the fleet", at=path / "work")
+        git("push", "-q", str(self.remote), "HEAD:main", at=path / "work")
+        self.observe()
+
+    def observe(self) -> None:
+        """Write the layout's observations as if they were made now, with pods that have waited for long enough."""
+        (self.path / "seen").mkdir(exist_ok=True)
+        now = datetime.now(UTC)
+        for source in (LAYOUT / "observations").glob("*.yaml"):
+            text = re.sub(r'observedAt: ".*"', f'observedAt: "{now:%Y-%m-%dT%H:%M:%SZ}"', source.read_text())
+            text = re.sub(r'since: ".*"', f'since: "{now - timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}"', text)
+            (self.path / "seen" / source.name).write_text(text)
+
+    def slow_push(self, seconds: float) -> None:
+        """Let the remote take its time with a push, and tell by a file that one is under way."""
+        hook = self.remote / "hooks" / "pre-receive"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch '{self.pushing}'\nsleep {seconds}\n")
+        hook.chmod(0o755)
+
+    def bursts(self) -> list[str]:
+        """Return the subjects of the output branch's commits that are bursts; none while it does not exist."""
+        if not git("branch", "--list", "placements", at=self.remote):
+            return []
+        subjects = git("log", "--format=%s", "placements", at=self.remote).splitlines()
+        return [subject for subject in subjects if subject.startswith("burst(")]
+
+    @contextmanager
+    def daemon(self, *flags: str) -> Iterator[subprocess.Popen[str]]:
+        env = {name: value for name, value in os.environ.items() if not name.startswith("OVERSPILL_")}
+        env |= {"OVERSPILL_CACHE_DIR": str(self.path / "cache"), "PYTHONPATH": str(LAYOUT.parent)}
+        command = [sys.executable, "-m", "reconciler", "run", "--repo", str(self.remote)]
+        command += ["--observations", str(self.path / "seen"), "--poll-interval", "1s", *flags]
+        with subprocess.Popen(
+            command, env=env, cwd=self.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 15
+    while not condition():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Fleet:
+    return Fleet(tmp_path)
+
+
+def test_sigterm_finishes_the_push_under_way_and_leaves(fleet: Fleet) -> None:
+    fleet.slow_push(1)
+    with fleet.daemon() as process:
+        until(fleet.pushing.exists)
+        process.send_signal(signal.SIGTERM)
+        assert fleet.bursts() == []
+        assert process.wait(15) == 0
+        told = process.stdout.read()
+    assert len(fleet.bursts()) == 1
+    assert "Traceback" not in told
+
+
+def test_second_interrupt_leaves_at_once_and_the_next_start_completes(fleet: Fleet) -> None:
+    fleet.slow_push(5)
+    with fleet.daemon() as process:
+        until(fleet.pushing.exists)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(15) == 130
+        assert time.monotonic() - began < 4
+        assert "Traceback" not in process.stdout.read()
+    fleet.slow_push(0)
+    fleet.observe()
+    with fleet.daemon() as process:
+        until(fleet.bursts)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0
+    assert len(fleet.bursts()) == 1
+    git("fsck", "--strict", at=fleet.remote)
+
+
+def test_json_log_is_one_object_a_line_and_tells_each_change(fleet: Fleet) -> None:
+    with fleet.daemon("--log-format", "json") as process:
+        until(fleet.bursts)
+        process.send_signal(signal.SIGTERM)
+        lines, _ = process.communicate(timeout=15)
+    events = [json.loads(line) for line in lines.splitlines()]
+    assert [entry["line"].split(" (")[0] for entry in events if entry["event"] == "committed"] == fleet.bursts()
+    assert events[-1]["event"] == "stopped"
