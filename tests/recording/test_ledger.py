@@ -10,16 +10,19 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.git import GitRepository
-from reconciler.core.ledger import Broken, read_record
+from reconciler.core.engines import Deployment, engine
+from reconciler.core.ledger import Broken, read_record, theirs
 from reconciler.core.messages import message
-from reconciler.core.record import ledger_path, write_restraints
+from reconciler.core.record import digest, ledger_path, write_placement, write_restraints
 from reconciler.daemon.branch import BranchReader
 from reconciler.errors import Problem
-from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.ids import BlobId, ClusterName, CommitId
 from reconciler.model.placement import Ledger, Placement, Tampered
 from reconciler.model.plan import Choice, Place, Shortage
+from reconciler.model.policy import EngineName, Workspace
 from reconciler.model.tree import Commit, Identity
 from reconciler.model.units import Resources
+from reconciler.model.workload import DeploySpec, ManifestResource, Step, StepType
 from tests.conftest import Remote
 from tests.recording.samples import PLACEMENT, SOURCE, START, VLLM, files, placement, restraint
 
@@ -405,3 +408,25 @@ def test_tampered_names_every_file_of_the_placement(two: Branch):
     (change,) = two.now().tampered
     assert isinstance(change, Tampered)
     assert set(change.files) == set(FIRST_FILES)
+
+
+@pytest.mark.parametrize("name", list(EngineName))
+def test_what_an_engine_writes_is_ours_and_what_lies_beside_it_is_not(name: EngineName):
+    item = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "namespace": "vllm-demo"}}
+    spec = DeploySpec(
+        manifests=(ManifestResource(name="app", manifest=item),), steps=(Step(name="app", type=StepType.MANIFEST),)
+    )
+    chosen, of = engine(name), replace(PLACEMENT, engine=name)
+    workspace = Workspace(name=VLLM.workspace, primary=ClusterName("worker-1"), clusters=())
+    written = dict(chosen.files(Deployment(placement=of, spec=spec, workspace=workspace, charts={})))
+    of = replace(of, digest=digest(written, of, spec))
+    written |= chosen.marker(of)
+    written["placement.yaml"] = write_placement(of, spec, charts="engine")
+    beside = written | {"manifests/mine.yaml": b"a: 1\n"}
+    assert theirs(of, beside, ["manifests/mine.yaml"])
+    for path in written:
+        assert not theirs(of, beside, [path])
+        assert not theirs(of, beside, [path, "manifests/mine.yaml"])
+    longer = replace(of, expires_at=of.expires_at + timedelta(hours=1))
+    beside["placement.yaml"] = write_placement(longer, spec, charts="engine")
+    assert theirs(longer, beside, ["manifests/mine.yaml"])
