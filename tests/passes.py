@@ -1,11 +1,10 @@
-"""Runs whole passes over a repository in memory, with time and observations set by hand."""
+"""Runs whole passes, with time and observations set by hand."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
 from reconciler.adapters.helm import Helm
-
 from reconciler.core.record import read_placement
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
@@ -15,12 +14,18 @@ from reconciler.model.capacity import ClusterObservation, Observed, Waiting, Wor
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.placement import Placement
 from reconciler.model.workload import WorkloadRef
-from tests.memory import OURS, MemoryRepository
+from reconciler.ports import Repository
+from tests.memory import OURS
 from tests.situations import free, shape
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 SOURCE_FILES = {
-    "fleet.yaml": "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: demo}\nspec: {engine: manifests}\n",
+    "fleet.yaml": """\
+apiVersion: overspill.dev/v1alpha1
+kind: Fleet
+metadata: {name: demo}
+spec: {engine: manifests}
+""",
     "clusters.yaml": "---\n".join(
         f"apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: worker-{number}}}\nspec: {{}}\n"
         for number in (1, 2, 3)
@@ -71,14 +76,15 @@ def seconds(number: float) -> timedelta:
 
 
 class Passes:
-    """A daemon over a repository in memory. `free` are GPUs in each cluster before our replicas, `missing` the deficit."""
+    """A daemon over any repository. `free` are a cluster's GPUs before our replicas, `missing` is the deficit."""
 
-    def __init__(self, repository: MemoryRepository) -> None:
+    def __init__(self, repository: Repository) -> None:
         self.repository = repository
         self.moment = START
         self.free = {"worker-2": 4, "worker-3": 8}
         self.missing = 0
         self.since = START - seconds(600)
+        self.steady_since: datetime | None = None
         self.bound: dict[str, int] = {}
         self.blind: frozenset[str] = frozenset()
         self._observed = Observed()
@@ -107,11 +113,11 @@ class Passes:
 
     def placements(self) -> list[Placement]:
         """Read the placements of the output branch."""
-        return [
-            read_placement(data, path)
-            for path, data in self.repository.tree(under="clusters").items()
-            if path.endswith("/placement.yaml")
-        ]
+        tip = self.repository.tips().output
+        entries = self.repository.entries(tip, under=("clusters",)) if tip else []
+        records = [entry for entry in entries if entry.path.endswith("/placement.yaml")]
+        contents = self.repository.read({entry.blob for entry in records})
+        return [read_placement(contents[entry.blob], entry.path) for entry in records]
 
     def run_once(self, observed_at: datetime | None = None) -> Outcome:
         """Run one pass on what is to be seen now."""
@@ -137,6 +143,7 @@ class Passes:
             wanted=4 + self.missing,
             running=4,
             waiting=waiting,
+            deficit_since=self.steady_since,
             shape=shape(),
         )
         clusters = [ClusterObservation(cluster=ClusterName("worker-1"), observed_at=at, workloads=(seen,))]

@@ -115,6 +115,8 @@ def _scarcity(shape: ReplicaShape, nodes: list[_NodeRoom]) -> str:
     for name in sorted(shape.requests.amounts, key=_by_scarcity):
         request = shape.requests.amounts[name]
         largest = max(node.free.amounts.get(name, Quantity(0)) for node in nodes)
+        if not largest:
+            return f"needs {_amount(name, request)} on one node, none is free on {count(len(nodes), 'node')}"
         if largest < request:
             summed = sum(node.free.amounts.get(name, 0) for node in nodes)
             return (

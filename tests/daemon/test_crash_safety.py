@@ -71,8 +71,16 @@ def story(passes: Passes, run: Callable[[], None]) -> None:
     run()
     passes.advance(400)
     run()
+    passes.missing = 3
+    passes.steady_since = passes.moment - seconds(90)
+    run()
     passes.missing = 0
-    passes.advance(10)
+    passes.steady_since = passes.moment
+    passes.advance(61)
+    run()
+    passes.missing = 2
+    passes.steady_since = None
+    passes.advance(61)
     run()
     passes.advance(1000)
     run()

@@ -1,0 +1,77 @@
+"""kill -9 at 200 random moments of a real process with a real repository."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+from reconciler.adapters.git import GitRepository
+from reconciler.model.tree import LoggedCommit
+from tests.conftest import Remote
+from tests.passes import SOURCE_FILES, START, Passes, seconds
+
+KILLS = 200
+STRETCH = 0.18
+"""Seconds within which a pass of this size is over, start of git processes included."""
+
+
+def play(remote: Path, cache: Path, step: int) -> None:
+    """Be a daemon at one step of a story in which every step has something to do."""
+    with GitRepository(str(remote), cache=cache) as repository:
+        passes = Passes(repository)
+        passes.moment = START + seconds(70 * step)
+        passes.since = passes.moment - seconds(60)
+        passes.missing = (0, 3, 5, 1, 7, 0, 2)[step % 7] if step < KILLS else 0
+        passes.steady_since = passes.moment - seconds(61)
+        repository.fetch()
+        passes.advance(0)
+        passes.run()
+
+
+def commits(remote: Remote) -> list[str]:
+    """List the output branch's commits with their parents, oldest first."""
+    return (
+        remote.git("log", "--reverse", "--format=%H %P", "placements").splitlines() if remote.tip("placements") else []
+    )
+
+
+def test_killed_at_random_the_branch_is_whole_and_nothing_happens_twice(remote: Remote, tmp_path: Path) -> None:
+    remote.commit("main", SOURCE_FILES)
+    cache, chance = tmp_path / "cache", random.Random(20261120)  # the same moments in every run
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.daemon.test_killed"])
+    before: list[str] = []
+    killed = 0
+    for step in range(KILLS):
+        process = context.Process(target=play, args=(remote.path, cache, step))
+        process.start()
+        time.sleep(chance.uniform(0, STRETCH))
+        killed += process.is_alive()
+        process.kill()
+        process.join()
+        after = commits(remote)
+        assert after[: len(before)] == before, "history is only ever added to"
+        before = after
+    assert killed > KILLS / 3, "the kills came too late to hit anything"
+    for step in range(KILLS, KILLS + 3):
+        play(remote.path, cache, step + 700 * (step - KILLS))  # left alone, it puts everything right
+    assert all(len(line.split()) <= 2 for line in commits(remote)), "a merge commit"
+    counts = Counter(
+        (commit.trailers["Overspill-Action"], commit.trailers.get("Overspill-Placement", ""))
+        for commit in history(remote, tmp_path)
+    )
+    assert {action for action, _ in counts} >= {"Place", "Resize", "Revert"}
+    assert [key for key, count in counts.items() if key[0] in ("Place", "Revert") and count > 1] == []
+    remote.git("fsck", "--strict")
+    assert remote.files("placements", "clusters") == {}
+
+
+def history(remote: Remote, tmp_path: Path) -> list[LoggedCommit]:
+    """Read the output branch's commits back."""
+    with GitRepository(remote.url, cache=tmp_path / "reader") as repository:
+        tip = repository.fetch().output
+        assert tip is not None
+        return repository.log(tip)
