@@ -6,10 +6,36 @@ from pathlib import Path
 
 import click
 
-from reconciler.demo import demo as play
+from reconciler.cli import options
 
 
-def demo(out: Path) -> None:
-    """Play the demo; a step that does not happen within its time is told, and makes the exit code 1."""
-    if play(out):
+@options.examples(
+    "overspill demo",
+    "overspill demo --out /tmp/overspill-demo",
+)
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default="demo-out",
+    show_default=True,
+    metavar="DIR",
+    help="Where to leave the repositories. What an earlier demo left there is replaced.",
+)
+@click.option(
+    "--tempo",
+    type=click.FloatRange(min=0.4, max=10),
+    default=1.0,
+    show_default=True,
+    help="How long the windows of the story are: 2 takes about twice as long.",
+)
+def demo(out: Path, tempo: float) -> None:
+    """Play a GPU shortage on this machine, from burst to return, and leave the repositories to look at.
+
+    It takes less than a minute and needs nothing but git. The clusters are simulated; Overspill is not: the daemon runs
+    as it would anywhere. Exits with 1 when a step does not happen within its time.
+    """
+    from reconciler import demo as stage  # noqa: PLC0415 - no other command should wait for the players of a play
+
+    if stage.demo(out, tempo=tempo):
         raise click.exceptions.Exit(1)

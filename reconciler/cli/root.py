@@ -8,7 +8,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
@@ -16,6 +15,7 @@ import click
 import reconciler
 from reconciler.cli import daemon, files, options, printing, read, steer
 from reconciler.cli.bootstrap import bootstrap
+from reconciler.cli.demo import demo
 from reconciler.cli.plan import plan
 from reconciler.errors import Conflict, InvalidInput, Transient
 
@@ -93,24 +93,8 @@ def main(ctx: click.Context) -> None:
         ctx.color = False
 
 
-@options.examples(
-    "overspill demo",
-    "overspill demo --out /tmp/overspill-demo",
-)
-@click.command("demo")
-@click.option(
-    "--out", type=click.Path(file_okay=False, path_type=Path), default="demo-out", show_default=True, metavar="DIR",
-    help="Where to leave the repositories.",
-)  # fmt: skip
-def _demo(out: Path) -> None:
-    """Play a GPU shortage on this machine, from burst to return, and leave the repositories to look at."""
-    from reconciler.cli.demo import demo  # noqa: PLC0415 - no other command should wait for the players of a play
-
-    demo(out)
-
-
 for _command in (
     files.init, files.check, plan, daemon.once, daemon.run, read.status, read.history, read.explain, steer.revert,
-    steer.extend, steer.sweep, files.schema, bootstrap, _demo,
+    steer.extend, steer.sweep, files.schema, bootstrap, demo,
 ):  # fmt: skip
     main.add_command(_command)

@@ -1,0 +1,154 @@
+"""Three simulated clusters: their schedulers, and an engine that applies the output branch in them.
+
+They begin as the layout's example observations describe them. No clock and no process in here: time and what is
+committed come in, observations go out.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from datetime import datetime
+from pathlib import Path
+
+from reconciler.core import yamlio
+from reconciler.core.times import format_time
+from reconciler.model.units import Resources, format_quantity, parse_quantity, total
+from reconciler.model.workload import Json
+
+Committed = Mapping[str, Mapping[str, int]]
+"""Replicas by cluster and placement, as the output branch asks for them."""
+
+_MANIFEST = 5
+"""Parts of clusters/<cluster>/<placement>/manifests/<file>."""
+
+
+class Cluster:
+    """One cluster and what it holds of ours: replicas applied by the engine, and those that a node was found for."""
+
+    def __init__(self, seen: Json, replica: Json) -> None:
+        """Begin with an Observation document as it is; `replica` is what each of our replicas asks of a node."""
+        self.name: str = seen["cluster"]
+        self._seen = seen
+        self._requests = _resources(replica["requests"])
+        self._applied: dict[str, int] = {}
+        self._seats: dict[str, list[str]] = {}
+
+    @property
+    def bound(self) -> dict[str, int]:
+        """Count the replicas that have a node, by placement."""
+        return {name: len(seats) for name, seats in self._seats.items()}
+
+    @property
+    def settled(self) -> bool:
+        """Tell whether every replica that was applied has a node, and no other."""
+        return self.bound == self._applied
+
+    def schedule(self) -> None:
+        """Take back the nodes of replicas that are gone, and give one to each that waits, as far as they go."""
+        self._seats = {name: self._seats.get(name, [])[:count] for name, count in self._applied.items()}
+        for name, count in sorted(self._applied.items()):
+            free = [node for node in self._nodes() for _ in range(self._free(node).holds(self._requests))]
+            lacking = count - len(self._seats[name])
+            self._seats[name] += [node["name"] for node in free[:lacking]]
+
+    def apply(self, replicas: Mapping[str, int]) -> None:
+        """Make what the branch holds for this cluster, and prune the rest. Nodes are found at the next `schedule`."""
+        self._applied = dict(replicas)
+
+    def room(self) -> int:
+        """Count the replicas that would still find a node."""
+        return sum(self._free(node).holds(self._requests) for node in self._nodes())
+
+    def observation(self, now: datetime) -> Json:
+        """Write what somebody who watches this cluster would report now."""
+        seen = deepcopy(self._seen)
+        seen["observedAt"] = format_time(now)
+        for pool in seen["pools"]:
+            for node in pool["nodes"]:
+                amounts = self._used(node).amounts
+                node["used"] = {name: format_quantity(amount) for name, amount in sorted(amounts.items())}
+        seen["placements"] = [{"name": name, "bound": bound} for name, bound in sorted(self.bound.items())]
+        return seen
+
+    def _nodes(self) -> Iterator[Json]:
+        """Yield the nodes that take pods, each with its pool's ``allocatable``."""
+        for pool in self._seen["pools"]:
+            for node in pool["nodes"]:
+                if node.get("ready", True) and not node.get("cordoned", False):
+                    yield {"allocatable": pool["allocatable"], **node}
+
+    def _used(self, node: Json) -> Resources:
+        here = sum(seats.count(node["name"]) for seats in self._seats.values())
+        return total([_resources(node.get("used", {})), self._requests.times(here)])
+
+    def _free(self, node: Json) -> Resources:
+        return _resources(node["allocatable"]).minus(self._used(node))
+
+
+class Primary:
+    """The cluster that the workload lives in. It is full: replicas beyond those that run find no node there."""
+
+    def __init__(self, seen: Json) -> None:
+        """Begin with an Observation document of one workload, with no replica missing."""
+        self.name: str = seen["cluster"]
+        self._seen = seen
+        self._workload: Json = seen["workloads"][0]
+        self.running: int = self._workload["running"]
+        self.wanted: int = self.running
+        self._waiting: list[tuple[datetime, int]] = []
+
+    @property
+    def replica(self) -> Json:
+        """What one replica asks of a node."""
+        return self._workload["replica"]
+
+    @property
+    def missing(self) -> int:
+        """Count the replicas without a node."""
+        return self.wanted - self.running
+
+    def scale(self, missing: int, now: datetime) -> None:
+        """Set how many replicas are wanted beyond those that run; new ones wait from now, and the newest go first."""
+        more = missing - self.missing
+        self.wanted = self.running + missing
+        if more > 0:
+            self._waiting.append((now, more))
+        while more < 0:
+            since, count = self._waiting.pop()
+            if count + more > 0:
+                self._waiting.append((since, count + more))
+            more = min(0, more + count)
+
+    def observation(self, now: datetime) -> Json:
+        """Write what somebody who watches this cluster would report now."""
+        waiting = [{"replicas": count, "since": format_time(since)} for since, count in self._waiting]
+        workload = {**self._workload, "wanted": self.wanted, "running": self.running, "unschedulable": waiting}
+        return {**self._seen, "observedAt": format_time(now), "workloads": [workload]}
+
+
+def read(path: Path) -> Json:
+    """Read one example observation of the layout."""
+    return yamlio.parse(path.read_bytes(), str(path))[0].value
+
+
+def committed(archive: bytes) -> Committed:
+    """Sum up the replicas of every placement from the manifests of the output branch, given as a tar archive."""
+    found: dict[str, dict[str, int]] = {}
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for member in tar:
+            content, parts = tar.extractfile(member), member.name.split("/")
+            if content is None or len(parts) != _MANIFEST or parts[0] != "clusters" or parts[3] != "manifests":
+                continue
+            placements = found.setdefault(parts[1], {})
+            placements.setdefault(parts[2], 0)
+            for document in yamlio.parse(content.read(), member.name):
+                if document.value["kind"] == "Deployment":
+                    placements[parts[2]] += document.value["spec"]["replicas"]
+    return found
+
+
+def _resources(amounts: Mapping[str, Json]) -> Resources:
+    return Resources(amounts={name: parse_quantity(str(amount)) for name, amount in amounts.items()})

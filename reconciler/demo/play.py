@@ -1,0 +1,235 @@
+"""Plays the script: the simulated world on one side, the real daemon on the other, and git between them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from reconciler.adapters.clock import SystemClock
+from reconciler.core.wording import listed
+from reconciler.demo.narrator import Narrator
+from reconciler.demo.process import Daemon, running
+from reconciler.demo.stage import OUTPUT, PROGRAM, Stage, commit, hurry, prepare
+from reconciler.demo.story import WORKLOAD, Act, Timing, acts, timing
+from reconciler.demo.world import World
+from reconciler.errors import OverspillError
+
+_TURN = 0.5
+_HURRY = "demo: seconds instead of minutes"
+_OURS = "Overspill-"
+_UNDOES = "This reverts commit "
+
+
+class MissedStepError(OverspillError):
+    """Something that the script expects did not happen in its time."""
+
+
+def demo(out: Path, *, tempo: float = 1.0) -> int:
+    """Play the demo into a directory, and return 0, or 1 when something did not happen within its time.
+
+    `tempo` scales the windows of the story: 0.5 takes about half as long. Raises InvalidInput when the directory is
+    somebody else's, or git cannot be run.
+    """
+    script = timing(tempo)
+    narrator = Narrator()
+    narrator.plain("Three simulated clusters, one git repository, and Overspill between them.")
+    with _interruptible():
+        stage = prepare(out)
+        _introduce(stage, narrator, script)
+        performance = _Performance(stage, narrator)
+        try:
+            with running(_run(stage), there=stage.out, environment=stage.environment, log=stage.log) as daemon:
+                for act in acts(script):
+                    performance.play(act, daemon)
+            performance.finish()
+        except MissedStepError as error:
+            narrator.fail(f"{error}. The daemon's own words are in {_shown(stage.log)}.")
+            return 1
+    return 0
+
+
+class _Performance:
+    """One demo as it goes: what has been told already, and where the branch began."""
+
+    def __init__(self, stage: Stage, narrator: Narrator) -> None:
+        self._stage = stage
+        self._narrator = narrator
+        self._clock = SystemClock()
+        self._world = World(stage)
+        self._world.observe(self._clock.now())
+        self._begin = ""
+        self._heard = ""
+
+    def play(self, act: Act, daemon: Daemon) -> None:
+        """Set the demand of one act, and wait for what it is to lead to."""
+        primary = self._world.primary
+        primary.scale(act.missing, self._clock.now())
+        self._narrator.title(act.title)
+        self._narrator.say("clusters", act.says)
+        counts = f"{primary.wanted} wanted, {primary.running} run, {primary.missing} find no node"
+        self._narrator.say("clusters", f"{primary.name}: {counts}")
+        if act.status:
+            self._ask("status")
+        until = time.monotonic() + act.within
+        quiet = time.monotonic() + act.lasting
+        while time.monotonic() < quiet or not self._reached(act):
+            if daemon.ended() is not None:
+                raise MissedStepError(f"step '{act.title}': the daemon has left with exit code {daemon.ended()}")
+            if time.monotonic() > until:
+                raise MissedStepError(
+                    f"step '{act.title}': expected {_places(act.placed)} within {act.within} s, and there is"
+                    f" {_places(self._world.placed)}"
+                )
+            if act.lasting and self._world.placed != act.placed:
+                raise MissedStepError(
+                    f"step '{act.title}': expected {_places(act.placed)}, and there is {_places(self._world.placed)}"
+                )
+            time.sleep(_TURN)
+            self._turn(daemon)
+
+    def finish(self) -> None:
+        """Check what the branch came to, print its log, and say what to look at."""
+        stage, narrator = self._stage, self._narrator
+        narrator.title("7. What is left")
+        before, after = self._files(self._begin), self._files(self._world.tip)
+        if before != after:
+            raise MissedStepError(
+                f"step '7. What is left': clusters/ is not what it was before: {listed(after or before)}"
+            )
+        narrator.say(
+            "check",
+            f"The tree under clusters/ is what it was before the first burst: {listed(after) or 'empty'}. Every burst"
+            " has ended in a revert.",
+        )
+        wrong = stage.git("fsck", "--strict", "--no-dangling", there=stage.remote)
+        if wrong:
+            raise MissedStepError(f"step '7. What is left': git fsck --strict says: {wrong}")
+        narrator.say("check", "git fsck --strict finds nothing wrong with the repository.")
+        stage.git("fetch", "-q", "origin")
+        narrator.title(f"git log --reverse {OUTPUT}")
+        narrator.plain("")
+        log = stage.git("log", "--reverse", "--format=%x00commit %h  %cI%n%n%B", OUTPUT, there=stage.remote)
+        for entry in log.split("\0")[1:]:
+            narrator.commit(entry)
+        narrator.title("What lies here, and what to try")
+        narrator.plain(_closing(stage))
+
+    def _turn(self, daemon: Daemon) -> None:
+        """Let a moment pass, and tell of it."""
+        since = self._world.tip
+        for sentence in self._world.turn(self._clock.now()):
+            self._narrator.say("clusters", sentence)
+        moved = self._world.tip != since
+        if moved:
+            self._begin = self._begin or self._world.tip
+            time.sleep(_TURN)  # the daemon tells of a push when it is done, which is after it can be seen
+        for line in daemon.lines():
+            self._heard += f"{line}\n"
+            self._narrator.say("Overspill", line.partition(" ")[2] or line)
+        if moved and since:
+            for reason in self._reasons(f"{since}..{self._world.tip}"):
+                self._narrator.say("why", reason)
+
+    def _reached(self, act: Act) -> bool:
+        """Tell whether an act is over: the branch is there, the engine is done, and all of it is as expected."""
+        world = self._world
+        return bool(world.tip) and world.settled and world.placed == act.placed and act.told in self._heard
+
+    def _ask(self, command: str) -> None:
+        """Run a command of Overspill as Ann would, and show its answer."""
+        stage = self._stage
+        self._narrator.say("Ann", f"asks: overspill {command}")
+        told = stage.overspill(command, "--repo", str(stage.remote), "--observations", str(stage.observations))
+        self._narrator.plain("".join(f"      {line}\n" if line else "\n" for line in told.splitlines()))
+
+    def _reasons(self, commits: str) -> Iterator[str]:
+        """Yield what the bodies of commits say, without trailers."""
+        bodies = self._stage.git("log", "--reverse", "--format=%b%x00", commits, there=self._stage.remote)
+        for body in bodies.split("\0"):
+            for paragraph in body.strip().split("\n\n"):
+                if paragraph and not paragraph.startswith((_OURS, _UNDOES)):
+                    yield " ".join(paragraph.split())
+
+    def _files(self, commit: str) -> list[str]:
+        """List the files under clusters/ of a commit, each with the id of its content."""
+        return self._stage.git("ls-tree", "-r", commit, "clusters/", there=self._stage.remote).splitlines()
+
+
+def _introduce(stage: Stage, narrator: Narrator, script: Timing) -> None:
+    """Let a person begin the fleet repository, and shorten its windows."""
+    narrator.title("0. A fleet repository")
+    narrator.say("Ann", f"overspill init {_shown(stage.fleet)}; its remote is {_shown(stage.remote)}")
+    hurry(stage, script.edits)
+    commit(stage, _HURRY)
+    said = ", ".join(
+        f"{field.removeprefix('spec.')} {value}" for edits in script.edits.values() for field, value in edits.items()
+    )
+    narrator.say("Ann", f"commits and pushes '{_HURRY}': {said}")
+
+
+def _run(stage: Stage) -> tuple[str, ...]:
+    repo, seen = str(stage.remote), str(stage.observations)
+    return (*PROGRAM, "run", "--repo", repo, "--observations", seen, "--poll-interval", "1s")
+
+
+def _places(placed: Mapping[str, int]) -> str:
+    return listed(f"{replicas} on {cluster}" for cluster, replicas in placed.items()) or "nothing placed"
+
+
+def _closing(stage: Stage) -> str:
+    """Say what lies in the directory, and what to do with it."""
+    remote, fleet, seen = _shown(stage.remote), _shown(stage.fleet), _shown(stage.observations)
+    overspill = _program()
+    lies = {
+        remote: f"the git host: main, which people write, and {OUTPUT}, which Overspill writes",
+        fleet: "Ann's clone: clusters, workspace, policy and templates to look at",
+        seen: "what the simulated clusters reported last",
+        _shown(stage.log): "what the daemon said",
+    }
+    width = max(map(len, lies))
+    commands = (
+        f"git -C {fleet} log origin/{OUTPUT}",
+        f"{overspill} history --repo {remote}",
+        f"{overspill} explain {WORKLOAD} --repo {remote} --observations {seen}",
+    )
+    told = [f"  {path:<{width}}  {what}" for path, what in lies.items()]
+    return "\n".join(["", *told, "", *(f"  {command}" for command in commands)])
+
+
+def _program() -> str:
+    """Write how this program can be started from here."""
+    started = Path(sys.argv[0])
+    if started.name != "overspill":
+        return f"{_shown(Path(sys.executable))} -m reconciler"
+    return started.name if shutil.which(started.name) else _shown(started)
+
+
+def _shown(path: Path) -> str:
+    """Write a path as short as it can be typed from here."""
+    return min(os.path.relpath(path), str(path), key=len)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the demo as Ctrl-C does, so that the daemon is never left behind."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

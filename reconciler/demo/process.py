@@ -1,0 +1,70 @@
+"""The real daemon as a process: started, listened to, and ended whatever happens."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+
+_PATIENCE = 15
+"""Seconds that a push under way may take after SIGTERM."""
+
+
+class Daemon:
+    """A running `overspill run`. Its lines go to a file, and to whoever asks for them."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self._process = process
+        self._lines: SimpleQueue[str] = SimpleQueue()
+        self._reader = Thread(target=self._read, args=(log,), daemon=True)
+        self._reader.start()
+
+    def lines(self) -> Iterator[str]:
+        """Yield what it has printed since the last call; never waits."""
+        with contextlib.suppress(Empty):
+            while True:
+                yield self._lines.get_nowait()
+
+    def ended(self) -> int | None:
+        """Return its exit code, None while it runs."""
+        return self._process.poll()
+
+    def stop(self) -> None:
+        """Ask it to leave, and insist when it does not."""
+        self._process.terminate()
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join(_PATIENCE)
+
+    def _read(self, log: Path) -> None:
+        stream = self._process.stdout
+        if stream is None:
+            return
+        with log.open("wb") as file, stream:
+            for line in stream:
+                file.write(line)
+                file.flush()
+                self._lines.put(line.decode(errors="replace").rstrip("\n"))
+
+
+@contextlib.contextmanager
+def running(command: Sequence[str], *, there: Path, environment: Mapping[str, str], log: Path) -> Iterator[Daemon]:
+    """Start the daemon, and end it when the block is left, however that happens.
+
+    It gets a session of its own: a Ctrl-C in the terminal is ours to pass on, once.
+    """
+    process = subprocess.Popen(
+        command, cwd=there, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    daemon = Daemon(process, log)
+    try:
+        yield daemon
+    finally:
+        daemon.stop()

@@ -1,0 +1,156 @@
+"""The demo's directory: a bare remote, a person's clone of it, and the git that works on both."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import reconciler
+from reconciler.core import yamlio
+from reconciler.errors import InvalidInput
+
+OUTPUT = "placements"
+_MARKER = ".overspill-demo"
+_PERSON = {"NAME": "Ann", "EMAIL": "ann@example.com"}
+_INIT = "Begin the fleet repository"
+_TIMEOUT = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Where everything lies; `out` is absolute."""
+
+    out: Path
+
+    @property
+    def remote(self) -> Path:
+        """The bare repository that stands for a git host."""
+        return self.out / "remote.git"
+
+    @property
+    def fleet(self) -> Path:
+        """A person's clone of it."""
+        return self.out / "fleet"
+
+    @property
+    def observations(self) -> Path:
+        """What the simulated clusters report."""
+        return self.out / "observations"
+
+    @property
+    def log(self) -> Path:
+        """Everything that the daemon prints."""
+        return self.out / "daemon.log"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Our environment without anybody's git or Overspill settings, and with an author of its own."""
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "OVERSPILL_"))}
+        person = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in _PERSON.items()}
+        return {
+            **inherited,
+            **person,
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_TERMINAL_PROMPT": "0",
+            "LC_ALL": "C",
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONPATH": str(Path(reconciler.__file__).parents[1]),  # a checkout may run without being installed
+            "OVERSPILL_CACHE_DIR": str(self.out / "cache"),
+        }
+
+    def git(self, *arguments: str, there: Path | None = None) -> str:
+        """Run git in the clone, or in another repository, and return what it printed. Raises InvalidInput."""
+        return self._run(["git", *arguments], there or self.fleet).decode(errors="replace").strip("\n")
+
+    def archive(self, revision: str) -> bytes:
+        """Return every file of a revision of the remote, as a tar archive."""
+        return self._run(["git", "archive", "--format=tar", revision], self.remote)
+
+    def overspill(self, *arguments: str) -> str:
+        """Run a command of Overspill to its end, as a person would, and return what it printed."""
+        return self._run([*PROGRAM, *arguments], self.out).decode(errors="replace")
+
+    def _run(self, command: Sequence[str], there: Path) -> bytes:
+        try:
+            done = subprocess.run(
+                command, cwd=there, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                check=False, timeout=_TIMEOUT,
+            )  # fmt: skip
+        except OSError as error:
+            raise InvalidInput(f"running {command[0]}: {error.strerror} (try installing {command[0]})") from error
+        except subprocess.TimeoutExpired as error:
+            raise InvalidInput(f"running {' '.join(command)}: no end after {_TIMEOUT} s") from error
+        if done.returncode != 0:
+            said = done.stderr.decode(errors="replace").strip()
+            raise InvalidInput(f"running {' '.join(command)}: {said or f'exit {done.returncode}'}")
+        return done.stdout
+
+
+PROGRAM = (sys.executable, "-m", "reconciler")
+"""How this very installation is started anew, wherever it lies and whether or not it is on the PATH."""
+
+
+def prepare(out: Path) -> Stage:
+    """Make the directory anew; one that an earlier demo left is replaced, any other is refused."""
+    _clear(out)
+    stage = Stage(out=out.absolute())
+    try:
+        stage.observations.mkdir(parents=True)
+        (stage.out / _MARKER).write_text(
+            "Made by `overspill demo`, which replaces this directory when it runs again.\n"
+        )
+    except OSError as error:
+        raise InvalidInput(f"writing {out}: {error.strerror} (try another --out)") from error
+    stage.git("init", "-q", "--bare", "--initial-branch=main", str(stage.remote), there=stage.out)
+    stage.overspill("init", str(stage.fleet))
+    stage.git("init", "-q", "--initial-branch=main")
+    stage.git("remote", "add", "origin", "../remote.git")
+    commit(stage, _INIT)
+    return stage
+
+
+def commit(stage: Stage, message: str) -> None:
+    """Commit whatever has changed in the clone, and push it."""
+    stage.git("add", "--all")
+    stage.git("commit", "-q", "-m", message)
+    stage.git("push", "-q", "origin", "main")
+
+
+def hurry(stage: Stage, edits: Mapping[str, Mapping[str, str]]) -> None:
+    """Set fields of files in the clone: by path, dotted fields and their new values.
+
+    Only the one word on the field's line is replaced, so that comments and everything else stay. Raises InvalidInput
+    for a field that its file does not have: the layout and the demo have grown apart.
+    """
+    for name, fields in edits.items():
+        path = stage.fleet / name
+        data = path.read_bytes()
+        lines = data.decode().split("\n")
+        document = yamlio.parse(data, name)[0]
+        for field, value in fields.items():
+            keys = tuple(field.split("."))
+            number = document.line(keys) - 1
+            changed, count = re.subn(rf"\b({keys[-1]}:\s*)[^\s,}}]+", rf"\g<1>{value}", lines[number], count=1)
+            if not count:
+                raise InvalidInput(f"preparing the demo: {name}: {field}: is not there")
+            lines[number] = changed
+        path.write_text("\n".join(lines))
+
+
+def _clear(out: Path) -> None:
+    if not out.exists() and not out.is_symlink():
+        return
+    ours = out.is_dir() and not out.is_symlink() and (out / _MARKER).is_file()
+    if not ours and not (out.is_dir() and not any(out.iterdir())):
+        raise InvalidInput(f"{out} is there already, and no demo made it (try another --out)")
+    try:
+        shutil.rmtree(out)
+    except OSError as error:
+        raise InvalidInput(f"replacing {out}: {error.strerror} (try another --out)") from error

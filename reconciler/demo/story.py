@@ -1,0 +1,113 @@
+"""The script of the demo: what the clusters go through, and what Overspill is expected to make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+WORKLOAD = "llm/vllm"
+PRIMARY = "worker-1"
+OTHERS = ("worker-2", "worker-3")
+
+_SCALE_UP, _SCALE_DOWN, _BURST, _COOL_DOWN = 3, 4, 27, 60
+_SLACK = 30
+"""Seconds that a step may take beyond what its windows ask for; a busy machine needs some of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """The demo's windows in whole seconds, which is as fine as Overspill reckons."""
+
+    scale_up: int
+    scale_down: int
+    burst: int
+    cool_down: int
+
+    @property
+    def edits(self) -> Mapping[str, Mapping[str, str]]:
+        """Say what a person changes in the layout to hurry things along: by file, the fields and their values."""
+        return {
+            "policies/serving.yaml": {
+                "spec.scaleUp.window": f"{self.scale_up}s",
+                "spec.scaleDown.window": f"{self.scale_down}s",
+                "spec.coolDown": f"{self.cool_down}s",
+            },
+            "templates/vllm.yaml": {"spec.burstDuration": f"{self.burst}s"},
+        }
+
+
+def timing(tempo: float) -> Timing:
+    """Scale the windows: half the tempo is half the time. The cool-down outlasts the demo at every tempo."""
+    return Timing(
+        scale_up=max(1, round(_SCALE_UP * tempo)),
+        scale_down=max(1, round(_SCALE_DOWN * tempo)),
+        burst=max(1, round(_BURST * tempo)),
+        cool_down=_COOL_DOWN,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """One step: `missing` replicas of the workload find no node at home, until the branch holds `placed`.
+
+    `placed` is replicas by cluster, each with a node; for `lasting` seconds nothing may change that. `told` must be
+    among the daemon's own words by then. `within` is the seconds after which the step has failed.
+    """
+
+    title: str
+    says: str
+    missing: int
+    placed: Mapping[str, int] = field(default_factory=dict)
+    within: int
+    lasting: int = 0
+    told: str = ""
+    status: bool = False
+
+
+def acts(timing: Timing) -> tuple[Act, ...]:
+    """Write the script."""
+    first, second = OTHERS
+    return (
+        Act(
+            title="1. A calm morning",
+            says=f"{PRIMARY} is full, and all that should run runs. Overspill has nothing to do but begin its branch.",
+            missing=0,
+            within=_SLACK,
+        ),
+        Act(
+            title="2. A shortage",
+            says=f"the autoscaler asks for 3 replicas more; no node of {PRIMARY} has a GPU for them.",
+            missing=3,
+            placed={first: 3},
+            within=timing.scale_up + _SLACK,
+        ),
+        Act(
+            title="3. More of it",
+            says=f"3 replicas more. {first} has room for one of them.",
+            missing=6,
+            placed={first: 4, second: 2},
+            within=timing.scale_up + _SLACK,
+        ),
+        Act(
+            title="4. The demand falls",
+            says="2 replicas fewer are wanted. What came last goes first.",
+            missing=4,
+            placed={first: 4},
+            within=timing.scale_down + _SLACK,
+        ),
+        Act(
+            title="5. The time is up",
+            says=f"4 replicas are still missing, but a burst lasts {timing.burst}s (burstDuration), and no longer.",
+            missing=4,
+            within=timing.burst + _SLACK,
+            status=True,
+        ),
+        Act(
+            title="6. Cooling down",
+            says="4 replicas are still missing. If they were placed anew at once, the expiry would mean nothing.",
+            missing=4,
+            within=_SLACK,
+            lasting=3,
+            told="cooling down",
+        ),
+    )

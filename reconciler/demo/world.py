@@ -1,0 +1,78 @@
+"""The simulated world as one thing: clusters that report to files, and an engine that follows the output branch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from reconciler.core import yamlio
+from reconciler.core.wording import count
+from reconciler.demo.clusters import Cluster, Primary, committed, read
+from reconciler.demo.stage import OUTPUT, Stage
+from reconciler.demo.story import OTHERS, PRIMARY
+from reconciler.model.workload import Json
+
+
+class World:
+    """The clusters, and the output branch's tip as their engine last saw it (empty: there is none yet)."""
+
+    def __init__(self, stage: Stage) -> None:
+        """Begin as the layout's example observations have it, with nothing missing."""
+        self._stage = stage
+        layout = stage.fleet / "observations"
+        self.primary = Primary(read(layout / f"{PRIMARY}.yaml"))
+        self._clusters = [Cluster(read(layout / f"{name}.yaml"), self.primary.replica) for name in OTHERS]
+        self.tip = ""
+        self._observed_at: datetime | None = None
+
+    @property
+    def placed(self) -> dict[str, int]:
+        """Count our replicas that have a node, by cluster; clusters without any are left out."""
+        return {one.name: sum(one.bound.values()) for one in self._clusters if one.bound}
+
+    @property
+    def settled(self) -> bool:
+        """Tell whether the engine has nothing left to do for what it has seen."""
+        return all(cluster.settled for cluster in self._clusters)
+
+    def turn(self, now: datetime) -> Iterator[str]:
+        """Let a moment pass, and yield what a person would see of it.
+
+        Schedulers find nodes for what the engine made in an earlier turn, then the engine applies what is new.
+        """
+        for cluster in self._clusters:
+            before = cluster.bound
+            cluster.schedule()
+            yield from _changes(cluster, before)
+        tip = self._stage.git(
+            "for-each-ref", "--format=%(objectname)", f"refs/heads/{OUTPUT}", there=self._stage.remote
+        )
+        if tip != self.tip:
+            self.tip = tip
+            replicas = committed(self._stage.archive(tip))
+            for cluster in self._clusters:
+                cluster.apply(replicas.get(cluster.name, {}))
+        self.observe(now)
+
+    def observe(self, now: datetime) -> None:
+        """Write an observation of each cluster, once a second, beside its place and then into it."""
+        if now == self._observed_at:
+            return
+        self._observed_at = now
+        for seen in (self.primary.observation(now), *(cluster.observation(now) for cluster in self._clusters)):
+            self._write(seen)
+
+    def _write(self, seen: Json) -> None:
+        path = self._stage.observations / f"{seen['cluster']}.yaml"
+        beside = path.with_name(f".{path.name}.tmp")
+        beside.write_text(yamlio.emit(seen))
+        beside.replace(path)
+
+
+def _changes(cluster: Cluster, before: Mapping[str, int]) -> Iterator[str]:
+    """Tell what has changed on a cluster."""
+    for name in sorted(before.keys() | cluster.bound.keys()):
+        more = cluster.bound.get(name, 0) - before.get(name, 0)
+        if more:
+            what = f"{count(more, 'replica')} of {name} found a node" if more > 0 else f"{count(-more, 'replica')} gone"
+            yield f"{cluster.name}: {what}; room for {cluster.room()} more"
