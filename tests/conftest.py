@@ -77,7 +77,9 @@ class Remote:
         return CommitId(self.git("for-each-ref", "--format=%(objectname)", f"refs/heads/{branch}")) or None
 
     def files(self, branch: str, under: str = "") -> dict[str, bytes]:
-        """Return all files of a branch, or those below a directory, with their contents."""
+        """Return all files of a branch, or those below a directory, with their contents; none without the branch."""
+        if self.tip(branch) is None:
+            return {}
         paths = self.git("ls-tree", "-r", "-z", "--name-only", branch, *([under] if under else [])).split("\0")
         return {path: self.run("cat-file", "blob", f"{branch}:{path}") for path in paths if path}
 

@@ -132,7 +132,8 @@ def test_remote_that_hangs_is_given_up_and_its_processes_ended(tmp_path, monkeyp
 def test_slow_remote_that_says_something_is_waited_for(remote, tmp_path, monkeypatch):
     remote.commit("main", {"a": "1"})
     talk = "for i in 1 2 3 4; do echo still here >&2; sleep 0.3; done"
-    _ssh(tmp_path, monkeypatch, f'{talk}\nfor last; do :; done\nexec sh -c "$last"')
+    once = f"test -e {tmp_path}/told || {{ touch {tmp_path}/told; {talk}; }}"
+    _ssh(tmp_path, monkeypatch, f'{once}\nfor last; do :; done\nexec sh -c "$last"')
     patience = timedelta(seconds=0.8)
     with GitRepository(f"ssh://host{remote.url}", cache=tmp_path / "cache", timeout=patience) as repository:
         assert repository.fetch().source == remote.tip("main")

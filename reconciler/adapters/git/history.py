@@ -37,7 +37,7 @@ class History:
 
     def first_parents(self, tip: CommitId) -> Iterator[StoredCommit]:
         """Yield the tip and its ancestors along first parents, newest first, bringing in what is missing."""
-        steps = self._steps()
+        steps = self._steps(tip)
         following: CommitId | None = tip
         while following is not None:
             try:
@@ -53,7 +53,7 @@ class History:
         """Read commits back from the tip until `since` or `limit` ends it; merged side branches are read too."""
         bounds = [] if since is None else [f"--max-age={int(since.timestamp())}"]
         bounds += [] if limit is None else [f"--max-count={limit}"]
-        steps = self._steps()
+        steps = self._steps(tip)
         while True:
             ids = self._local(["rev-list", *bounds, tip]).decode().split()
             if (limit is not None and len(ids) >= limit) or not self._cut(ids):
@@ -63,7 +63,7 @@ class History:
 
     def earlier(self, commit: CommitId, path: str, *, limit: int) -> list[BlobId]:
         """List the versions of a file that the branch itself has had before this commit, each once, newest first."""
-        steps = self._steps()
+        steps = self._steps(commit)
         # Along first parents: what stood on a side branch before it was merged was never in force.
         chain = ["--first-parent", commit]
         while True:
@@ -85,8 +85,10 @@ class History:
         ends = [CommitId(one) for one in ids if one in shallow]
         return any(parse(one, raw).parents for one, raw in zip(ends, self._reader.read(ends), strict=True))
 
-    def _steps(self) -> Iterator[None]:
+    def _steps(self, tip: CommitId) -> Iterator[None]:
         """Deepen by more and more commits, once for each step taken.
+
+        The depth is counted from the tip: a relative one would deepen every branch that the mirror has of the remote.
 
         Raises Conflict when a deepening brings nothing: the branch was rewritten or removed since it was fetched.
         """
@@ -95,7 +97,8 @@ class History:
             before = self._shallow()
             if not before:
                 raise Missing("the mirror should hold the whole history, and does not")
-            self._deepen(count)
+            present = int(self._local(["rev-list", "--count", tip]))
+            self._deepen(present + count)
             if self._shallow() == before:
                 raise Conflict("reading back: the branch's history has been rewritten since it was fetched")
             yield

@@ -72,7 +72,7 @@ _HELPER = (
     '!f() { test "$1" = get && printf "username=%s\\npassword=%s\\n" '
     '"$OVERSPILL_GIT_USERNAME" "$OVERSPILL_GIT_PASSWORD"; }; f'
 )
-_SCP = re.compile(r"(?:[\w.+-]+@)?[A-Za-z0-9][\w.-]*:(?!/)[^:].*")
+_SCP = re.compile(r"(?:[\w.+-]+@)?[A-Za-z0-9][\w.-]*:[^:].*")
 
 
 def checked(url: str, credentials: Credentials | None) -> Remote:

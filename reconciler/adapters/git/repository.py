@@ -189,7 +189,7 @@ class GitRepository:
         tracking = self._tracking
         branch = tracking.source if tip == tracking.tips.source else tracking.output
         return History(
-            tracking.reader, tracking.local, tracking.shallow, deepen=lambda count: tracking.deepen(branch, count)
+            tracking.reader, tracking.local, tracking.shallow, deepen=lambda depth: tracking.deepen(branch, depth)
         )
 
     def _rejection(self, doing: str, done: Output) -> OverspillError:

@@ -21,7 +21,7 @@ OUTPUT = "refs/overspill/output"
 _FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
 _BRANCH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
 _BROKEN = re.compile(
-    r"^(?:fatal|error): .*(?:not a git repository: |bad object|bad tree|bad ref|corrupt|is empty|unable to read"
+    r"^(?:fatal|error): .*(?:not a git repository: |bad object|bad tree|bad ref|broken|corrupt|is empty|unable to read"
     r"|missing (?:blob|tree|commit)|invalid sha1 pointer|valid object|bad config|unresolved deltas|inflate"
     r"|did not send all necessary objects|ould not (?:read|parse) [0-9a-f]{40}|unable to parse|traverse|revision walk"
     r"|shallow)",
@@ -71,10 +71,10 @@ class Tracking:
             look = True  # a branch is gone, or went between two questions
         raise Transient(f"{doing}: the branches come and go, or the mirror cannot be kept")
 
-    def deepen(self, branch: str, count: int) -> None:
-        """Bring in older commits of a branch, leaving our refs where they are even if the branch has moved."""
+    def deepen(self, branch: str, depth: int) -> None:
+        """Bring in the last `depth` commits of a branch, leaving our refs where they are even if it has moved."""
         doing = f"fetching the history of {branch.removeprefix('refs/heads/')}"
-        done = self.runner.run([*_FETCH, "--refmap=", f"--deepen={count}", address.NAME, branch], remote=True)
+        done = self.runner.run([*_FETCH, "--refmap=", f"--depth={depth}", address.NAME, branch], remote=True)
         if "couldn't find remote ref" in done.stderr:
             raise Conflict(f"{doing}: the branch is gone")
         if done.status:

@@ -1,0 +1,209 @@
+"""Reading back through a past that the mirror did not fetch at first."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from reconciler.adapters.git import GitRepository
+from reconciler.adapters.git.commits import parse
+from reconciler.adapters.git.history import FIRST_STEP
+from reconciler.errors import Conflict
+from reconciler.model.ids import CommitId
+from tests.conftest import MORNING
+
+OURS = "Overspill <overspill@overspill.dev>"
+PLACE = "burst(llm/vllm): 3 replicas\n\nOverspill-Action: Place\n"
+LONG = FIRST_STEP * 5 + 7
+
+
+def _past(remote, branch: str, count: int) -> list[CommitId]:
+    """Make a branch of commits by hand in one go, oldest first."""
+    stream = []
+    for number in range(count):
+        when = int((MORNING + timedelta(minutes=number)).timestamp())
+        stream.append(f"commit refs/heads/{branch}\ncommitter Ann <ann@example.com> {when} +0000\n")
+        stream.append(f"data <<END\nEdit {number}\nEND\n")
+        if number == 0 and remote.tip(branch):
+            stream.append(f"from refs/heads/{branch}^0\n")
+        stream.append(f"M 100644 inline file\ndata <<END\n{number} on {branch}\nEND\n\n")
+    remote.git("fast-import", "--quiet", stdin="".join(stream).encode())
+    return [CommitId(one) for one in remote.git("rev-list", "--reverse", branch).split()][-count:]
+
+
+@pytest.fixture
+def fresh(remote, tmp_path):
+    """Open a repository that has fetched the last commits only, as after a start on an empty disk."""
+    opened: list[GitRepository] = []
+
+    def open_and_fetch() -> GitRepository:
+        opened.append(GitRepository(remote.url, cache=tmp_path / f"cache{len(opened)}"))
+        opened[-1].fetch()
+        return opened[-1]
+
+    yield open_and_fetch
+    for repository in opened:
+        repository.close()
+
+
+def test_last_written_is_the_tip_when_nobody_came_after(remote, fresh):
+    made = remote.commit("placements", {"a": "1"}, message=PLACE, author=OURS)
+    assert fresh().last_written(made) == made
+
+
+@pytest.mark.parametrize("edits", [1, FIRST_STEP, LONG])
+def test_last_written_is_found_behind_edits_by_hand(remote, fresh, edits):
+    remote.commit("placements", {"a": "0"})
+    made = remote.commit("placements", {"a": "1"}, message=PLACE, author=OURS)
+    tip = _past(remote, "placements", edits)[-1]
+    repository = fresh()
+    assert repository.last_written(tip) == made
+    assert [change.path for change in repository.changes(made, tip)] == ["file"]
+
+
+def test_nothing_was_written_where_only_people_committed(remote, fresh):
+    tip = _past(remote, "placements", LONG)[-1]
+    assert fresh().last_written(tip) is None
+
+
+@pytest.mark.parametrize(
+    ("message", "author"),
+    [
+        (PLACE, "Ann <ann@example.com>"),
+        ("burst(llm/vllm): 3 replicas\n", OURS),
+        ("Overspill-Action: Place\n", OURS),
+        ("Subject\n\nOverspill-Action: Place\n\nSigned-off-by: Ann <ann@example.com>\n", OURS),
+    ],
+)
+def test_commit_is_ours_only_with_our_trailer_and_our_committer(remote, fresh, message, author):
+    tip = remote.commit("placements", {"a": "1"}, message=message, author=author)
+    assert fresh().last_written(tip) is None
+
+
+def test_last_written_follows_first_parents_only(remote, fresh):
+    base = remote.commit("placements", {"a": "1"})
+    ours = remote.commit("side", {"b": "1"}, message=PLACE, author=OURS)
+    tree = remote.git("rev-parse", f"{base}^{{tree}}")
+    ann = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
+    merge = CommitId(remote.git(*ann, "commit-tree", "-p", base, "-p", ours, "-m", "Merge", tree))
+    remote.move("placements", merge)
+    assert fresh().last_written(merge) is None
+
+
+def test_log_reads_back_to_a_number(remote, fresh):
+    past = _past(remote, "placements", LONG)
+    repository = fresh()
+    assert [commit.id for commit in repository.log(past[-1], limit=1)] == [past[-1]]
+    assert [commit.id for commit in repository.log(past[-1], limit=70)] == past[: -70 - 1 : -1]
+    assert [commit.id for commit in repository.log(past[-1])] == past[::-1]
+
+
+def test_log_reads_back_to_a_time(remote, fresh):
+    past = _past(remote, "placements", LONG)
+    since = MORNING + timedelta(minutes=LONG - FIRST_STEP - 20)
+    assert [commit.id for commit in fresh().log(past[-1], since=since)] == past[: -FIRST_STEP - 20 - 1 : -1]
+
+
+def test_log_reads_commits_as_they_were_written(remote, fresh):
+    message = "Subject\n\nBody, first.\n\nOverspill-Action: Place\nOverspill-Why: one\nOverspill-Why: two\n  lines\n"
+    tip = remote.commit("placements", {"a": "1"}, message=message, author="Änn <ann@example.com>")
+    (commit,) = fresh().log(tip)
+    assert commit.at == MORNING + timedelta(minutes=1)
+    assert (commit.author.name, commit.committer.email) == ("Änn", "ann@example.com")
+    assert commit.subject == "Subject"
+    assert commit.body.startswith("Body, first.\n\nOverspill-Action: Place\n")
+    assert commit.trailers == {"Overspill-Action": "Place", "Overspill-Why": "two lines"}
+
+
+def test_reading_back_moves_no_tip(remote, fresh):
+    past = _past(remote, "placements", LONG)
+    repository = fresh()
+    tips = repository.tips()
+    remote.commit("placements", {"later": "1"})
+    assert len(repository.log(past[-1])) == LONG
+    assert repository.tips() == tips
+    assert repository.fetch().output == remote.tip("placements")
+
+
+def test_reading_back_on_one_branch_leaves_the_other_shallow(remote, fresh, tmp_path):
+    source, output = _past(remote, "main", LONG), _past(remote, "placements", LONG)
+    repository = fresh()
+    repository.log(output[-1])
+    (shallow,) = (tmp_path / "cache0").glob("*/mirror.git/shallow")
+    assert shallow.read_text().split() == [source[-1]]
+
+
+def test_history_that_was_rewritten_meanwhile_is_a_conflict(remote, fresh):
+    past = _past(remote, "placements", LONG)
+    repository = fresh()
+    remote.move("placements", None)
+    with pytest.raises(Conflict, match="gone"):
+        repository.log(past[-1])
+    remote.commit("placements", {"other": "1"})
+    with pytest.raises(Conflict, match="rewritten"):
+        repository.last_written(past[-1])
+
+
+def test_earlier_versions_come_newest_first(remote, fresh):
+    for version in ("one", "two", "three"):
+        remote.commit("main", {"dir/file": version})
+        remote.commit("main", {"other": version})
+    repository = fresh()
+    earlier = repository.earlier(repository.tips().source, "dir/file")
+    assert list(repository.read(earlier).values()) == [b"two", b"one"]
+    assert repository.earlier(repository.tips().source, "dir/file", limit=1) == earlier[:1]
+    assert repository.earlier(repository.tips().source, "nowhere") == []
+
+
+def test_earlier_versions_are_found_far_back_and_over_a_removal(remote, fresh):
+    remote.commit("main", {"kept": "good"})
+    remote.commit("main", {"kept": None})
+    remote.commit("main", {"kept": "bad"})
+    tip = _past(remote, "main", LONG)[-1]
+    repository = fresh()
+    assert list(repository.read(repository.earlier(tip, "kept")).values()) == [b"good"]
+
+
+def test_earlier_versions_of_a_removed_file_are_found(remote, fresh):
+    remote.commit("main", {"gone": "good"})
+    tip = remote.commit("main", {"gone": None})
+    repository = fresh()
+    assert list(repository.read(repository.earlier(tip, "gone")).values()) == [b"good"]
+
+
+def test_version_that_came_back_is_listed_once_and_not_as_earlier_than_itself(remote, fresh):
+    for version in ("a", "b", "a", "b", "a"):
+        remote.commit("main", {"file": version})
+    repository = fresh()
+    earlier = repository.earlier(repository.tips().source, "file")
+    assert list(repository.read(earlier).values()) == [b"b"]
+
+
+def test_versions_of_an_unmerged_branch_were_never_in_force(remote, fresh):
+    remote.commit("main", {"file": "first"})
+    remote.git("branch", "feature", "main")
+    remote.commit("feature", {"file": "draft"})
+    feature = remote.commit("feature", {"file": "final"})
+    main = remote.commit("main", {"other": "1"})
+    tree = remote.git("rev-parse", f"{feature}^{{tree}}")
+    ann = ("-c", "user.name=Ann", "-c", "user.email=ann@example.com")
+    merge = CommitId(remote.git(*ann, "commit-tree", "-p", main, "-p", feature, "-m", "Merge", tree))
+    remote.move("main", merge)
+    repository = fresh()
+    assert list(repository.read(repository.earlier(merge, "file")).values()) == [b"first"]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"tree 1\n\n",
+        b"author nobody\ncommitter <> 99999999999999999999 +0000\n\n\xff\xfe\n\n: x\n",
+        b"author A <a> x\ngpgsig -----BEGIN\n parent 1\n -----END\n\nSubject",
+    ],
+)
+def test_odd_commits_are_read_without_an_error(raw):
+    commit = parse(CommitId("1" * 40), raw)
+    assert commit.logged.id == "1" * 40
+    assert commit.parents == ()

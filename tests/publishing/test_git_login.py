@@ -1,0 +1,229 @@
+"""Which addresses git is given, and who gets to see a password."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from reconciler.adapters.git import Credentials, GitRepository
+from reconciler.adapters.git.remote import checked, failure, rejection
+from reconciler.errors import Conflict, InvalidInput, Transient
+
+PASSWORD = "swordfish" + "-" + "42"
+
+
+class Host:
+    """An http server that asks for a login and then answers with one status; it keeps what it was sent."""
+
+    def __init__(self, status: int, *, location: str = "") -> None:
+        self.logins: list[str] = []
+        host = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                login = self.headers.get("Authorization", "")
+                if login:
+                    host.logins.append(base64.b64decode(login.removeprefix("Basic ")).decode())
+                self.send_response(status if login or location else 401)
+                self.send_header("WWW-Authenticate", 'Basic realm="fleet"')
+                self.send_header("Location", location + self.path)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the name is the library's
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread.start()
+        self.address = f"127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def host() -> Iterator[type[Host]]:
+    """Start http servers that stop with the test."""
+    started: list[Host] = []
+
+    class Started(Host):
+        def __init__(self, status: int, *, location: str = "") -> None:
+            super().__init__(status, location=location)
+            started.append(self)
+
+    yield Started
+    for server in started:
+        server.close()
+
+
+def _fetch(url: str, tmp_path: Path, credentials: Credentials | None = None) -> str:
+    """Fetch, which fails, and return what is said."""
+    with (
+        GitRepository(url, cache=tmp_path / "cache", credentials=credentials) as repository,
+        pytest.raises((InvalidInput, Transient)) as caught,
+    ):
+        repository.fetch()
+    return f"{type(caught.value).__name__}: {caught.value}"
+
+
+def test_password_reaches_the_server_that_asks(host, tmp_path):
+    server = host(404)
+    said = _fetch(f"http://{server.address}/fleet.git", tmp_path, Credentials(username="bot", password=PASSWORD))
+    assert set(server.logins) == {f"bot:{PASSWORD}"}
+    assert said.startswith("InvalidInput")
+    assert PASSWORD not in said
+
+
+@pytest.mark.parametrize(
+    ("userinfo", "login"), [(f"bot:{PASSWORD}", f"bot:{PASSWORD}"), (PASSWORD, f"x-access-token:{PASSWORD}")]
+)
+def test_password_in_the_url_is_taken_out_of_it(host, tmp_path, userinfo, login):
+    server = host(404)
+    said = _fetch(f"http://{userinfo}@{server.address}/fleet.git", tmp_path)
+    assert set(server.logins) == {login}
+    assert PASSWORD not in said
+    assert all(PASSWORD not in path.read_text(errors="replace") for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_password_is_in_no_argument_list(monkeypatch, tmp_path):
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    (directory / "git").write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/arguments\nexit 1\n')
+    (directory / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", str(directory), prepend=":")
+    with pytest.raises(Transient):
+        GitRepository(f"https://bot:{PASSWORD}@example.com/fleet.git", cache=tmp_path / "cache")
+    arguments = (tmp_path / "arguments").read_text()
+    assert "init" in arguments
+    assert PASSWORD not in arguments
+
+
+def test_wrong_password_is_for_a_person_to_mend(host, tmp_path):
+    server = host(401)
+    said = _fetch(f"http://{server.address}/fleet.git", tmp_path, Credentials(password=PASSWORD))
+    assert said.startswith("InvalidInput")
+    assert "set the credentials" in said
+
+
+def test_missing_password_is_never_asked_for(host, tmp_path):
+    said = _fetch(f"http://{host(404).address}/fleet.git", tmp_path)
+    assert said.startswith("InvalidInput")
+    assert "set the credentials" in said
+
+
+def test_server_that_is_busy_is_transient(host, tmp_path):
+    said = _fetch(f"http://{host(503).address}/fleet.git", tmp_path, Credentials(password=PASSWORD))
+    assert said.startswith("Transient")
+
+
+def test_redirect_to_another_host_gets_no_password(host, tmp_path):
+    thief = host(404)
+    server = host(302, location=f"http://{thief.address}")
+    _fetch(f"http://{server.address}/fleet.git", tmp_path, Credentials(password=PASSWORD))
+    assert thief.logins == []
+
+
+def test_password_is_not_shown_with_the_credentials():
+    assert PASSWORD not in repr(Credentials(password=PASSWORD))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "--upload-pack=touch /tmp/x",
+        "ext::sh -c whoami",
+        "fd::17",
+        "transport::address",
+        "http://example.com/fleet.git",
+        "git://example.com/fleet.git",
+        "ftp://example.com/fleet.git",
+        "ssh://-oProxyCommand=whoami/fleet.git",
+        "https://example.com/a\nb.git",
+        "https://[::1/fleet.git",
+    ],
+)
+def test_address_that_git_may_not_see_is_refused(tmp_path, url):
+    with pytest.raises(InvalidInput, match="repository URL"):
+        GitRepository(url, cache=tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("url", "protocol"),
+    [
+        ("https://example.com/fleet.git", "https"),
+        ("http://localhost:3000/fleet.git", "http"),
+        ("http://[::1]:3000/fleet.git", "http"),
+        ("ssh://git@example.com:2222/fleet.git", "ssh"),
+        ("git@example.com:team/fleet.git", "ssh"),
+        ("example.com:/srv/fleet.git", "ssh"),
+        ("file:///srv/fleet.git", "file"),
+        ("/srv/fleet.git", "file"),
+    ],
+)
+def test_address_that_git_may_see_is_passed_on_as_it_is(url, protocol):
+    remote = checked(url, None)
+    assert (remote.url, remote.protocols) == (url, protocol)
+
+
+def test_relative_path_is_taken_from_where_we_are(remote, tmp_path, monkeypatch):
+    source = remote.commit("main", {"a": "1"})
+    monkeypatch.chdir(tmp_path)
+    with GitRepository("remote.git", cache=Path("cache")) as repository:
+        assert repository.fetch().source == source
+
+
+@pytest.mark.parametrize(
+    ("summary", "stderr", "kind"),
+    [
+        ("[rejected] (non-fast-forward)", "", Conflict),
+        ("[rejected] (fetch first)", "", Conflict),
+        ("[rejected] (stale info)", "", Conflict),
+        ("[remote rejected] (failed to update ref)", "", Conflict),
+        ("[remote rejected] (incorrect old value provided)", "", Conflict),
+        ("[remote rejected] (reference already exists)", "", Conflict),
+        ("[remote rejected] (cannot lock ref 'refs/heads/placements': is at 1 but expected 2)", "", Conflict),
+        ("[remote rejected] (protected branch hook declined)", "remote: error: GH006: Protected branch", InvalidInput),
+        ("[remote rejected] (push declined due to repository rule violations)", "", InvalidInput),
+        ("[remote rejected] (pre-receive hook declined)", "remote: GitLab: You are not allowed to push", InvalidInput),
+        ("[remote rejected] (branch is currently checked out)", "", InvalidInput),
+        ("[remote rejected] (Internal Server Error)", "", Transient),
+        ("[remote rejected] (unpacker error)", "remote: fatal: No space left on device", Transient),
+    ],
+)
+def test_rejections_are_told_apart(summary, stderr, kind):
+    assert type(rejection("pushing", summary, stderr)) is kind
+
+
+@pytest.mark.parametrize(
+    ("stderr", "kind"),
+    [
+        ("fatal: unable to access 'https://h/f.git/': Could not resolve host: h", Transient),
+        ("ssh: Could not resolve hostname h: Name or service not known\nfatal: Could not read from remote", Transient),
+        ("fatal: the remote end hung up unexpectedly", Transient),
+        ("fatal: unable to access 'https://h/f.git/': The requested URL returned error: 502", Transient),
+        ("fatal: unable to access 'https://h/f.git/': The requested URL returned error: 403", InvalidInput),
+        ("fatal: Authentication failed for 'https://h/f.git/'", InvalidInput),
+        ("remote: Repository not found.\nfatal: repository 'https://h/f.git/' not found", InvalidInput),
+        ("fatal: mismatched algorithms: client sha1; server sha256", InvalidInput),
+        ("", Transient),
+    ],
+)
+def test_failures_are_told_apart(stderr, kind):
+    assert type(failure("fetching", stderr)) is kind
+    assert str(failure("fetching", stderr)).startswith("fetching: ")
+
+
+def test_progress_is_left_out_of_what_went_wrong():
+    stderr = (
+        "remote: Counting objects: 50%\rremote: Counting objects: 100%, done.\nremote: no quota left\nfatal: ended\n"
+    )
+    assert str(failure("fetching", stderr)) == "fetching: remote: no quota left; fatal: ended"
