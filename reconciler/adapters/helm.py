@@ -45,8 +45,8 @@ _PASSED_ON = (
     "SSL_CERT_DIR",
 )
 _AWAY = re.compile(
-    r"timeout|timed out|no such host|connection (?:refused|reset)|temporary failure|TLS handshake|EOF$|\b50[0234]\b"
-    r"|429|network is unreachable|i/o",
+    r"timeout|timed out|no such host|connection (?:refused|reset)|temporary failure|network is unreachable"
+    r"|TLS handshake|EOF$|: (?:429|50[0234]) ",
     re.IGNORECASE,
 )
 _CREDENTIALS = re.compile(r"://[^/\s@]+@")

@@ -113,7 +113,7 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
 
 def _project(fleet: Fleet, desired: Desired) -> Json:
     reach = _reach(desired)
-    namespaces = sorted({namespace for _, namespace in reach if namespace != "*"} - {commands.JOB_NAMESPACE})
+    namespaces = sorted({namespace for _, namespace in reach} - {commands.JOB_NAMESPACE})
     allowed = {kind for workspace in desired.workspaces.values() for kind in workspace.allowed_kinds}
     cluster_kinds = sorted(kind for kind in allowed if cluster_scoped(kind) and kind != "/Namespace")
     refused = (

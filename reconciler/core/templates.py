@@ -25,6 +25,9 @@ from reconciler.model.placement import Placement
 from reconciler.model.policy import Cluster, Workspace
 from reconciler.model.workload import Command, DeploySpec, HelmConfig, Json, ManifestResource, WorkloadTemplate
 
+MAX_TEXT = 131_072
+"""Characters of all texts of one spec that have an expression; parsing takes a second for a few hundred thousand."""
+
 _READ = "they are in values, releaseName, releaseNamespace, manifest and cmd"
 
 _FAILURES = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -64,9 +67,12 @@ def check(spec: DeploySpec) -> tuple[Finding, ...]:
     An expression where none is read (a chart, a version, a key) is an error too, except in a key, where braces may be
     what the user means: a warning.
     """
+    leaves = list(_leaves(spec))
+    if sum(len(text) for _, text in leaves) > MAX_TEXT:
+        return (Finding(loc=("spec",), message=f"the texts that have expressions hold over {MAX_TEXT:,} characters"),)
     found = [
         Finding(loc=loc, message=fault.message, hint=fault.hint)
-        for loc, text in _leaves(spec)
+        for loc, text in leaves
         for fault in dialect.read(text).faults
     ]
     found += [

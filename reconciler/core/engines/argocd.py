@@ -50,11 +50,7 @@ class ArgoCDEngine:
         """Refuse charts from nowhere, and several charts without helm."""
         charts = chart_steps(spec)
         if self.charts_mode(spec) == "engine":
-            found = [
-                f"chart {shortened(chart.name)!r} has no repoURL, so Argo CD cannot find it (set repoURL)"
-                for chart in charts
-                if not chart.repo_url
-            ]
+            found = [reason for chart in charts if (reason := _unreachable(chart))]
         else:
             why = f"{len(charts)} helm steps cannot keep their order in one Argo CD Application"
             found = chart_refusals(charts, why, helm=helm)
@@ -73,6 +69,18 @@ class ArgoCDEngine:
     def marker(self, placement: Placement) -> Mapping[str, bytes]:
         """Write the marker."""
         return payload.marker(placement)
+
+
+def _unreachable(chart: HelmConfig) -> str:
+    """Say why Argo CD could not find a chart; empty when it could."""
+    name = repr(shortened(chart.name))
+    if not chart.repo_url:
+        return f"chart {name} has no repoURL, so Argo CD cannot find it (set repoURL)"
+    alias, slash, _ = chart.chart.removeprefix(f"{chart.repo_name}/").rpartition("/")
+    if slash and not chart.repo_url.startswith("oci://"):
+        hint = f"set repoName: {shortened(alias)}, or leave {shortened(alias + slash)!r} out"
+        return f"chart {name} is called {shortened(chart.chart)!r}, and no repository has a chart of that name ({hint})"
+    return ""
 
 
 def _annotations(item: payload.Item, zero: int) -> dict[str, str]:

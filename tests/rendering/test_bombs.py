@@ -1,0 +1,143 @@
+"""Expressions that would take for ever, or all memory: each dies at once, with a reason."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from itertools import pairwise
+
+import pytest
+
+from reconciler.core import templates
+from reconciler.errors import InvalidInput
+from tests.rendering.specs import chart, context, rendered, spec
+
+LONG = "x" * 20_000
+END = "{% endfor %}"
+
+
+def growing(operator: str) -> str:
+    """Nested loops whose variables are each six times as long as the one before, from 20 kB on."""
+    loops = [f"{{% for {y} in [{f' {operator} '.join(x * 6)}] %}}" for x, y in pairwise("abcdefgh")]
+    return f"{{% for a in ['{LONG}'] %}}" + "".join(loops[:5]) + "{{ f | length }}" + END * 6
+
+
+BOMBS = {
+    "a loop of 10^9 turns": ("{% for i in range(1000000000) %}x{% endfor %}", "more than 100,000 steps"),
+    "a loop over a range far away": ("{% for i in range(10, 99999999999, 3) %}{% endfor %}", "more than 100,000 steps"),
+    "nested loops": (
+        "{% for i in range(90000) %}{% for j in range(90000) %}" + END * 2,
+        "too much work",
+    ),
+    "loops inside a range that can be paid once": (
+        "{% for i in range(99) %}{{ range(99999) | list | length }}{% endfor %}",
+        "too much work",
+    ),
+    "a text times a number": ("{{ 'a' * 1000000000 }}", "'*' is for numbers only"),
+    "a list times a number": ("{{ [1] * 1000000000 }}", "'*' is for numbers only"),
+    "printf-style padding": ("{{ '%900000000d' % 1 }}", "'%' is for numbers only"),
+    "a power": ("{{ 10 ** 10 ** 10 }}", "'**' is not available"),
+    "a product over 64 bits": ("{{ 4000000000 * 4000000000 * replicas }}", "does not fit in 64 bits"),
+    "a literal over 64 bits": ("{{ " + "9" * 400 + " }}", "does not fit in 64 bits"),
+    "a literal that Python does not read": ("{{ " + "9" * 5000 + " }}", "does not fit in 64 bits"),
+    "replacing by more and more": (
+        f"{{{{ 'aaaaaaaaaa' | replace('a', '{LONG}') | replace('x', '{LONG}') }}}}",
+        "too much work",
+    ),
+    "joining with a long text": (f"{{{{ range(90000) | join('{LONG}') }}}}", "too much work"),
+    "joining operands": (growing("~"), "too much work"),
+    "adding operands": (growing("+"), "too much work"),
+    "a list that holds itself many times over": (
+        (
+            "{% for a in [range(1000) | list] %}{% for b in [[a, a, a, a, a, a]] %}{% for c in [[b, b, b, b, b, b]] %}"
+            "{% for d in [[c, c, c, c, c, c]] %}{{ d | tojson }}" + END * 4
+        ),
+        "too much work",
+    ),
+    "comparing what is long": (
+        (
+            "{% for a in [range(9000) | list] %}{% for b in [range(9000) | list] %}{% for i in range(9000) %}"
+            "{{ a == b }}" + END * 3
+        ),
+        "too much work",
+    ),
+    "searching what is long": (
+        "{% for a in [range(9000) | list] %}{% for i in range(9000) %}{{ 'x' in a }}" + END * 2,
+        "too much work",
+    ),
+    "methods of a long text": (
+        f"{{% for a in ['{LONG}'] %}}{{% for i in range(9000) %}}{{{{ a.upper() | length }}}}" + END * 2,
+        "too much work",
+    ),
+    "printing too much": ("{% for i in range(90000) %}{{ placement.name }}{% endfor %}", "longer than 262,144"),
+    "parentheses without end": ("{{ " + "(" * 20_000 + "1" + ")" * 20_000 + " }}", "nested too deeply"),
+    "lists without end": ("{{ " + "[" * 90 + "1" + "]" * 90 + " }}", "nested too deeply"),
+    "negations without end": ("{{ " + "not " * 12_000 + "1 }}", "nested too deeply"),
+    "sums without end": ("{{ " + "+".join("1" * 4_000) + " }}", "nested too deeply"),
+    "blocks without end": ("{% if 1 %}" * 30 + "{% endif %}" * 30, "nested too deeply"),
+    "a recursive loop": ("{% for a in [1] recursive %}{{ loop([a]) }}{% endfor %}", "recursive loop is not available"),
+    "expressions without end": ("{{ 1 }}" * 5_000, "too many expressions"),
+    "a list without end": ("{{ [" + "1," * 5_000 + "] }}", "too many expressions"),
+    "a text too long to be a template": ("{{ 1 }}" + "x" * 70_000, "over 65,536 characters"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), BOMBS.values(), ids=BOMBS)
+def test_a_bomb_dies_at_once_and_says_why(text, message):
+    tracemalloc.start()
+    started = time.perf_counter()
+    try:
+        with pytest.raises(InvalidInput) as caught:
+            rendered(text)
+        took = time.perf_counter() - started
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert message in str(caught.value)
+    assert took < 3  # under tracemalloc on a busy machine; without, a tenth of a second
+    assert peak < 40 * 2**20
+
+
+def test_a_spec_with_megabytes_of_expressions_is_refused_before_they_are_parsed():
+    started = time.perf_counter()
+    deployed = spec(chart(values={"it": [f"{{{{ {number} }}}} {LONG}" for number in range(50)]}))
+    (finding,) = templates.check(deployed)
+    assert time.perf_counter() - started < 0.2
+    assert finding.message == "the texts that have expressions hold over 131,072 characters"
+
+
+def test_all_expressions_of_a_spec_share_one_budget():
+    leaf = "{% for i in range(30000) %}{% endfor %}"
+    assert rendered([leaf] * 3) == [""] * 3
+    with pytest.raises(InvalidInput, match="too much work"):
+        rendered([leaf] * 4)
+
+
+def test_the_budget_is_new_for_each_rendering():
+    leaf = "{% for i in range(60000) %}{% endfor %}"
+    assert [rendered(leaf) for _ in range(3)] == ["", "", ""]
+
+
+def test_rounding_to_any_number_of_digits_is_harmless():
+    assert rendered("{{ 2.25 | round(1000000000) }}") == 2.25
+
+
+def test_checking_a_bomb_costs_no_more_than_rendering_it():
+    started = time.perf_counter()
+    for text, _ in BOMBS.values():
+        templates.check(spec(chart(values={"it": text})))
+    assert time.perf_counter() - started < 5
+
+
+def test_a_small_template_renders_in_well_under_a_millisecond():
+    deployed = spec(
+        chart(values={"replicaCount": "{{ replicas }}", "name": "{{ placement.name }}-x", "rest": ["a"] * 50})
+    )
+    given = context(deployed)
+    templates.render(deployed, given)
+    times = []
+    for _ in range(50):
+        started = time.perf_counter()
+        templates.render(deployed, given)
+        times.append(time.perf_counter() - started)
+    assert min(times) < 0.000_3

@@ -1,0 +1,144 @@
+"""What an admin applies once, so that Argo CD follows the output branch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import yaml
+
+from reconciler.core.bootstrap import argocd
+from reconciler.errors import InvalidInput
+from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.policy import ArgoCD, Cluster, Desired, EngineName, Fleet
+from reconciler.model.workload import WorkloadTemplate
+from tests.rendering.specs import CONFIG, JOBS, PLACEMENT, WORKLOAD, WORKSPACE, chart, spec
+
+FLEET = Fleet(name="demo", repo_url="https://git.example.com/org/fleet.git")
+
+
+def desired(*specs, workspace=WORKSPACE, engines=None):
+    templates = {}
+    for number, deployed in enumerate(specs):
+        name = f"t{number}"
+        template = WorkloadTemplate(name=name, workspace=workspace.name, namespace="k", spec=deployed, ref=None)
+        templates[template.workload] = template
+    clusters = {
+        ClusterName(name): Cluster(name=ClusterName(name), engine=(engines or {}).get(name, EngineName.ARGOCD))
+        for name in ("worker-1", "worker-2", "worker-9")
+    }
+    return Desired(
+        commit=PLACEMENT.source_commit, clusters=clusters, workspaces={workspace.name: workspace}, templates=templates
+    )
+
+
+def written(given, fleet=FLEET):
+    project, applications = yaml.safe_load_all(argocd(fleet, given, output_branch="placements"))
+    return project, applications
+
+
+def test_the_project_bounds_placements_to_the_fleets_sources_clusters_and_namespaces():
+    oci = chart("b", repo_url="oci://registry.example.com/charts")
+    project, _ = written(desired(spec(chart()), spec(oci, ("a", CONFIG))))
+    assert project["kind"] == "AppProject"
+    assert project["metadata"] == {"name": "overspill", "namespace": "argocd"}
+    assert project["spec"]["sourceRepos"] == [
+        "https://git.example.com/org/fleet.git",
+        "https://charts.example.com",
+        "registry.example.com/charts",
+    ]
+    assert project["spec"]["destinations"] == [
+        {"name": cluster, "namespace": namespace}
+        for cluster in ("worker-1", "worker-2")
+        for namespace in ("tools", "vllm-demo")
+    ]
+    assert project["spec"]["clusterResourceWhitelist"] == [
+        {"group": "", "kind": "Namespace", "name": "tools"},
+        {"group": "", "kind": "Namespace", "name": "vllm-demo"},
+    ]
+    assert project["spec"]["namespaceResourceBlacklist"] == [{"group": "rbac.authorization.k8s.io", "kind": "*"}]
+
+
+def test_only_a_workspace_with_command_jobs_reaches_the_namespace_of_their_accounts():
+    reached = {item["namespace"] for item in written(desired())[0]["spec"]["destinations"]}
+    assert reached == {"tools", "vllm-demo"}
+    given = desired(workspace=replace(WORKSPACE, command_jobs=JOBS))
+    project, _ = written(given)
+    assert {"name": "worker-2", "namespace": "kubeslice-system"} in project["spec"]["destinations"]
+    names = [item["name"] for item in project["spec"]["clusterResourceWhitelist"]]
+    assert names == ["tools", "vllm-demo"]
+
+
+def test_a_workspace_without_namespaces_reaches_those_of_its_templates():
+    free = replace(WORKSPACE, namespaces=())
+    project, _ = written(desired(spec(chart(release_namespace="one")), workspace=free))
+    assert {item["namespace"] for item in project["spec"]["destinations"]} == {"one"}
+    project, _ = written(desired(spec(chart(release_namespace="{{ placement.name }}")), workspace=free))
+    assert {item["namespace"] for item in project["spec"]["destinations"]} == {"*"}
+
+
+def test_kinds_that_a_workspace_allows_are_allowed_in_the_project():
+    workspace = replace(WORKSPACE, allowed_kinds=("/PersistentVolume", "rbac.authorization.k8s.io/Role"))
+    project, _ = written(desired(workspace=workspace))
+    assert {"group": "", "kind": "PersistentVolume"} in project["spec"]["clusterResourceWhitelist"]
+    assert project["spec"]["namespaceResourceBlacklist"] == []
+
+
+def test_clusters_of_other_engines_are_left_out():
+    project, _ = written(desired(engines={"worker-1": EngineName.MANIFESTS}))
+    assert {item["name"] for item in project["spec"]["destinations"]} == {"worker-2"}
+
+
+def test_the_application_set_takes_project_cluster_and_name_from_the_path_only():
+    _, applications = written(desired(), replace(FLEET, argocd=ArgoCD(namespace="gitops", project="bursts")))
+    assert applications["metadata"] == {"name": "bursts", "namespace": "gitops"}
+    assert applications["spec"]["goTemplateOptions"] == ["missingkey=error"]
+    (generator,) = applications["spec"]["generators"]
+    assert generator["git"]["revision"] == "refs/heads/placements"
+    assert generator["git"]["files"] == [{"path": "clusters/*/*/placement.yaml"}]
+    template = applications["spec"]["template"]
+    assert template["metadata"]["name"] == "{{ index .path.segments 1 }}.{{ index .path.segments 2 }}"
+    assert template["metadata"]["finalizers"] == ["resources-finalizer.argocd.argoproj.io"]
+    assert template["spec"]["project"] == "bursts"
+    assert template["spec"]["destination"]["name"] == "{{ index .path.segments 1 }}"
+    assert template["spec"]["syncPolicy"]["automated"] == {"prune": True, "selfHeal": True, "allowEmpty": True}
+
+
+def test_the_patch_adds_charts_as_sources_and_keeps_what_is_retained():
+    patch = written(desired())[1]["spec"]["templatePatch"]
+    assert 'repoURL: "https://git.example.com/org/fleet.git"' in patch
+    assert '{{- if eq (index .metadata.annotations "overspill.dev/charts") "engine" }}' in patch
+    for line in ("- Prune=false", "- Delete=false", "- FailOnSharedResource=true", "- ServerSideApply=true"):
+        assert line in patch
+    opened, closed = (patch.count("{{- if") + patch.count("{{ if") + patch.count("range"), patch.count("end }}"))
+    assert opened == closed
+
+
+def test_braces_and_quotes_in_a_url_do_not_become_a_template_action():
+    fleet = replace(FLEET, repo_url='https://git.example.com/{{ "x" }}.git')
+    patch = written(desired(), fleet)[1]["spec"]["templatePatch"]
+    assert 'https://git.example.com/{{ "{{" }} \\"x\\" }}.git' in patch
+
+
+def test_the_admin_is_told_what_to_do_with_it():
+    text = argocd(FLEET, desired(), output_branch="placements")
+    assert text.startswith("# What Argo CD needs to follow the placements of fleet demo.")
+    assert "overspill bootstrap argocd | kubectl apply -n argocd -f -" in text
+
+
+@pytest.mark.parametrize(
+    ("fleet", "given", "message"),
+    [
+        (Fleet(), desired(), r"the Fleet has no spec\.repoURL"),
+        (FLEET, replace(desired(), clusters={}), "no Cluster has the engine argocd"),
+    ],
+)
+def test_what_cannot_be_written_says_what_is_missing(fleet, given, message):
+    with pytest.raises(InvalidInput, match=message):
+        argocd(fleet, given, output_branch="placements")
+
+
+def test_a_template_of_an_unknown_workspace_is_no_reason_to_fail():
+    given = desired(spec(chart()))
+    other = WorkloadTemplate(name=WORKLOAD.name, workspace=WorkspaceName("x"), namespace="k", spec=spec(), ref=None)
+    assert written(replace(given, templates={**given.templates, other.workload: other}))

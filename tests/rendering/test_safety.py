@@ -1,0 +1,249 @@
+"""What may not be deployed, and what looks like it but may."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.core import validate
+from reconciler.model.workload import DeploySpec
+from tests.rendering.specs import CONFIG, JOBS, WEB, WORKSPACE, chart, spec
+
+# Put together here, so that no scanner takes this file for a leak.
+GITHUB = "ghp" + "_" + "a1B2" * 9
+HUGGING_FACE = "hf" + "_" + "aB3d" * 8
+AWS = "AKIA" + "ABCDEFGH" * 2
+JWT = ".".join(["ey" + "JhbGciOiJIUzI1NiJ9", "ey" + "JzdWIiOiIxMjM0In0", "s1gn4tur3" * 3])
+KEY = "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIE\n"
+RANDOM = "q9Zk3VbX7mTn2LwR8pYc5HsJ4gDf6AeU"
+
+
+def findings(*parts, workspace=WORKSPACE, **more):
+    return validate.findings(spec(*parts, **more), workspace)
+
+
+def only(*parts, **more):
+    (finding,) = findings(*parts, **more)
+    return finding
+
+
+def test_an_ordinary_template_has_nothing_to_find():
+    assert findings(chart(), ("web", WEB), ("settings", CONFIG), ("get", "kubectl get pods -n vllm-demo")) == ()
+    assert validate.findings(DeploySpec(), WORKSPACE) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        (GITHUB, "a GitHub token"),
+        (f"https://x-access-token:{GITHUB}@git.example.com/a", "a password in a URL"),
+        (HUGGING_FACE, "a Hugging Face token"),
+        (AWS, "an AWS key"),
+        (f"--token {JWT}", "a signed token"),
+        (KEY, "a private key"),
+        ("postgres://app:s3cr3tpw@db.example.com/app", "a password in a URL"),
+        ("Authorization: Bearer " + "abc123" * 4, "an authorization header"),
+        (RANDOM, "a random key"),
+    ],
+)
+@pytest.mark.parametrize("place", ["values", "manifest", "command"])
+def test_a_credential_is_found_wherever_it_stands_and_never_repeated(value, what, place):
+    if place == "values":
+        finding = only(chart(values={"a": [{"b": value}]}))
+        assert finding.loc == ("spec", "helmConfig", 0, "values", "a", 0, "b")
+    elif place == "manifest":
+        finding = only(("settings", {**CONFIG, "data": {"b": value}}))
+        assert finding.loc == ("spec", "manifestResources", 0, "manifest", "data", "b")
+    elif "\n" in value or " " in value:
+        return
+    else:
+        finding = only(("make", f"kubectl create cm a -n tools --from-literal=b={value}"))
+        assert finding.loc == ("spec", "cmdExec", 0, "cmd")
+    assert finding.message == f"this looks like {what}, which may not lie in git"
+    assert value not in finding.message + finding.hint
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [
+        ({"password": "hunter22"}, "a password"),
+        ({"dbPassword": "correct horse"}, "a password"),
+        ({"api_key": "abcdef123456"}, "a token"),
+        ({"hf_token": "notreally0123"}, "a token"),
+        ({"env": [{"name": "HF_TOKEN", "value": "notreally0123"}]}, "a token"),
+        ({"env": [{"name": "DB_PASSWORD", "value": "hunter22"}]}, "a password"),
+    ],
+)
+def test_a_value_is_judged_by_the_name_it_stands_under(values, what):
+    assert only(chart(values=values)).message == f"this looks like {what}, which may not lie in git"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"hf_token": "<your-huggingface-token>"},
+        {"hf_token": "${HF_TOKEN}"},
+        {"hf_token": "{{ cluster.labels.token }}"},
+        {"password": "ENC[AES256_GCM,data:aaaa,iv:bbbb,tag:cccc,type:str]"},
+        {"password": "vault:secret/data/app#password"},
+        {"password": "changeme"},
+        {"password": ""},
+        {"existingSecret": "vllm-hf-token"},
+        {"secret": "vllm-hf-token-2"},
+        {"tokenSecretRef": {"name": "vllm-token", "key": "token"}},
+        {"env": [{"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]},
+        {"maxTokens": "4096", "tokenizer": "meta-llama/Llama-3.2-1B-Instruct"},
+        {"image": "registry.example.com/a/b@sha256:" + "0a" * 32},
+        {"checksum": "sha256:" + "0a" * 32, "commit": "0a" * 20},
+        {"url": "https://example.com/a/very/long/path/that/goes/on/And/On/For/Ever/1"},
+        {"modelURL": "TheBloke/deepseek-llm-7B-chat-AWQ-with-a-long-name"},
+    ],
+)
+def test_what_only_points_to_a_secret_passes(values):
+    assert findings(chart(values=values)) == ()
+
+
+def test_a_secret_with_data_is_refused_and_one_that_is_sealed_is_not():
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}}
+    for data in ({"data": {"a": "Yg=="}}, {"stringData": {"a": "b"}}):
+        finding = only(("s", secret | data))
+        assert finding.message == "a Secret with data may not lie in git"
+        assert "ExternalSecret" in finding.hint
+    sops = {"sops": {"mac": "ENC[a]"}}
+    assert findings(("s", secret)) == ()
+    assert findings(("s", secret | {"data": {"a": "ENC[AES256_GCM,data:x]"}} | sops)) == ()
+    assert len(findings(("s", secret | {"data": {"a": "ENC[x]", "b": "Yg=="}} | sops))) == 1
+    sealed = {"apiVersion": "bitnami.com/v1alpha1", "kind": "SealedSecret", "metadata": {"name": "a"}}
+    assert findings(("s", sealed | {"spec": {"encryptedData": {"a": "AgBy3i4OJSWK"}}})) == ()
+    external = {"apiVersion": "external-secrets.io/v1", "kind": "ExternalSecret", "metadata": {"name": "a"}}
+    assert findings(("s", external | {"spec": {"data": [{"secretKey": "a", "remoteRef": {"key": "b"}}]}})) == ()
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "message"),
+    [
+        ("rbac.authorization.k8s.io/v1", "RoleBinding", "RoleBinding grants rights (RBAC), which templates may not"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole", "ClusterRole grants rights (RBAC), which templates may not"),
+        ("argoproj.io/v1alpha1", "Application", "Application steers Argo CD, which templates may not"),
+        ("argoproj.io/v1alpha1", "ApplicationSet", "ApplicationSet steers Argo CD, which templates may not"),
+        ("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "Kustomization steers Flux, which templates may not"),
+        ("helm.toolkit.fluxcd.io/v2", "HelmRelease", "HelmRelease steers Flux, which templates may not"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "CustomResourceDefinition defines a kind"),
+        ("v1", "Namespace", "Namespace belongs to the whole cluster, which templates may not"),
+        ("v1", "PersistentVolume", "PersistentVolume belongs to the whole cluster, which templates may not"),
+        ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "MutatingWebhookConfiguration belongs"),
+        ("scheduling.k8s.io/v1", "PriorityClass", "PriorityClass belongs to the whole cluster"),
+        ("cert-manager.io/v1", "ClusterIssuer", "ClusterIssuer belongs to the whole cluster"),
+    ],
+)
+def test_a_kind_that_steers_others_is_refused_unless_the_workspace_allows_it(version, kind, message):
+    manifest = {"apiVersion": version, "kind": kind, "metadata": {"name": "tools"}}
+    group_kind = f"{version.rpartition('/')[0]}/{kind}"
+    finding = only(("it", manifest))
+    assert finding.message.startswith(message)
+    assert finding.hint == f"the workspace's allowedKinds would have to hold {group_kind}"
+    assert finding.loc == ("spec", "manifestResources", 0, "manifest", "kind")
+    assert findings(("it", manifest), workspace=replace(WORKSPACE, allowed_kinds=(group_kind,))) == ()
+
+
+@pytest.mark.parametrize(
+    "kind", ["argoproj.io/v1alpha1 Rollout", "leaderworkerset.x-k8s.io/v1 LeaderWorkerSet", "ray.io/v1 RayCluster"]
+)
+def test_other_peoples_workloads_are_welcome(kind):
+    version, kind = kind.split()
+    assert findings(("it", {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}})) == ()
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        ({"kind": "ConfigMap", "metadata": {"name": "a"}}, "the manifest is no Kubernetes object"),
+        ({"apiVersion": "v1", "kind": "ConfigMap"}, "the object has no name"),
+        ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-"}}, "the object has no name"),
+        ({"apiVersion": "v1", "kind": "List", "metadata": {"name": "a"}, "items": []}, "a List is many objects"),
+        (
+            {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "metadata": {"name": "a"}},
+            "a kustomization is an instruction to the engine, not an object",
+        ),
+        (
+            {**CONFIG, "data": {"a": "# +argocd:skip-file-rendering"}},
+            "the text '+argocd:skip-file-rendering' would make",
+        ),
+        ({**CONFIG, "data": {"+argocd:skip-file-rendering": ""}}, "the text '+argocd:skip-file-rendering' would make"),
+    ],
+)
+def test_what_is_no_plain_object_is_refused(manifest, message):
+    assert only(("it", manifest)).message.startswith(message)
+
+
+def test_namespaces_outside_the_workspace_are_refused_everywhere():
+    elsewhere = {**CONFIG, "metadata": {"name": "a", "namespace": "kube-system"}}
+    found = findings(
+        chart(release_namespace="kube-system"),
+        ("it", elsewhere),
+        ("make", "kubectl create ns kube-system"),
+        ("config", "kubectl create cm a -n kube-system --from-literal=a=b"),
+        ("mark", "kubectl label cm a b=c -n kube-system"),
+        ("look", "kubectl get pods -n kube-system"),
+        ("run", "kubectl delete pod a -n kube-system"),
+        workspace=replace(WORKSPACE, command_jobs=JOBS),
+        service_account="vllm-sa",
+    )
+    assert [finding.loc[1:] for finding in found] == [
+        ("helmConfig", 0, "releaseNamespace"),
+        ("manifestResources", 0, "manifest", "metadata", "namespace"),
+        *(("cmdExec", index, "cmd") for index in range(5)),
+    ]
+    assert {finding.message for finding in found} == {"'kube-system' is no namespace of workspace llm"}
+    assert {finding.hint for finding in found} == {"it has vllm-demo, tools"}
+
+
+def test_a_workspace_without_namespaces_bounds_none():
+    elsewhere = {**CONFIG, "metadata": {"name": "a", "namespace": "anywhere"}}
+    assert findings(("it", elsewhere), workspace=replace(WORKSPACE, namespaces=())) == ()
+    bad = {**CONFIG, "metadata": {"name": "a", "namespace": "../x"}}
+    assert "cannot be the name" in only(("it", bad), workspace=replace(WORKSPACE, namespaces=())).message
+
+
+@pytest.mark.parametrize("version", ["", "*", "^1.2.3", "1.x", ">=1.0.0", "1.2", "latest"])
+def test_a_chart_that_is_not_pinned_is_refused_unless_the_workspace_allows_it(version):
+    assert only(chart(version=version)).loc == ("spec", "helmConfig", 0, "version")
+    assert findings(chart(version=version), workspace=replace(WORKSPACE, allow_unpinned_charts=True)) == ()
+
+
+@pytest.mark.parametrize("version", ["0.1.7", "v1.2.3", "1.2.3-rc.1", "1.2.3+build.5"])
+def test_one_version_is_a_pinned_chart(version):
+    assert findings(chart(version=version)) == ()
+
+
+@pytest.mark.parametrize("name", ["", "Vllm", "a_b", "-a", "a" * 54])
+def test_a_release_name_is_one_that_helm_takes(name):
+    assert only(chart(release_name=name)).loc == ("spec", "helmConfig", 0, "releaseName")
+
+
+def test_a_command_without_a_place_to_run_is_refused_with_its_way_out():
+    finding = only(("drop", "kubectl delete pod a"))
+    assert finding.message == "'kubectl delete' would have to run in the cluster, and the workspace has no command Jobs"
+    assert findings(
+        ("drop", "kubectl delete pod a"), workspace=replace(WORKSPACE, command_jobs=JOBS), service_account="vllm-sa"
+    ) == ()  # fmt: skip
+
+
+def test_leaves_that_are_expressions_are_left_until_they_are_rendered():
+    manifest = {**CONFIG, "metadata": {"name": "{{ placement.name }}", "namespace": "{{ template.namespace }}"}}
+    assert findings(
+        chart(release_name="{{ placement.name }}", release_namespace="{{ template.namespace }}"),
+        ("it", manifest),
+        ("run", "kubectl {{ cluster.name }}"),
+    ) == ()  # fmt: skip
+
+
+def test_the_objects_of_a_rendered_chart_are_held_to_the_same_rules():
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "Yg=="}}
+    found = validate.objects((CONFIG, role, secret), ("spec", "helmConfig", 0), WORKSPACE)
+    assert [finding.message for finding in found] == [
+        "the chart makes Role r: Role grants rights (RBAC), which templates may not",
+        "the chart makes Secret s: a Secret with data may not lie in git",
+    ]
