@@ -186,7 +186,7 @@ def _templates(
             continue
         findings = validate.findings(draft.spec, workspace)
         for finding in findings:
-            (work.reject if finding.severity is Severity.ERROR else work.tell)(placed, finding)
+            (work.reject if finding.severity is Severity.ERROR else work.tell)(placed, draft.spelt(finding))
         if any(finding.severity is Severity.ERROR for finding in findings):
             continue
         template = WorkloadTemplate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.core import templates
 from reconciler.core.findings import Finding, Loc, shortened
@@ -39,7 +39,11 @@ _LISTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A template before its workspace is known. `used` are all namespaces that it names outright."""
+    """A template before its workspace is known.
+
+    `used` are the namespaces that it names outright. `charts` is the field that its charts stand under: findings about
+    a spec say ``helmConfig``, whatever the file says.
+    """
 
     name: TemplateName
     workspace: WorkspaceName | None
@@ -50,6 +54,13 @@ class Draft:
     used: tuple[str, ...]
     labels: Mapping[str, str]
     uses_replicas: bool
+    charts: str = "helmConfig"
+
+    def spelt(self, finding: Finding) -> Finding:
+        """Point into the file's own fields with a finding about the spec."""
+        if finding.loc[:2] != ("spec", "helmConfig") or self.charts == "helmConfig":
+            return finding
+        return replace(finding, loc=("spec", self.charts, *finding.loc[2:]))
 
 
 def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
@@ -76,8 +87,6 @@ def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
                 severity=Severity.WARNING,
             )
         )
-    if file.spec.helm_configs:
-        found = [_respelt(finding) for finding in found]
     value = Draft(
         name=TemplateName(file.metadata.name),
         workspace=None if file.spec.workspace_name is None else WorkspaceName(file.spec.workspace_name),
@@ -88,16 +97,9 @@ def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
         used=_used_namespaces(file.spec.namespaces, spec),
         labels=file.metadata.labels,
         uses_replicas=uses_replicas,
+        charts="helmConfig" if file.spec.helm_config else "helmConfigs",
     )
-    return value, tuple(found)
-
-
-def _respelt(finding: Finding) -> Finding:
-    """Point into ``helmConfigs`` where the file has its charts under that name."""
-    if finding.loc[:2] != ("spec", "helmConfig"):
-        return finding
-    loc: Loc = ("spec", "helmConfigs", *finding.loc[2:])
-    return Finding(loc=loc, message=finding.message, hint=finding.hint, severity=finding.severity)
+    return value, tuple(value.spelt(finding) for finding in found)
 
 
 def _deploy_spec(file: TemplateSpec, found: list[Finding]) -> DeploySpec:

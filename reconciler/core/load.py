@@ -65,20 +65,14 @@ def parse_file(data: bytes) -> ParsedFile:
         declared = False
         for root, value in _candidates(document):
             made, findings = _declared(value)
-            problems += [
-                finding.problem(path="", line=rest.line((*root, *finding.loc)))
-                for finding in (_below(found, root) for found in findings)
-            ]
+            for finding in findings:
+                below = replace(finding, loc=(*root, *finding.loc))
+                problems.append(below.problem(path="", line=rest.line(below.loc)))
             declared = declared or made is not None or bool(findings)
             if made is not None:
                 objects.append(Declared(value=made, document=rest, root=root))
         problems += document.warnings if declared else ()
     return ParsedFile(objects=tuple(objects), problems=tuple(sorted(problems)))
-
-
-def _below(finding: Finding, root: Loc) -> Finding:
-    """Name a field from the document's root rather than from the object's."""
-    return replace(finding, loc=(*root, *finding.loc)) if root else finding
 
 
 def _candidates(document: Document) -> Iterator[tuple[Loc, Mapping[str, Json]]]:

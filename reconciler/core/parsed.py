@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from reconciler.core.draft import Draft
@@ -32,7 +32,8 @@ class Declared:
 
     def problem(self, finding: Finding, path: str) -> Problem:
         """Place a finding about this object in its file."""
-        return finding.problem(path=path, line=self.document.line((*self.root, *finding.loc)))
+        below = replace(finding, loc=(*self.root, *finding.loc))
+        return below.problem(path=path, line=self.document.line(below.loc))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

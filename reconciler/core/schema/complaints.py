@@ -54,7 +54,7 @@ def _finding(details: ErrorDetails, model: type[BaseModel]) -> Finding:
         return _wrong_type(loc, _WANTED[kind], given)
     if kind in _BOUNDS:
         word, key = _BOUNDS[kind]
-        return Finding(loc=loc, message=f"{_shown(given)} is {word} {context[key]}")
+        return Finding(loc=loc, message=f"{_shown(given)} is {word} {context[key]:g}")
     if kind == "string_too_short":
         return Finding(loc=loc, message="is empty")
     if kind == "too_short":
@@ -76,7 +76,8 @@ def _unknown(loc: Loc, model: type[BaseModel]) -> Finding:
 
 def _not_one_of(loc: Loc, given: Json, expected: str) -> Finding:
     """Report a word that is none of a closed list. `expected` is Pydantic's listing: ``'a', 'b' or 'c'``."""
-    allowed = [word.strip().strip("'") for part in expected.split(" or ") for word in part.split(",")]
+    words = (word.strip().strip("'") for part in expected.split(" or ") for word in part.split(","))
+    allowed = [word for word in words if word]
     guess = nearest(given, allowed) if isinstance(given, str) else ""
     return Finding(
         loc=loc,

@@ -28,20 +28,18 @@ def read_json(data: bytes) -> Json:
     while waiting:
         node, depth = waiting.pop()
         nodes += 1
+        if nodes > MAX_NODES:
+            raise NotPlainError
+        if isinstance(node, (dict, list)) and depth >= MAX_DEPTH:
+            raise NotPlainError
         if isinstance(node, dict):
             waiting += [(key, depth) for key in node]
             waiting += [(child, depth + 1) for child in node.values()]
         elif isinstance(node, list):
             waiting += [(child, depth + 1) for child in node]
-        elif isinstance(node, str):
-            if not node.isascii() and _SURROGATE.search(node):
-                raise NotPlainError
-            continue
-        elif isinstance(node, float) and isinf(node):
+        elif isinstance(node, str) and not node.isascii() and _SURROGATE.search(node):
             raise NotPlainError
-        else:
-            continue
-        if nodes > MAX_NODES or depth >= MAX_DEPTH:
+        elif isinstance(node, float) and isinf(node):
             raise NotPlainError
     return value
 

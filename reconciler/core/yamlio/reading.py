@@ -194,6 +194,8 @@ class _Reader:
         text: str = event.value
         match = _NUMBER.fullmatch(text)
         if match is None:
+            if text in _LOOKALIKES:
+                self._warn(event, text)
             return text
         if match[1] or match[2]:
             number = float(text)
@@ -269,6 +271,6 @@ def _syntax_problem(error: yaml.YAMLError, data: bytes, path: str) -> Problem:
         hint = "try quoting the value"
     elif "could not find expected ':'" in text:
         hint = "try a ':' after the key, or quoting the value"
-    elif "expected <block end>" in text or "expected block end" in text:
-        hint = "try aligning it with the lines above"
+    elif "did not find expected" in text:
+        hint = "try aligning it with the lines above, and closing what is open"
     return Problem(path=path, line=line + 1, message=f"is not YAML: {text}", hint=hint)

@@ -1,0 +1,103 @@
+"""A small fleet as text, for tests that change one thing about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from textwrap import dedent
+
+from reconciler.core.load import assemble, parse_file
+from reconciler.errors import Problem, Severity
+from reconciler.model.ids import CommitId
+from reconciler.model.policy import Desired
+
+
+def text(source: str) -> str:
+    return dedent(source).lstrip("\n")
+
+
+def cluster(name: str, spec: str = "") -> str:
+    return text(f"""
+        apiVersion: overspill.dev/v1alpha1
+        kind: Cluster
+        metadata:
+          name: {name}
+        """) + (f"spec: {spec}\n" if spec else "")
+
+
+def workspace(name: str = "llm", more: str = "") -> str:
+    return text(f"""
+        apiVersion: overspill.dev/v1alpha1
+        kind: Workspace
+        metadata:
+          name: {name}
+        spec:
+          primaryCluster: worker-1
+          clusters: [worker-1, worker-2]
+          namespaces: [{name}-demo]
+        """) + "".join(f"  {line}\n" for line in more.splitlines())
+
+
+def policy(name: str = "gpu", spec: str = "{}") -> str:
+    return (
+        text(f"""
+        apiVersion: overspill.dev/v1alpha1
+        kind: BurstPolicy
+        metadata:
+          name: {name}
+        """)
+        + f"spec: {spec}\n"
+    )
+
+
+TEMPLATE = text("""
+    apiVersion: gpr.kubeslice.io/v1alpha1
+    kind: WorkloadTemplate
+    metadata:
+      name: vllm
+      namespace: kubeslice-acme
+    spec:
+      workspaceName: llm
+      burstDuration: 10m
+      manifestResources:
+      - name: server
+        manifest:
+          apiVersion: apps/v1
+          kind: Deployment
+          metadata:
+            name: vllm
+            namespace: llm-demo
+          spec:
+            replicas: "{{ replicas }}"
+      steps:
+      - name: server
+        type: manifest
+    """)
+
+FLEET: Mapping[str, str] = {
+    "clusters/worker-1.yaml": cluster("worker-1"),
+    "clusters/worker-2.yaml": cluster("worker-2"),
+    "policies/gpu.yaml": policy(),
+    "templates/vllm.yaml": TEMPLATE,
+    "workspaces/llm.yaml": workspace(),
+}
+
+
+def load(files: Mapping[str, str | bytes] = FLEET) -> Desired:
+    data = {path: content.encode() if isinstance(content, str) else content for path, content in files.items()}
+    return assemble(CommitId("c" * 40), {path: parse_file(content) for path, content in data.items()})
+
+
+def with_template(template: str) -> Desired:
+    return load({**FLEET, "templates/vllm.yaml": template})
+
+
+def errors(desired: Desired) -> list[str]:
+    return [str(problem) for problem in desired.problems if problem.severity is Severity.ERROR]
+
+
+def warnings(desired: Desired) -> list[str]:
+    return [str(problem) for problem in desired.problems if problem.severity is Severity.WARNING]
+
+
+def lines(problems: tuple[Problem, ...]) -> list[str]:
+    return [str(problem) for problem in problems]

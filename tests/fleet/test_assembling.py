@@ -1,0 +1,239 @@
+"""Files are held against each other: names once, references to something, one policy a template."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.core.ignoring import ignored
+from reconciler.core.load import assemble, is_read, parse_file
+from reconciler.model.ids import BlobId, CommitId, WorkloadId
+from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, load, policy, warnings, workspace
+
+VLLM = WorkloadId("llm", "vllm")
+
+
+def test_a_fleet_without_mistakes_has_no_problems():
+    desired = load()
+    assert desired.problems == ()
+    assert not desired.incomplete
+    assert set(desired.clusters) == {"worker-1", "worker-2"}
+    assert desired.policies[VLLM].name == "gpu"
+
+
+def test_the_layout_of_files_does_not_matter():
+    assert load({"all.yml": "---\n".join(FLEET.values())}).policies.keys() == load().policies.keys()
+
+
+@given(st.randoms(use_true_random=False))
+def test_the_order_in_which_files_are_listed_does_not_matter(chance: random.Random):
+    broken = {**FLEET, "a.yaml": cluster("worker-1"), "b.yaml": policy("b"), "c.yaml": policy("c", "{templates: [x]}")}
+    shuffled = list(broken.items())
+    chance.shuffle(shuffled)
+    assert load(dict(shuffled)) == load(broken)
+
+
+def test_problems_are_sorted_by_path_and_line():
+    desired = load({**FLEET, "z.yaml": policy("z", "{hold: x, priority: y}"), "a.yaml": cluster("A")})
+    assert [(problem.path, problem.line) for problem in desired.problems] == [
+        ("a.yaml", 4),
+        ("z.yaml", 5),
+        ("z.yaml", 5),
+    ]
+
+
+def test_a_second_fleet_is_an_error_and_the_first_stays():
+    fleet = "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata:\n  name: fleet\nspec:\n  engine: {}\n"
+    desired = load({**FLEET, "b.yaml": fleet.format("manifests"), "c.yaml": fleet.format("argocd")})
+    assert errors(desired) == ["c.yaml:2: kind: a Fleet is already in b.yaml:1; there is one at most"]
+    assert desired.fleet.engine == "manifests"
+    assert desired.clusters["worker-1"].engine == "manifests"
+
+
+def test_two_templates_of_one_name_are_an_error_at_the_second():
+    desired = load({**FLEET, "templates/z.yaml": "# mine\n" + TEMPLATE})
+    assert errors(desired) == [
+        "templates/z.yaml:5: metadata.name: WorkloadTemplate llm/vllm is already in templates/vllm.yaml:1 (try another name)"
+    ]
+    assert desired.templates[VLLM].path == "templates/vllm.yaml"
+
+
+def test_templates_of_one_name_may_live_in_two_workspaces():
+    other = TEMPLATE.replace("workspaceName: llm", "workspaceName: chat").replace("llm-demo", "chat-demo")
+    desired = load({**FLEET, "workspaces/chat.yaml": workspace("chat"), "templates/chat.yaml": other})
+    assert errors(desired) == []
+    assert set(desired.templates) == {VLLM, WorkloadId("chat", "vllm")}
+
+
+def test_two_clusters_of_one_name_are_an_error_even_in_one_file():
+    desired = load({**FLEET, "x.yaml": cluster("x") + "---\n" + cluster("x")})
+    assert errors(desired) == ["x.yaml:9: metadata.name: Cluster x is already in x.yaml:1 (try another name)"]
+
+
+def test_a_cluster_named_in_no_file_is_told_and_the_workspace_stays_in_force():
+    named = workspace().replace("[worker-1, worker-2]", "\n  - worker-1\n  - worker-9")
+    desired = load({**FLEET, "workspaces/llm.yaml": named})
+    assert errors(desired) == [
+        "workspaces/llm.yaml:9: spec.clusters[1]: no file describes Cluster worker-9 (try 'worker-2')"
+    ]
+    assert desired.workspaces["llm"].primary == "worker-1"
+    assert VLLM in desired.templates
+    assert not desired.incomplete
+
+
+def test_a_primary_that_no_file_describes_is_told():
+    desired = load({path: text for path, text in FLEET.items() if path != "clusters/worker-1.yaml"})
+    assert errors(desired) == [
+        "workspaces/llm.yaml:6: spec.primaryCluster: no file describes Cluster worker-1 (try 'worker-2')",
+        "workspaces/llm.yaml:7: spec.clusters[0]: no file describes Cluster worker-1 (try 'worker-2')",
+    ]
+
+
+def test_what_a_policy_names_must_exist():
+    spec = "\n  workspaces: [lmm]\n  templates: [vlm]\n  clusters:\n  - name: worker-3\n  - matchLabels: {tier: spot}"
+    desired = load({**FLEET, "policies/gpu.yaml": policy("gpu", spec), "policies/z.yaml": policy("z")})
+    assert errors(desired) == [
+        "policies/gpu.yaml:6: spec.workspaces[0]: no file describes Workspace lmm (try 'llm')",
+        "policies/gpu.yaml:9: spec.clusters[0].name: no file describes Cluster worker-3 (try 'worker-2')",
+    ]
+    assert warnings(desired) == [
+        "policies/gpu.yaml:7: spec.templates[0]: no file describes WorkloadTemplate vlm (try 'vllm')",
+        "policies/gpu.yaml:10: spec.clusters[1].matchLabels: no Cluster has these labels",
+    ]
+    assert not desired.incomplete
+
+
+def test_the_policy_that_names_the_template_goes_before_its_workspace_and_that_before_all():
+    files = {
+        **FLEET,
+        "policies/a.yaml": policy("for-all"),
+        "policies/b.yaml": policy("for-workspace", "{workspaces: [llm]}"),
+        "policies/c.yaml": policy("for-template", "{templates: [vllm]}"),
+    }
+    del files["policies/gpu.yaml"]
+    for name in ("for-template", "for-workspace", "for-all"):
+        desired = load(files)
+        assert desired.policies[VLLM].name == name
+        assert desired.problems == ()
+        files = {path: text for path, text in files.items() if f"name: {name}\n" not in text}
+    assert load(files).policies == {}
+
+
+def test_a_policy_for_another_workspace_does_not_govern_a_template_it_names():
+    files = {
+        **FLEET,
+        "workspaces/chat.yaml": workspace("chat"),
+        "policies/a.yaml": policy("a", "{workspaces: [chat], templates: [vllm]}"),
+    }
+    assert load(files).policies[VLLM].name == "gpu"
+
+
+def test_two_policies_of_one_rank_are_an_error_at_the_second_and_the_first_stays():
+    desired = load({**FLEET, "policies/z.yaml": policy("z")})
+    assert errors(desired) == [
+        "policies/z.yaml:4: metadata.name: llm/vllm is governed by BurstPolicy gpu just as well, and stays so "
+        "(name the template or its workspace in one of them)"
+    ]
+    assert desired.policies[VLLM].name == "gpu"
+    assert not desired.incomplete
+
+
+def test_rivals_that_a_more_specific_policy_overrules_are_no_error():
+    files = {**FLEET, "policies/y.yaml": policy("y"), "policies/z.yaml": policy("z", "{templates: [vllm]}")}
+    assert load(files).problems == ()
+
+
+def test_a_template_that_no_policy_governs_is_a_warning():
+    desired = load({path: text for path, text in FLEET.items() if not path.startswith("policies/")})
+    assert warnings(desired) == [
+        "templates/vllm.yaml:4: metadata.name: no BurstPolicy governs it, so it does not burst "
+        "(add one, or name it in spec.templates of one)"
+    ]
+
+
+NAMELESS = TEMPLATE.replace("  workspaceName: llm\n", "")
+
+
+def test_a_template_without_a_workspace_belongs_to_the_only_one():
+    assert VLLM in load({**FLEET, "templates/vllm.yaml": NAMELESS}).templates
+
+
+def test_of_several_workspaces_it_belongs_to_the_one_with_its_namespaces():
+    files = {**FLEET, "templates/vllm.yaml": NAMELESS, "workspaces/chat.yaml": workspace("chat")}
+    assert VLLM in load(files).templates
+
+
+def test_where_none_or_several_have_its_namespaces_it_has_to_say():
+    files = {
+        **FLEET,
+        "templates/vllm.yaml": NAMELESS.replace("llm-demo", "other"),
+        "workspaces/chat.yaml": workspace("chat"),
+    }
+    assert errors(load(files)) == [
+        "templates/vllm.yaml:6: spec.workspaceName: is required: no workspace has all of its namespaces (one of chat, llm)"
+    ]
+    files["templates/vllm.yaml"] = NAMELESS
+    files["workspaces/chat.yaml"] = workspace("chat").replace("[chat-demo]", "[chat-demo, llm-demo]")
+    assert errors(load(files)) == [
+        "templates/vllm.yaml:6: spec.workspaceName: is required: 2 workspaces have its namespaces (one of chat, llm)"
+    ]
+
+
+def test_a_workspace_that_does_not_exist_keeps_the_template_out():
+    desired = load({**FLEET, "templates/vllm.yaml": TEMPLATE.replace("workspaceName: llm", "workspaceName: lmm")})
+    assert errors(desired) == ["templates/vllm.yaml:7: spec.workspaceName: no file describes Workspace lmm (try 'llm')"]
+    assert desired.templates == {}
+    assert desired.incomplete
+
+
+def test_what_the_workspace_does_not_allow_keeps_the_template_out():
+    foreign = TEMPLATE.replace("namespace: llm-demo", "namespace: kube-system")
+    desired = load({**FLEET, "templates/vllm.yaml": foreign})
+    assert errors(desired) == [
+        "templates/vllm.yaml:16: spec.manifestResources[0].manifest.metadata.namespace: 'kube-system' is no namespace of "
+        "workspace llm (it has llm-demo)"
+    ]
+    assert desired.templates == {}
+
+
+def test_a_broken_file_takes_no_part_and_holds_up_nothing_else():
+    desired = load(
+        {**FLEET, "clusters/worker-2.yaml": "kind: Cluster\nkind: Cluster\napiVersion: overspill.dev/v1alpha1\n"}
+    )
+    assert [line.split(":")[0] for line in errors(desired)] == ["clusters/worker-2.yaml", "workspaces/llm.yaml"]
+    assert VLLM in desired.templates
+    assert desired.incomplete
+
+
+def test_templates_remember_the_version_they_came_from():
+    files = {path: parse_file(text.encode()) for path, text in FLEET.items()}
+    desired = assemble(CommitId("c"), files, blobs={"templates/vllm.yaml": BlobId("b1")})
+    assert desired.templates[VLLM].blob == "b1"
+
+
+def test_ignored_files_are_neither_read_nor_told():
+    fleet = "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\nspec: {ignore: [charts/**, 'old*']}\n"
+    broken = "apiVersion: overspill.dev/v1alpha1\nkind: Nothing\n"
+    desired = load({**FLEET, "f.yaml": fleet, "charts/a/b.yaml": broken, "old-ones/x.yaml": broken})
+    assert desired.problems == ()
+    assert load({**FLEET, "f.yaml": fleet, "new/charts/a.yaml": broken}).problems != ()
+
+
+def test_patterns_cover_files_and_whole_directories():
+    assert ignored("charts/a.yaml", ["charts"])
+    assert ignored("charts/a/b.yaml", ["charts/"])
+    assert ignored("a/b/c.yaml", ["**/c.yaml"])
+    assert ignored("c.yaml", ["**/c.yaml"])
+    assert ignored("a/b.yaml", ["a/*.yaml"])
+    assert ignored("docs/v1/x.yaml", ["./docs/v?"])
+    assert not ignored("a/b/c.yaml", ["a/*.yaml"])
+    assert not ignored("chartsy/a.yaml", ["charts"])
+    assert not ignored("x/charts/a.yaml", ["charts"])
+    assert not ignored("a+b.yaml", ["aab.yaml"])
+
+
+def test_only_yaml_and_json_outside_hidden_directories_is_read():
+    assert all(map(is_read, ["a.yaml", "b/c.yml", "d.json", ".hidden.yaml", "a.b/c.yaml"]))
+    assert not any(map(is_read, ["README.md", "a.yaml.bak", ".github/a.yaml", "x/.y/z.yaml", "yaml"]))

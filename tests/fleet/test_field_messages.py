@@ -1,0 +1,215 @@
+"""A wrong field is told at its line, in words that say what would be right."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, load, policy, text, warnings, workspace
+
+
+def wrong_policy(spec: str) -> list[str]:
+    """Load a policy with this spec, whose first line is line 6 of the file."""
+    body = "".join(f"  {line}\n" for line in text(spec).splitlines())
+    head = "apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\nmetadata:\n  name: gpu\nspec:\n"
+    return [
+        line.removeprefix("policies/gpu.yaml:") for line in errors(load({**FLEET, "policies/gpu.yaml": head + body}))
+    ]
+
+
+def wrong_workspace(more: str) -> list[str]:
+    """Load a workspace with these further fields, the first on line 9 of the file."""
+    found = errors(load({**FLEET, "workspaces/llm.yaml": workspace(more=more)}))
+    return [line.removeprefix("workspaces/llm.yaml:") for line in found if line.startswith("workspaces/")]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("priority: '3'", "6: spec.priority: must be a whole number, not the text '3' (try 3 without quotes)"),
+        ("priority: 1.5", "6: spec.priority: must be a whole number, not 1.5"),
+        ("priority: true", "6: spec.priority: must be a whole number, not true"),
+        ("maxReplicas: -1", "6: spec.maxReplicas: -1 is less than 0"),
+        ("workspaces: llm", "6: spec.workspaces: must be a list, not the text 'llm' (try [llm])"),
+        ("workspaces: [1]", "6: spec.workspaces[0]: must be text, not 1 (try '1' in quotes)"),
+        ("requireLabels: {gpu: true}", "6: spec.requireLabels.gpu: must be text, not true (try 'true' in quotes)"),
+        ("requireLabels: []", "6: spec.requireLabels: must be a mapping, not a list"),
+        ("hold: 90", "6: spec.hold: 90 has no unit (try '90s')"),
+        ("hold: 4 hours", "6: spec.hold: '4 hours' is not a duration (try '4h')"),
+        ("hold: [1h]", "6: spec.hold: must be a duration (try '10m' or '1h30m')"),
+        ("inFlightTimeout: 0s", "6: spec.inFlightTimeout: '0s' is not longer than nothing"),
+        ("duration:\n  default: 4h\n  max: 1h", "6: spec.duration: default 4h is longer than max 1h (try default: 1h)"),
+        ("duration:\n  max: 20 years", "7: spec.duration.max: '20 years' is not a duration (try '10m' or '1h30m')"),
+        ("scaleUp: {}", "6: spec.scaleUp.window: is required"),
+        ("scaleup:\n  window: 1m", "6: spec.scaleup: unknown field (try 'scaleUp')"),
+        ("cooldown: 5m", "6: spec.cooldown: unknown field (try 'coolDown')"),
+        ("zzz: 1\npriority: 1", "6: spec.zzz: unknown field (known here: clusters, coolDown, duration, hold, "
+         "inFlightTimeout, maxReplicas, priority, requireLabels, scaleDown, scaleUp, templates, tolerations, workspaces)"),
+        ("clusters:\n- {}", "7: spec.clusters[0]: has neither name nor matchLabels (try name: worker-2)"),
+        ("clusters:\n- name: worker-1\n  matchLabels: {a: b}",
+         "7: spec.clusters[0]: has both name and matchLabels (try two entries)"),
+        ("clusters:\n- name: worker-1\n  maxreplicas: 3",
+         "8: spec.clusters[0].maxreplicas: unknown field (try 'maxReplicas')"),
+        ("tolerations:\n- key: a\n  effect: noschedule",
+         "8: spec.tolerations[0].effect: 'noschedule' is not one of NoSchedule, PreferNoSchedule, NoExecute "
+         "(try 'NoSchedule')"),
+    ],
+)  # fmt: skip
+def test_a_wrong_field_is_told_with_its_line_and_the_way_out(spec, message):
+    assert wrong_policy(spec) == [message]
+
+
+def test_all_problems_of_a_file_are_told_at_once():
+    assert wrong_policy("priority: x\nhold: soon\nclusters:\n- nmae: worker-1\nmaxReplicas: 1.5") == [
+        "6: spec.priority: must be a whole number, not the text 'x'",
+        "7: spec.hold: 'soon' is not a duration (try '10m' or '1h30m')",
+        "9: spec.clusters[0].nmae: unknown field (try 'name')",
+        "10: spec.maxReplicas: must be a whole number, not 1.5",
+    ]
+
+
+@pytest.mark.parametrize(
+    "spec", ["coolDown: 0s", "scaleUp: {window: 0m}", "scaleDown: {window: 0s}", "hold: 0h", "priority: null"]
+)
+def test_windows_may_be_nothing_and_null_counts_as_absent(spec):
+    assert wrong_policy(spec) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("../../etc", "try 'etc'"), ("Worker_1", "try 'worker-1'"), ("a/b", "try 'a-b'"), ("-", "try lower-case letters, "
+         "digits and '-'"), (".git", "try 'git'"), ("x" * 64, f"try '{'x' * 63}'"), ("a.b", "try 'a-b'"),
+    ],
+)  # fmt: skip
+def test_a_name_that_could_leave_its_directory_is_refused(name, hint):
+    found = errors(load({**FLEET, "clusters/x.yaml": cluster(f"'{name}'")}))
+    assert found == [
+        f"clusters/x.yaml:4: metadata.name: '{name}' is not a name of lower-case letters, digits and '-' (63 at most)"
+        f" ({hint})"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("allowedKinds: [v1/Namespace]",
+         "9: spec.allowedKinds[0]: 'v1/Namespace' is not a group and a kind ('/Namespace' for the core group) "
+         "(try '/Namespace')"),
+        ("allowedKinds: [ClusterRole]",
+         "9: spec.allowedKinds[0]: 'ClusterRole' is not a group and a kind ('/Namespace' for the core group) "
+         "(try '/ClusterRole')"),
+        ("commandJobs: {image: kubectl:latest}",
+         "9: spec.commandJobs.image: 'kubectl:latest' is not pinned by digest (try 'registry/name@sha256:…')"),
+        ("allowUnpinnedCharts: yes",
+         "9: spec.allowUnpinnedCharts: must be true or false, not the text 'yes' (try true)"),
+    ],
+)  # fmt: skip
+def test_a_workspace_says_exactly_what_it_allows(more, message):
+    assert wrong_workspace(more) == [message]
+
+
+def test_a_price_is_a_number_of_dollars():
+    found = load({**FLEET, "clusters/worker-2.yaml": cluster("worker-2", "{pricePerGPUHour: 2}")})
+    assert found.clusters["worker-2"].price_per_gpu_hour == 2
+    wrong = errors(load({**FLEET, "clusters/worker-2.yaml": cluster("worker-2", "{pricePerGPUHour: -1}")}))
+    assert wrong[0] == "clusters/worker-2.yaml:5: spec.pricePerGPUHour: -1 is less than 0"
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        ("apiVersion: overspill.dev/v1alpha1\nkind: Burstpolicy\n", "2: kind: unknown kind Burstpolicy (try 'BurstPolicy')"),
+        ("apiVersion: gpr.kubeslice.io/v1alpha1\nkind: WorkloadTemplat\n",
+         "2: kind: unknown kind WorkloadTemplat (try 'WorkloadTemplate')"),
+        ("apiVersion: apps.kruise.io/v1alpha1\nkind: WorkloadSpreads\n",
+         "2: kind: unknown kind WorkloadSpreads (try 'WorkloadSpread')"),
+        ("apiVersion: overspill.dev/v1\nkind: Cluster\n",
+         "1: apiVersion: Cluster has no version v1 (try 'overspill.dev/v1alpha1')"),
+        ("apiVersion: worker.kubeslice.io/v1alpha1\nkind: WorkloadTemplate\n",
+         "1: apiVersion: WorkloadTemplate is not in worker.kubeslice.io (try 'gpr.kubeslice.io/v1alpha1')"),
+        ("apiVersion: overspil.dev/v1alpha1\nkind: BurstPolicy\n",
+         "1: apiVersion: unknown group overspil.dev (try 'overspill.dev/v1alpha1')"),
+        ("kind: WorkloadTemplate\n", "1: apiVersion: is required (try 'gpr.kubeslice.io/v1alpha1')"),
+    ],
+)  # fmt: skip
+def test_an_unknown_kind_of_our_groups_is_an_error_with_the_nearest_name(head, message):
+    assert errors(load({**FLEET, "x.yaml": head + "metadata:\n  name: x\n"})) == [f"x.yaml:{message}"]
+
+
+def test_a_kind_that_is_missing_is_asked_for():
+    (found,) = errors(load({**FLEET, "x.yaml": "apiVersion: overspill.dev/v1alpha1\nmetadata: {}\n"}))
+    assert found.startswith("x.yaml:1: kind: is required (one of BurstPolicy, Cluster, Fleet,")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("gpr.kubeslice.io/v1alpha1", "WorkloadPlacement"), ("worker.kubeslice.io/v1alpha1", "WorkloadPlacement"),
+        ("aiops.kubeslice.io/v1alpha1", "WorkloadPlacement"), ("gpr.kubeslice.io/v1alpha1", "GPRTemplate"),
+        ("gpr.kubeslice.io/v1alpha1", "GPRTemplateBinding"), ("gpr.kubeslice.io/v1alpha1", "WorkspacePolicy"),
+        ("gpr.kubeslice.io/v1alpha1", "GPUProvisioningRequest"), ("apps.kruise.io/v1beta1", "WorkloadSpread"),
+        ("overspill.dev/v1alpha1", "WorkloadKind"),
+    ],
+)  # fmt: skip
+def test_kinds_of_later_versions_load_with_one_warning(api_version, kind):
+    desired = load({**FLEET, "x.yaml": f"apiVersion: {api_version}\nkind: {kind}\nspec: {{anything: 1}}\n"})
+    assert warnings(desired) == [f"x.yaml:2: kind: {kind} is not acted on by this version"]
+    assert errors(desired) == []
+    assert not desired.incomplete
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: overspill.dev}\n",
+        "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {name: X_Y}\n",
+        "apiVersion: controller.kubeslice.io/v1alpha1\nkind: Cluster\nmetadata: {name: x}\n",
+        "apiVersion: controller.kubeslice.io/v1alpha1\nkind: SliceConfig\n",
+        "apiVersion: apps.kruise.io/v1alpha1\nkind: CloneSet\n",
+        "# overspill.dev is mentioned here\njobs: &a {x: *a}\n: :\n\t- broken in its own way",
+        "{{ if .Values.overspill }}\nkind: ConfigMap # for WorkloadTemplate\n{{ end }}\n",
+        "- overspill.dev\n- kind\n",
+        "just text about kubeslice.io\n",
+        b"\xff\xfebinary",
+    ],
+)
+def test_files_and_objects_of_others_are_ignored(content):
+    assert load({**FLEET, "x.yaml": content}).problems == ()
+
+
+def test_kubectl_lists_are_read_item_by_item():
+    items = "".join(
+        f"- apiVersion: overspill.dev/v1alpha1\n  kind: Cluster\n  metadata:\n    name: {name}\n" for name in ("a", "B")
+    )
+    desired = load({**FLEET, "x.yaml": f"apiVersion: v1\nkind: List\nitems:\n{items}"})
+    assert [line.partition(":")[2] for line in errors(desired)] == [
+        "11: items[1].metadata.name: 'B' is not a name of lower-case letters, digits and '-' (63 at most) (try 'b')"
+    ]
+    desired = load({**FLEET, "x.yaml": f"apiVersion: v1\nkind: List\nitems:\n{items.replace('B', 'b')}"})
+    assert {"a", "b"} <= set(desired.clusters)
+
+
+def test_several_documents_of_one_file_are_read_and_told_by_line():
+    desired = load({**FLEET, "x.yaml": cluster("worker-3") + "---\n" + cluster("worker-4", "{taint: []}")})
+    assert errors(desired) == ["x.yaml:10: spec.taint: unknown field (try 'taints')"]
+
+
+def test_lookalikes_are_warned_about_in_our_files_only():
+    assert load({**FLEET, "x.yaml": "apiVersion: v1\nkind: ConfigMap\ndata: {overspill.dev: yes}\n"}).problems == ()
+    warned = warnings(
+        load(
+            {
+                **FLEET,
+                "templates/vllm.yaml": TEMPLATE.replace('"{{ replicas }}"', '"{{ replicas }}"\n        paused: no'),
+            }
+        )
+    )
+    assert warned == [
+        "templates/vllm.yaml:19: no is read as text; other tools read it as false (try false, or 'no' in quotes)"
+    ]
+
+
+def test_policies_need_no_spec_and_fleets_are_optional():
+    desired = load({**FLEET, "policies/gpu.yaml": policy().replace("spec: {}\n", "")})
+    assert desired.problems == ()
+    assert desired.fleet.engine == "argocd"

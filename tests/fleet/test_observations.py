@@ -1,0 +1,156 @@
+"""Observations become pools of free resources and demand, or problems with lines."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from reconciler.core.observation import read
+from reconciler.core.yamlio import parse
+from reconciler.errors import InvalidInput
+from reconciler.model.capacity import Taint, Toleration, Waiting
+from reconciler.model.units import parse_quantity
+from reconciler.model.workload import WorkloadRef
+from tests.fleet.samples import lines, text
+
+FULL = text("""
+    apiVersion: overspill.dev/v1alpha1
+    kind: Observation
+    cluster: worker-1
+    observedAt: "2026-11-20T11:05:00.5+01:00"
+    pools:
+    - name: h100
+      labels: {model: h100}
+      taints: [{key: gpu, value: "yes", effect: NoSchedule}]
+      allocatable: {cpu: 64, memory: 512Gi, nvidia.com/gpu: 8}
+      nodes:
+      - name: one
+        used: {cpu: 1500m, nvidia.com/gpu: 3}
+      - name: two
+        allocatable: {nvidia.com/gpu: 4}
+        used: {nvidia.com/gpu: 6, pods: 10}
+        labels: {zone: a}
+        taints: [{key: old, timeAdded: "2026-11-20T09:00:00Z"}]
+      - {name: down, ready: false}
+      - {name: away, cordoned: true}
+    workloads:
+    - kind: Deployment
+      namespace: llm-demo
+      name: vllm
+      wanted: 8
+      running: 5
+      unschedulable:
+      - {replicas: 2, since: "2026-11-20T10:00:00Z"}
+      - {replicas: 1, since: "2026-11-20T10:01:00Z"}
+      deficitSince: "2026-11-20T09:59:00Z"
+      replica:
+        requests: {nvidia.com/gpu: 2, cpu: "0.5"}
+        nodeSelector: {model: h100}
+        tolerations:
+        - {key: gpu, operator: Exists}
+        - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 300}
+        groupSize: 4
+    placements:
+    - {name: vllm-7f3a90c1, bound: 2}
+    """)
+
+
+def refusal(data: str) -> list[str]:
+    with pytest.raises(InvalidInput) as caught:
+        read(data.encode(), "o.yaml")
+    return lines(caught.value.problems)
+
+
+def test_what_is_free_is_what_can_be_allocated_less_what_is_used():
+    (seen,) = read(FULL.encode(), "o.yaml")
+    (pool,) = seen.pools
+    assert [node.name for node in pool.nodes] == ["one", "two"]
+    one, two = pool.nodes
+    assert one.free.amounts["nvidia.com/gpu"] == parse_quantity("5")
+    assert one.free.amounts["cpu"] == parse_quantity("62500m")
+    assert two.free.amounts["nvidia.com/gpu"] == 0
+    assert two.free.amounts["memory"] == parse_quantity("512Gi")
+    assert two.free.amounts["pods"] == 0
+    assert pool.taints == (Taint(key="gpu", value="yes"),)
+    assert two.taints == (Taint(key="old"),)
+    assert seen.bound == {"vllm-7f3a90c1": 2}
+    assert seen.observed_at == datetime(2026, 11, 20, 10, 5, 0, 500_000, tzinfo=UTC)
+    assert seen.healthy
+
+
+def test_demand_comes_with_the_shape_of_one_replica():
+    (workload,) = read(FULL.encode(), "o.yaml")[0].workloads
+    assert workload.ref == WorkloadRef(namespace="llm-demo", name="vllm", kind="Deployment")
+    assert (workload.wanted, workload.running) == (8, 5)
+    assert workload.waiting[0] == Waiting(replicas=2, since=datetime(2026, 11, 20, 10, 0, tzinfo=UTC))
+    assert workload.deficit_since == datetime(2026, 11, 20, 9, 59, tzinfo=UTC)
+    assert workload.shape.requests.amounts == {"nvidia.com/gpu": 2 * 10**9, "cpu": 5 * 10**8}
+    assert workload.shape.tolerations[0] == Toleration(key="gpu", operator="Exists")
+    assert workload.shape.group_size == 4
+
+
+def test_json_says_the_same():
+    (document,) = parse(FULL.encode(), "")
+    assert read(json.dumps(document.value).encode(), "o.json") == read(FULL.encode(), "o.yaml")
+
+
+def test_several_clusters_come_as_documents_or_as_items():
+    other = FULL.replace("worker-1", "worker-2")
+    together = read((FULL + "---\n" + other).encode(), "o.yaml")
+    items = [document.value for document in parse((FULL + "---\n" + other).encode(), "")]
+    assert [seen.cluster for seen in together] == ["worker-1", "worker-2"]
+    assert read(json.dumps({"items": items}).encode(), "o.json") == together
+    assert read(b'{"items": []}', "o.json") == ()
+
+
+def test_one_cluster_twice_is_an_error():
+    assert refusal(FULL + "---\n" + FULL) == ["o.yaml:42: cluster: worker-1 is observed here twice"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("2026-11-20T11:05:00.5+01:00", "2026-11-20 11:05"),
+         "4: observedAt: '2026-11-20 11:05' is not a time of RFC 3339 (try '2026-11-20T10:15:00Z')"),
+        (("2026-11-20T11:05:00.5+01:00", "2026-02-30T11:05:00Z"),
+         "4: observedAt: '2026-02-30T11:05:00Z' does not exist (try '2026-11-20T10:15:00Z')"),
+        (("cluster: worker-1", "cluster: ../x"),
+         "3: cluster: '../x' is not a name of lower-case letters, digits and '-' (63 at most) (try 'x')"),
+        (("memory: 512Gi", "memory: 512 Gi"),
+         "9: pools[0].allocatable.memory: '512 Gi' is not a quantity (try 4, '500m' or '8Gi')"),
+        (("cpu: 1500m", "cpu: -1"), "12: pools[0].nodes[0].used.cpu: '-1' is negative (try 4, '500m' or '8Gi')"),
+        (("cpu: 1500m", "cpu: true"), "12: pools[0].nodes[0].used.cpu: must be an amount (try 4, '500m' or '8Gi')"),
+        (("wanted: 8", "wanted: -8"), "24: workloads[0].wanted: -8 is less than 0"),
+        (("  wanted: 8\n", ""), "21: workloads[0].wanted: is required"),
+        (("groupSize: 4", "groupSize: 0"), "36: workloads[0].replica.groupSize: 0 is less than 1"),
+        (("ready: false", "raedy: false"), "18: pools[0].nodes[2].raedy: unknown field (try 'ready')"),
+        (("kind: Observation", "kind: Observations"), "2: kind: must be Observation (try 'Observation')"),
+        (("placements:", "placement:"), "37: placement: unknown field (try 'placements')"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_at_its_line(change, message):
+    assert change[0] in FULL
+    assert f"o.yaml:{message}" in refusal(FULL.replace(*change, 1))
+
+
+@pytest.mark.parametrize("data", ["[]", "7", "text", '{"items": [7]}'])
+def test_what_is_no_observation_is_refused(data):
+    assert refusal(data)
+
+
+def test_an_item_is_told_by_its_place():
+    (document,) = parse(FULL.replace("worker-1", "W").encode(), "")
+    (found,) = refusal(json.dumps({"items": [document.value]}, indent=1))
+    assert found.startswith("o.yaml:6: items[0].cluster: 'W' is not a name")
+
+
+def test_an_empty_file_observes_nothing():
+    assert read(b"", "o.yaml") == ()
+
+
+def test_a_cluster_without_pools_is_seen_and_has_nothing():
+    minimal = '{apiVersion: overspill.dev/v1alpha1, kind: Observation, cluster: w, observedAt: "2026-11-20T10:00:00Z"}'
+    (seen,) = read(minimal.encode(), "o.yaml")
+    assert (seen.pools, seen.workloads, seen.bound) == ((), (), {})

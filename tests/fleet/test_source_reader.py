@@ -1,0 +1,242 @@
+"""The source branch in force: a broken file keeps its last good version, and nothing is parsed twice."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from reconciler.daemon.source import SourceReader
+from reconciler.errors import Transient
+from reconciler.model.ids import WorkloadId
+from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, policy, warnings, workspace
+from tests.memory import MemoryRepository, blob_id
+
+VLLM = WorkloadId("llm", "vllm")
+PATH = "templates/vllm.yaml"
+LONGER = TEMPLATE.replace("burstDuration: 10m", "burstDuration: 20m")
+BROKEN = TEMPLATE.replace("burstDuration: 10m", "burstDuration: soon")
+MESSAGE = f"{PATH}:8: spec.burstDuration: 'soon' is not a duration (try '10m' or '1h30m')"
+
+
+@pytest.fixture
+def fleet():
+    return MemoryRepository(FLEET)
+
+
+def tip(fleet):
+    return fleet.tips().source
+
+
+def stays(text: str, path: str = PATH) -> str:
+    blob = blob_id(text.encode())[:12]
+    return (
+        f"{path}: its last good version, blob {blob}, stays in force until this is mended "
+        f"(see it with git cat-file -p {blob})"
+    )
+
+
+def test_an_unchanged_commit_gives_the_same_object(fleet):
+    reader = SourceReader(fleet)
+    first = reader.desired(tip(fleet))
+    read = len(fleet.reads)
+    assert reader.desired(tip(fleet)) is first
+    assert len(fleet.reads) == read
+
+
+def test_an_unchanged_file_is_never_parsed_twice(fleet):
+    reader = SourceReader(fleet)
+    reader.desired(tip(fleet))
+    assert sorted(fleet.reads) == sorted(blob_id(text.encode()) for text in FLEET.values())
+    for text in (LONGER, BROKEN, LONGER + "# again\n"):
+        fleet.reads.clear()
+        reader.desired(fleet.person("source", {PATH: text}))
+        assert fleet.reads == [blob_id(text.encode())]
+    fleet.reads.clear()
+    moved = {"copy.txt": "x", "moved.yaml": FLEET["clusters/worker-1.yaml"]}
+    assert "worker-1" in reader.desired(fleet.person("source", moved, removes=["clusters/worker-1.yaml"])).clusters
+    assert fleet.reads == []
+
+
+def test_versions_that_are_in_no_tree_are_forgotten(fleet):
+    reader = SourceReader(fleet)
+    for minutes in range(10, 30):
+        reader.desired(fleet.person("source", {PATH: TEMPLATE.replace("10m", f"{minutes}m")}))
+    assert len(reader._parsed) == len(FLEET)
+
+
+def test_files_of_other_kinds_are_never_read(fleet):
+    fleet.person("source", {"README.md": "overspill.dev", ".ci/x.yaml": "apiVersion: overspill.dev/v1\nkind: X\n"})
+    assert SourceReader(fleet).desired(tip(fleet)).problems == ()
+    assert len(set(fleet.reads)) == len(FLEET)
+
+
+def test_a_broken_file_keeps_its_last_good_version_in_force(fleet):
+    reader = SourceReader(fleet)
+    reader.desired(tip(fleet))
+    reader.desired(fleet.person("source", {PATH: LONGER}))
+    desired = reader.desired(fleet.person("source", {PATH: BROKEN}))
+    assert desired.templates[VLLM].spec.burst_duration == timedelta(minutes=20)
+    assert desired.templates[VLLM].blob == blob_id(LONGER.encode())
+    assert errors(desired) == [MESSAGE]
+    assert warnings(desired) == [stays(LONGER)]
+    assert not desired.incomplete
+
+
+def test_it_stays_so_while_other_files_change_and_until_it_is_mended(fleet):
+    reader = SourceReader(fleet)
+    reader.desired(tip(fleet))
+    for commit in (
+        fleet.person("source", {PATH: BROKEN}),
+        fleet.person("source", {"clusters/worker-3.yaml": cluster("worker-3")}),
+        fleet.person("source", {PATH: BROKEN + "# still\n"}),
+    ):
+        desired = reader.desired(commit)
+        assert desired.templates[VLLM].spec.burst_duration == timedelta(minutes=10)
+        assert errors(desired) == [MESSAGE]
+    desired = reader.desired(fleet.person("source", {PATH: LONGER}))
+    assert desired.templates[VLLM].spec.burst_duration == timedelta(minutes=20)
+    assert desired.problems == ()
+
+
+def test_a_restart_finds_the_last_good_version_in_history(fleet):
+    for text in (LONGER, BROKEN, BROKEN + "# again\n", "nonsense: [overspill.dev\nkind: Fleet\n"):
+        fleet.person("source", {PATH: text})
+    desired = SourceReader(fleet).desired(tip(fleet))
+    assert desired.templates[VLLM].spec.burst_duration == timedelta(minutes=20)
+    assert warnings(desired) == [stays(LONGER)]
+    assert not desired.incomplete
+
+
+def test_history_is_searched_once_for_a_broken_version(fleet):
+    fleet.person("source", {PATH: BROKEN})
+    reader = SourceReader(fleet)
+    reader.desired(tip(fleet))
+    read = len(fleet.reads)
+    reader.desired(fleet.person("source", {"clusters/worker-3.yaml": cluster("worker-3")}))
+    assert len(fleet.reads) == read + 1
+
+
+def test_without_any_good_version_the_file_takes_no_part_and_that_is_told(fleet):
+    fleet.person("source", {"templates/new.yaml": BROKEN.replace("name: vllm", "name: new", 1)})
+    desired = SourceReader(fleet).desired(tip(fleet))
+    assert desired.incomplete
+    assert set(desired.templates) == {VLLM}
+    assert warnings(desired) == ["templates/new.yaml: no earlier version of it is good: nothing in it is in force"]
+
+
+def test_one_broken_document_takes_its_whole_file_back(fleet):
+    both = FLEET["clusters/worker-1.yaml"] + "---\n" + cluster("worker-9")
+    fleet.person("source", {"clusters/worker-1.yaml": both})
+    reader = SourceReader(fleet)
+    assert "worker-9" in reader.desired(tip(fleet)).clusters
+    broken = both.replace("worker-9", "Worker 9").replace("worker-1", "worker-8")
+    desired = reader.desired(fleet.person("source", {"clusters/worker-1.yaml": broken}))
+    assert set(desired.clusters) == {"worker-1", "worker-2", "worker-9"}
+
+
+def test_an_error_found_beside_other_files_takes_a_file_back_too(fleet):
+    reader = SourceReader(fleet)
+    reader.desired(tip(fleet))
+    foreign = LONGER.replace("namespace: llm-demo", "namespace: kube-system")
+    for read in (reader, SourceReader(fleet)):
+        desired = read.desired(fleet.person("source", {PATH: foreign}))
+        assert desired.templates[VLLM].spec.burst_duration == timedelta(minutes=10)
+        assert warnings(desired) == [stays(TEMPLATE)]
+        (problem,) = errors(desired)
+        assert "'kube-system' is no namespace of workspace llm" in problem
+        assert not desired.incomplete
+
+
+def test_a_copy_of_a_template_is_left_out_and_holds_up_nothing(fleet):
+    fleet.person("source", {"templates/z.yaml": TEMPLATE})
+    desired = SourceReader(fleet).desired(tip(fleet))
+    assert desired.templates[VLLM].path == PATH
+    assert [problem.path for problem in desired.problems] == ["templates/z.yaml", "templates/z.yaml"]
+
+
+def test_a_renamed_template_that_collides_goes_back_to_its_own_name(fleet):
+    other = TEMPLATE.replace("name: vllm", "name: chat", 1)
+    fleet.person("source", {"templates/z.yaml": other})
+    reader = SourceReader(fleet)
+    reader.desired(tip(fleet))
+    desired = reader.desired(fleet.person("source", {"templates/z.yaml": TEMPLATE}))
+    assert set(desired.templates) == {VLLM, WorkloadId("llm", "chat")}
+    assert not desired.incomplete
+
+
+def test_a_workspace_that_vanishes_takes_its_templates_along_and_that_is_incomplete(fleet):
+    reader = SourceReader(fleet)
+    reader.desired(tip(fleet))
+    desired = reader.desired(fleet.person("source", removes=["workspaces/llm.yaml"]))
+    assert desired.templates == {}
+    assert desired.incomplete
+    assert "no file describes Workspace llm" in errors(desired)[0]
+
+
+def test_a_deleted_file_is_gone_however_good_it_was(fleet):
+    reader = SourceReader(fleet)
+    reader.desired(tip(fleet))
+    desired = reader.desired(fleet.person("source", removes=[PATH]))
+    assert desired.templates == {}
+    assert not desired.incomplete
+
+
+def test_a_file_of_ten_megabytes_is_told_by_its_size_and_never_read(fleet):
+    fleet.person("source", {"templates/big.json": b" " * 10 * 2**20, PATH: TEMPLATE + "#" * 2**20})
+    desired = SourceReader(fleet).desired(tip(fleet))
+    assert errors(desired) == [
+        "templates/big.json: is 10.0 MB; files over 1 MiB are not read "
+        "(try splitting it, or list it in the Fleet's spec.ignore)",
+        f"{PATH}: is 1.0 MB; files over 1 MiB are not read (try splitting it, or list it in the Fleet's spec.ignore)",
+    ]
+    assert VLLM in desired.templates
+    assert blob_id(b" " * 10 * 2**20) not in fleet.reads
+
+
+def test_what_the_fleet_ignores_is_no_gap(fleet):
+    ignoring = "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: f}\nspec: {ignore: [data]}\n"
+    fleet.person("source", {"data/big.json": b" " * 2 * 2**20, "data/x.yaml": BROKEN, "fleet.yaml": ignoring})
+    desired = SourceReader(fleet).desired(tip(fleet))
+    assert desired.problems == ()
+    assert not desired.incomplete
+    desired = SourceReader(fleet).desired(
+        fleet.person("source", {"fleet.yaml": ignoring.replace("Fleet", "Fleet\nx: 1")})
+    )
+    assert {problem.path for problem in desired.problems} == {"fleet.yaml"}
+    assert not desired.incomplete
+
+
+def test_a_reader_that_has_seen_it_all_agrees_with_one_that_starts_now(fleet):
+    reader = SourceReader(fleet)
+    for change in (
+        {PATH: BROKEN},
+        {"policies/gpu.yaml": policy("gpu", "{hold: x}")},
+        {PATH: LONGER, "workspaces/llm.yaml": workspace().replace("clusters", "clusteres")},
+        {"workspaces/llm.yaml": workspace(more="allowUnpinnedCharts: true"), PATH: BROKEN},
+        {"policies/gpu.yaml": policy("gpu", "{hold: 2h}")},
+    ):
+        commit = fleet.person("source", change)
+        assert reader.desired(commit) == SourceReader(fleet).desired(commit)
+
+
+def test_the_remote_being_away_while_history_is_needed_is_transient(fleet):
+    class Away(MemoryRepository):
+        def earlier(self, commit, path, *, limit=20):
+            raise Transient("the remote is away")
+
+    away = Away(FLEET)
+    reader = SourceReader(away)
+    reader.desired(tip(away))
+    assert reader.desired(away.person("source", {PATH: BROKEN})).templates  # memory will do
+    with pytest.raises(Transient):
+        SourceReader(away).desired(tip(away))
+
+
+def test_it_reads_real_repositories(remote, repository):
+    remote.commit("main", FLEET)
+    remote.commit("main", {PATH: BROKEN})
+    commit = repository.fetch().source
+    desired = SourceReader(repository).desired(commit)
+    assert desired.templates[VLLM].spec.burst_duration == timedelta(minutes=10)
+    assert errors(desired) == [MESSAGE]
