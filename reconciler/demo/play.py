@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 from reconciler.adapters.clock import SystemClock
 from reconciler.core.wording import listed
@@ -41,18 +37,17 @@ def demo(out: Path, *, tempo: float = 1.0) -> int:
     script = timing(tempo)
     narrator = Narrator()
     narrator.plain("Three simulated clusters, one git repository, and Overspill between them.")
-    with _interruptible():
-        stage = prepare(out)
-        _introduce(stage, narrator, script)
-        performance = _Performance(stage, narrator)
-        try:
-            with running(_run(stage), there=stage.out, environment=stage.environment, log=stage.log) as daemon:
-                for act in acts(script):
-                    performance.play(act, daemon)
-            performance.finish()
-        except MissedStepError as error:
-            narrator.fail(f"{error}. The daemon's own words are in {_shown(stage.log)}.")
-            return 1
+    stage = prepare(out)
+    _introduce(stage, narrator, script)
+    performance = _Performance(stage, narrator)
+    try:
+        with running(_run(stage), there=stage.out, environment=stage.environment, log=stage.log) as daemon:
+            for act in acts(script):
+                performance.play(act, daemon)
+        performance.finish()
+    except MissedStepError as error:
+        narrator.fail(f"{error}. The daemon's own words are in {_shown(stage.log)}.")
+        return 1
     return 0
 
 
@@ -215,21 +210,3 @@ def _program() -> str:
 def _shown(path: Path) -> str:
     """Write a path as short as it can be typed from here."""
     return min(os.path.relpath(path), str(path), key=len)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the demo as Ctrl-C does, so that the daemon is never left behind."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def leave(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

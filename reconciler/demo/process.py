@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
+from types import FrameType
 
 _PATIENCE = 15
 """Seconds that a push under way may take after SIGTERM."""
+
+_LEAVING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Daemon:
@@ -55,16 +59,32 @@ class Daemon:
 
 @contextlib.contextmanager
 def running(command: Sequence[str], *, there: Path, environment: Mapping[str, str], log: Path) -> Iterator[Daemon]:
-    """Start the daemon, and end it when the block is left, however that happens.
+    """Start the daemon, and end it when the block is left, however that happens. Call it in the main thread.
 
-    It gets a session of its own: a Ctrl-C in the terminal is ours to pass on, once.
+    It gets a session of its own: a Ctrl-C in the terminal is ours to pass on, once. SIGTERM and SIGHUP leave the block
+    as Ctrl-C does.
     """
-    process = subprocess.Popen(
-        command, cwd=there, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
-    daemon = Daemon(process, log)
+    # A signal that came while the process is being started would lose sight of it: it is held back until then.
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: came.append(number)) for number in _LEAVING}
     try:
-        yield daemon
+        process = subprocess.Popen(
+            command, cwd=there, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        daemon = Daemon(process, log)
+        try:
+            for number in _LEAVING:
+                signal.signal(number, _leave)
+            if came:
+                raise KeyboardInterrupt
+            yield daemon
+        finally:
+            daemon.stop()
     finally:
-        daemon.stop()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -145,10 +145,11 @@ def hurry(stage: Stage, edits: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def _clear(out: Path) -> None:
+    """Remove what an earlier demo left, or an empty directory; refuse to touch anything else."""
     if not out.exists() and not out.is_symlink():
         return
-    ours = out.is_dir() and not out.is_symlink() and (out / _MARKER).is_file()
-    if not ours and not (out.is_dir() and not any(out.iterdir())):
+    directory = out.is_dir() and not out.is_symlink()
+    if not directory or (any(out.iterdir()) and not (out / _MARKER).is_file()):
         raise InvalidInput(f"{out} is there already, and no demo made it (try another --out)")
     try:
         shutil.rmtree(out)
