@@ -9,8 +9,8 @@ import pytest
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.history import FIRST_STEP
-from reconciler.errors import Conflict
-from reconciler.model.ids import CommitId
+from reconciler.errors import Conflict, Transient
+from reconciler.model.ids import BlobId, CommitId
 from tests.conftest import MORNING
 
 OURS = "Overspill <overspill@overspill.dev>"
@@ -60,6 +60,18 @@ def test_last_written_is_found_behind_edits_by_hand(remote, fresh, edits):
     repository = fresh()
     assert repository.last_written(tip) == made
     assert [change.path for change in repository.changes(made, tip)] == ["file"]
+
+
+def test_last_written_is_brought_in_again_when_the_mirror_is_made_anew(remote, fresh):
+    made = remote.commit("placements", {"a": "1"}, message=PLACE, author=OURS)
+    tip = remote.commit("placements", {"a": "2"})
+    repository = fresh()
+    assert repository.last_written(tip) == made
+    with pytest.raises(Transient):
+        repository.read([BlobId("1" * 40)])
+    repository.fetch()
+    assert repository.last_written(tip) == made
+    assert len(repository.changes(made, tip)) == 1
 
 
 def test_nothing_was_written_where_only_people_committed(remote, fresh):

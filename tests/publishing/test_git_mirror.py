@@ -195,7 +195,6 @@ def test_many_small_packs_are_put_together_and_nothing_is_lost(filled, tmp_path)
         repository.maintain()
         for number in range(42):
             (tip,) = repository.write(tip, [_commit(number)])
-        repository.push(tip, old=None) if repository.tips().output is None else None
         packs = list((tmp_path / "cache").glob("*/mirror.git/objects/pack/*.pack"))
         assert len(packs) > 40
         before = repository.entries(tip)
@@ -203,6 +202,14 @@ def test_many_small_packs_are_put_together_and_nothing_is_lost(filled, tmp_path)
         assert len(list((tmp_path / "cache").glob("*/mirror.git/objects/pack/*.pack"))) < 10
         assert repository.entries(tip) == before
         assert len(repository.read(entry.blob for entry in before)) == len({entry.blob for entry in before})
+
+
+def test_machine_without_git_is_told_so(remote, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for _ in range(2):  # the second finds the mirror's directory free again
+        with pytest.raises(InvalidInput, match="install git"):
+            GitRepository(remote.url, cache=tmp_path / "cache")
+    assert len(list((tmp_path / "cache").iterdir())) == 1
 
 
 def test_cache_that_cannot_be_written_is_transient(remote, tmp_path):

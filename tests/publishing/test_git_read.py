@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.adapters.git.objects import parse_changes, parse_entries
-from reconciler.errors import Transient
+from reconciler.errors import Conflict, Transient
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.tree import FileChange
 
@@ -69,6 +69,15 @@ def test_changes_are_the_files_that_differ(remote, repository):
     }
     assert [change.path for change in repository.changes(old, new, under=["clusters/b"])] == ["clusters/b/moved"]
     assert repository.changes(new, new) == []
+
+
+def test_comparing_with_a_commit_that_is_unknown_is_a_conflict_and_breaks_nothing(remote, repository):
+    tip = remote.commit("placements", {"a": "1"})
+    repository.fetch()
+    with pytest.raises(Conflict, match="not in the branch's history"):
+        repository.changes(CommitId("1" * 40), tip)
+    assert repository.tips().output == tip
+    assert repository.changes(tip, tip) == []
 
 
 def test_file_that_becomes_a_link_is_gone_and_one_made_executable_is_unchanged():

@@ -69,6 +69,13 @@ class ObjectReader:
                 self.close()
                 raise
 
+    def holds(self, one: str) -> bool:
+        """Tell whether an object is there."""
+        try:
+            return bool(list(self.read([one])))
+        except Missing:
+            return False
+
     def close(self) -> None:
         """End the process; the next `read` starts another."""
         if self._process is not None:

@@ -81,9 +81,13 @@ class GitRepository:
         settings = {**_SETTINGS, **remote.settings(), f"remote.{address.NAME}.fetch": f"+{output}:{OUTPUT}"}
         runner = Runner(git_dir=mirror.git_dir, settings=settings, environment=remote.environment(), silence=timeout)
         self._committer = committer
-        self._tracking = Tracking(remote, mirror, runner, source=source, output=output)
+        try:
+            self._tracking = Tracking(remote, mirror, runner, source=source, output=output)
+        except OverspillError:
+            mirror.close()
+            raise
         self._written: tuple[CommitId | None, frozenset[CommitId]] = (None, frozenset())
-        self._ours: tuple[CommitId, CommitId | None] | None = None
+        self._ours: tuple[tuple[int, CommitId], CommitId | None] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -115,7 +119,12 @@ class GitRepository:
         return parse_entries(listing, sizes=sizes)
 
     def changes(self, old: CommitId, new: CommitId, *, under: Sequence[str] = ()) -> list[FileChange]:
-        """List the files that differ between two commits, sorted by path."""
+        """List the files that differ between two commits, sorted by path.
+
+        Raises Conflict when the mirror does not hold `old`, as after a rewritten history or a mirror made anew.
+        """
+        if not self._tracking.reader.holds(_checked_id(old)):
+            raise Conflict(f"comparing with {old[:12]}: that commit is not in the branch's history any more")
         flags = ["-r", "--raw", "-z", "--no-renames", "--no-abbrev"]
         return parse_changes(
             self._tracking.local(["diff-tree", *flags, _checked_id(old), _checked_id(new), "--", *under])
@@ -131,11 +140,13 @@ class GitRepository:
 
     def last_written(self, tip: CommitId) -> CommitId | None:
         """Find the newest commit at or before `tip`, along first parents, that Overspill made itself."""
-        if self._ours is None or self._ours[0] != tip:
+        # What is found is also in the mirror; in one that was made anew since, it has to be found again.
+        asked = (self._tracking.renewals, tip)
+        if self._ours is None or self._ours[0] != asked:
             past = self._history(tip).first_parents(_checked_id(tip))
             with self._whole():
                 found = next((commit.logged.id for commit in past if self._is_ours(commit.logged)), None)
-            self._ours = (tip, found)
+            self._ours = (asked, found)
         return self._ours[1]
 
     def log(self, tip: CommitId, *, since: datetime | None = None, limit: int | None = None) -> list[LoggedCommit]:

@@ -18,8 +18,9 @@ from subprocess import PIPE, Popen, TimeoutExpired
 from typing import cast
 
 from git.cmd import Git
+from git.exc import GitCommandNotFound
 
-from reconciler.errors import Transient
+from reconciler.errors import InvalidInput, Transient
 
 LOCAL_SILENCE = timedelta(minutes=10)
 """How long a command that stays on this disk may say nothing: a repack of a large mirror says nothing at all."""
@@ -83,13 +84,16 @@ class Runner:
         # git is taken out by env(1). Nobody who starts a daemon has such variables; a git hook or alias does.
         inherited = [name for name in os.environ if name.startswith("GIT_") and name not in own and name not in _KEPT]
         prefix = ["env", *(part for name in inherited for part in ("-u", name))] if inherited else []
-        wrapped = Git(self.git_dir).execute(
-            [*prefix, "git", *arguments],
-            istream=PIPE if stdin else None,
-            as_process=True,
-            env=own,
-            start_new_session=True,
-        )
+        try:
+            wrapped = Git(self.git_dir).execute(
+                [*prefix, "git", *arguments],
+                istream=PIPE if stdin else None,
+                as_process=True,
+                env=own,
+                start_new_session=True,
+            )
+        except GitCommandNotFound as error:
+            raise InvalidInput("git is not on the PATH (try: install git 2.34 or later)") from error
         process = wrapped.proc
         # Left with the wrapper, the process would be interrupted as soon as the wrapper is collected.
         wrapped.proc = None
@@ -105,6 +109,7 @@ class Runner:
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_ASKPASS": "",  # set and empty: no other helper is looked for either
             "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_DEFAULT_HASH": "sha1",  # git 3 has other defaults for both
             "GIT_DEFAULT_REF_FORMAT": "files",
             "GIT_CONFIG_COUNT": str(len(self.settings)),
             "LC_ALL": "C",

@@ -41,6 +41,7 @@ class Tracking:
         self.source = source
         self.output = output
         self.tips = Tips(source=None, output=None)
+        self.renewals = 0
         self._mirror = mirror
         if not mirror.exists() or not self._take_refs():
             self._renew()
@@ -153,6 +154,7 @@ class Tracking:
         """Throw the mirror away and make an empty one; the next fetch fills it."""
         self.reader.close()
         self._mirror.throw_away()
+        self.renewals += 1
         self.tips = Tips(source=None, output=None)
         made = self.runner.run(["init", "-q", "--bare", "--template=", str(self.runner.git_dir)])
         if made.status:
