@@ -90,6 +90,7 @@ def serve(settings: Settings) -> None:
             random=random.random,
             poll=settings.poll_interval,
         )
+        stack.enter_context(signals_for(loop))
         for view in files:
             alarms.watch(view.changed, every=LOOK_AT_FILES, reason=OBSERVATION)
         address = stack.enter_context(_listening(settings, pushed, loop))
@@ -98,8 +99,7 @@ def serve(settings: Settings) -> None:
             log.warning("no observations", line=BLIND)
         alarms.start()
         stack.callback(alarms.stop)
-        with signals_for(loop):
-            loop.run()
+        loop.run()
     log.info("stopped")
 
 

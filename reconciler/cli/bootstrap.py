@@ -22,11 +22,12 @@ from reconciler.settings import Settings
 @click.argument("engine", type=click.Choice(["argocd"]))
 @options.connected()
 def bootstrap(settings: Settings, engine: Literal["argocd"]) -> None:  # noqa: ARG001 - one engine so far needs anything
-    """Print what an admin applies once, so that an engine follows the output branch.
+    """Print what an admin applies once for an engine.
 
-    For argocd that is an AppProject, which bounds what a placement may do, and an ApplicationSet, which makes an
-    Application of each placement. Both are written for the clusters, namespaces and chart repositories of the fleet as
-    it stands; nothing is applied. A broken file is refused: what it names would be missing from the project.
+    With it the engine follows the output branch. For argocd that is an AppProject, which bounds what a placement may
+    do, and an ApplicationSet, which makes an Application of each placement. Both are written for the clusters,
+    namespaces and chart repositories of the fleet as it stands; nothing is applied. A broken file is refused: what it
+    names would be missing from the project.
     """
     with app.connected(settings) as (world, memory):
         view = survey(world, memory)

@@ -51,11 +51,11 @@ def once(settings: Settings, form: options.Output) -> None:
 @click.command()
 @options.connected("OBSERVATIONS", "POLL_INTERVAL", "LISTEN", "LOG_FORMAT")
 def run(settings: Settings) -> None:
-    """Run the daemon: watch the repository and the observations, and commit what they call for.
+    """Run the daemon: watch, and commit what is called for.
 
-    One line a change. SIGTERM and Ctrl-C finish the push under way and leave; SIGHUP looks at once. With --listen it
-    takes observations (POST /api/v1/observations), push hints of GitHub, GitLab and Gitea, and answers /healthz and
-    /readyz; tokens and secrets come from the environment or from files only.
+    It watches the repository and the observations. One line a change. SIGTERM and Ctrl-C finish the push under way and
+    leave; SIGHUP looks at once. With --listen it takes observations (POST /api/v1/observations), push hints of GitHub,
+    GitLab and Gitea, and answers /healthz and /readyz; tokens and secrets come from the environment or from files only.
     """
     app.serve(settings)
 

@@ -30,10 +30,11 @@ from reconciler.cli import options
     help="How long the windows of the story are: 2 takes about twice as long.",
 )
 def demo(out: Path, tempo: float) -> None:
-    """Play a GPU shortage on this machine, from burst to return, and leave the repositories to look at.
+    """Play a GPU shortage on this machine, from burst to return.
 
-    It takes less than a minute and needs nothing but git. The clusters are simulated; Overspill is not: the daemon runs
-    as it would anywhere. Exits with 1 when a step does not happen within its time.
+    The repositories are left to look at. It takes less than a minute and needs nothing but git. The clusters are
+    simulated; Overspill is not: the daemon runs as it would anywhere. Exits with 1 when a step does not happen within
+    its time.
     """
     from reconciler import demo as stage  # noqa: PLC0415 - no other command should wait for the players of a play
 

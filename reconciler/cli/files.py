@@ -33,9 +33,10 @@ from reconciler.model.policy import Desired
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=".")
 @click.option("--git", "with_git", is_flag=True, help="Make it a git repository and commit the files to `main`.")
 def init(directory: Path, *, with_git: bool) -> None:
-    """Begin a fleet repository: copy the recommended layout into DIRECTORY.
+    """Begin a fleet repository in DIRECTORY.
 
-    DIRECTORY must be empty or not exist yet; a fresh clone of an empty repository will do.
+    Copies the recommended layout there, to be changed. DIRECTORY must be empty or not exist yet; a fresh clone of an
+    empty repository will do.
     """
     there = sorted(entry.name for entry in directory.iterdir()) if directory.exists() else []
     if [name for name in there if name != ".git"]:
@@ -62,7 +63,7 @@ def init(directory: Path, *, with_git: bool) -> None:
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".")
 @options.output
 def check(path: Path, form: options.Output) -> None:
-    """Check every file of a fleet repository on this disk, just as the daemon would read it.
+    """Check every file of a fleet repository as the daemon would.
 
     Prints all problems at once, as path:line: field: what is wrong (try ...), errors first. Exits with 1 when there is
     an error. It needs no git and no network, so it fits a pre-commit hook.
@@ -99,7 +100,10 @@ def check(path: Path, form: options.Output) -> None:
 @click.option("--all", "every", is_flag=True, help="Write the schemas of all kinds; needs --out.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="Write files to DIR.")
 def schema(kind: str | None, out: Path | None, *, every: bool) -> None:
-    """Print the JSON Schema of a kind, for editors and for other tools. Without KIND, list the kinds."""
+    """Print the JSON Schema of a kind, for editors and other tools.
+
+    Without KIND it lists the kinds.
+    """
     if every and (kind or out is None):
         raise click.UsageError("--all goes with --out DIR and without a KIND")
     if kind is None and not every:

@@ -15,7 +15,7 @@ from reconciler.core.times import format_time
 from reconciler.core.wording import count
 from reconciler.daemon.reconcile import View, write
 from reconciler.errors import Problem
-from reconciler.model.placement import Tampered
+from reconciler.model.ledger import Tampered
 from reconciler.model.plan import (
     Change,
     Extend,

@@ -59,7 +59,10 @@ def status(settings: Settings, at: datetime | None, form: options.Output) -> Non
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Placements to show at most.")
 @options.output
 def history(settings: Settings, workload: str | None, since: datetime | None, limit: int, form: options.Output) -> None:
-    """Tell which placements there were and why, newest first, from the commits of the output branch."""
+    """Tell which placements there were and why, newest first.
+
+    All of it is read back from the commits of the output branch. WORKLOAD may also be one placement.
+    """
     with app.connected(settings) as (world, _):
         found, more = _bursts(world.repository, workload, since, limit)
     if form == "json":
@@ -86,9 +89,10 @@ def history(settings: Settings, workload: str | None, since: datetime | None, li
 @options.at
 @options.output
 def explain(settings: Settings, workload: str, at: datetime | None, form: options.Output) -> None:
-    """Explain one workload: every cluster's filter, fit and score, and what would have to change.
+    """Explain one workload: filter, fit and score of each cluster.
 
-    WORKLOAD is <workspace>/<template>; the template's name alone will do where only one has it.
+    It ends with what would have to change. WORKLOAD is <workspace>/<template>; the template's name alone will do where
+    only one has it.
     """
     with app.connected(settings) as (world, memory):
         view = app.look_ahead(world, memory, at)

@@ -20,7 +20,6 @@ from reconciler.cli.plan import plan
 from reconciler.errors import Conflict, InvalidInput, Transient
 
 REFUSED, USAGE, BUG, INTERRUPTED = 1, 2, 3, 130
-_PIPE_CLOSED = 128 + 13
 
 
 class Commands(click.Group):
@@ -57,7 +56,7 @@ class Commands(click.Group):
             # `overspill history | head`: who reads has had enough. What is left must not fail once more at exit.
             with contextlib.suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return _PIPE_CLOSED
+            return REFUSED
         except InvalidInput as error:
             if not printing.problems(error.problems):
                 printing.complain(str(error))

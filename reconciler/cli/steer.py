@@ -71,7 +71,7 @@ def revert(
 def extend(
     settings: Settings, placement: str, *, by: timedelta | None, until: datetime | None, reason: str, author: str | None
 ) -> None:
-    """Let a placement run longer, or end it earlier, than its expiry says.
+    """Let a placement run longer, or end it earlier.
 
     The new end may not be beyond the policy's maximum duration, counted from when it was placed.
     """

@@ -13,7 +13,8 @@ from reconciler.core.situation import Situation
 from reconciler.core.times import format_time
 from reconciler.core.wording import clause, listed
 from reconciler.errors import InvalidInput
-from reconciler.model.placement import Ledger, Placement, Restraint
+from reconciler.model.ledger import Ledger
+from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Change, Extend, Hold, Plan, Restore, Revert, Why
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import format_duration

@@ -91,11 +91,13 @@ def see(observations: Path) -> Callable[..., None]:
 
     def write(*, missing: int = 3, watched: bool = True, **free: int) -> None:
         now = datetime.now(UTC).replace(microsecond=0)
-        workload = {
+        workload: dict[str, Any] = {
             "kind": "Deployment", "namespace": "demo", "name": "vllm", "wanted": 4 + missing, "running": 4,
             "replica": {"requests": {"nvidia.com/gpu": "1"}},
-            "unschedulable": [{"replicas": missing, "since": format_time(now - timedelta(seconds=90))}] if missing else [],
+            "unschedulable": [],
         }  # fmt: skip
+        if missing:
+            workload["unschedulable"] = [{"replicas": missing, "since": format_time(now - timedelta(seconds=90))}]
         if watched:
             workload["deficitSince"] = format_time(now - timedelta(hours=1))
         for number, gpus in ((1, 0), (2, free.get("worker_2", 2)), (3, free.get("worker_3", 4))):

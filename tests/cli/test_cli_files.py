@@ -1,0 +1,182 @@
+"""`init`, `check`, `schema` and `bootstrap`: the fleet repository as files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from reconciler.core.schema import KINDS
+from tests.cli.conftest import Terminal
+from tests.conftest import Remote
+from tests.passes import SOURCE_FILES
+
+LAYOUT = Path(__file__).parents[2] / "repo-layout"
+
+
+@pytest.fixture
+def terminal() -> Terminal:
+    """Open a terminal that knows of no repository."""
+    return Terminal(env={})
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Lay the fleet out in a directory outside git."""
+    directory = tmp_path / "fleet"
+    directory.mkdir()
+    for path, text in SOURCE_FILES.items():
+        (directory / path).write_text(text)
+    return directory
+
+
+def test_init_copies_the_layout_whole(terminal: Terminal, tmp_path: Path) -> None:
+    assert "overspill check" in terminal.done("init", str(tmp_path / "new" / "fleet"))
+    layout = {path.relative_to(LAYOUT): path.read_bytes() for path in LAYOUT.rglob("*") if path.is_file()}
+    copy = tmp_path / "new" / "fleet"
+    assert {path.relative_to(copy): path.read_bytes() for path in copy.rglob("*") if path.is_file()} == layout
+
+
+def test_what_init_wrote_passes_check(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.done("init", str(tmp_path / "fleet"))
+    assert terminal.done("check", str(tmp_path / "fleet")).endswith(": 0 errors, 0 warnings\n")
+
+
+def test_init_with_git_commits_everything_to_main(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.env |= {
+        "GIT_AUTHOR_NAME": "Ann", "GIT_AUTHOR_EMAIL": "ann@example.com",
+        "GIT_COMMITTER_NAME": "Ann", "GIT_COMMITTER_EMAIL": "ann@example.com",
+    }  # fmt: skip
+    terminal.done("init", str(tmp_path / "fleet"), "--git")
+    remote = Remote(tmp_path / "fleet" / ".git")
+    assert remote.subjects("main") == ["Begin the fleet repository"]
+    assert len(remote.files("main")) == sum(path.is_file() for path in LAYOUT.rglob("*"))
+
+
+def test_init_passes_on_what_git_says(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.env |= {"GIT_AUTHOR_NAME": "", "GIT_AUTHOR_EMAIL": "", "EMAIL": ""}
+    result = terminal("init", str(tmp_path / "fleet"), "--git")
+    assert result.exit_code == 1
+    assert "error: git commit in" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_init_refuses_a_directory_that_is_not_empty(terminal: Terminal, files: Path) -> None:
+    before = sorted(files.iterdir())
+    result = terminal("init", str(files))
+    assert (result.exit_code, sorted(files.iterdir())) == (1, before)
+    assert "is not empty: it holds clusters.yaml" in result.stderr
+
+
+def test_init_takes_a_fresh_clone(terminal: Terminal, tmp_path: Path) -> None:
+    (tmp_path / "clone").mkdir()
+    Remote(tmp_path / "clone" / ".git")
+    terminal.done("init", str(tmp_path / "clone"))
+    assert (tmp_path / "clone" / "fleet.yaml").exists()
+
+
+def test_check_counts_what_it_finds(terminal: Terminal, files: Path) -> None:
+    assert terminal.done("check", str(files)) == (
+        "5 files, 3 clusters, 1 workspace, 1 template, 1 policy: 0 errors, 0 warnings\n"
+    )
+
+
+def test_check_takes_the_current_directory(terminal: Terminal, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (files / "policy.yaml").write_text(SOURCE_FILES["policy.yaml"].replace("1h", "'1 hour'"))
+    monkeypatch.chdir(files)
+    assert terminal("check").stdout.startswith("policy.yaml:9: spec.hold: ")
+
+
+def test_check_tells_all_problems_of_all_files_at_once(terminal: Terminal, files: Path) -> None:
+    (files / "policy.yaml").write_text(SOURCE_FILES["policy.yaml"].replace("1h", "'1 hour'").replace("30s", "soon"))
+    (files / "workspace.yaml").write_text(SOURCE_FILES["workspace.yaml"].replace("worker-3", "worker-9"))
+    result = terminal("check", str(files))
+    told = [line.removeprefix(f"{files}/") for line in result.stdout.splitlines() if line.startswith(str(files))]
+    assert result.exit_code == 1
+    assert [line.split(": ")[:2] for line in told[:3]] == [
+        ["policy.yaml:6", "spec.scaleUp.window"],
+        ["policy.yaml:9", "spec.hold"],
+        ["workspace.yaml:4", "spec.clusters[2]"],
+    ]
+    assert "3 errors" in result.stdout.splitlines()[-1]
+
+
+def test_check_keeps_warnings_apart_and_exits_with_0(terminal: Terminal, files: Path) -> None:
+    (files / "policy.yaml").unlink()
+    result = terminal("check", str(files))
+    assert result.exit_code == 0
+    assert result.stdout.index("Warnings") < result.stdout.index("template.yaml")
+    assert result.stdout.endswith("0 policies: 0 errors, 1 warning\n")
+
+
+def test_check_as_json_holds_counts_and_problems(terminal: Terminal, files: Path) -> None:
+    answer = terminal.answer("check", str(files))
+    assert answer == {
+        "files": 5, "clusters": 3, "workspaces": 1, "templates": 1, "policies": 1,
+        "errors": 0, "warnings": 0, "problems": [],
+    }  # fmt: skip
+    (files / "policy.yaml").write_text("apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\n")
+    problem = json.loads(terminal("check", str(files), "-o", "json").stdout)["problems"][0]
+    assert set(problem) == {"path", "line", "field", "message", "hint", "severity"}
+
+
+def test_check_of_a_directory_without_a_fleet_says_how_to_begin(terminal: Terminal, tmp_path: Path) -> None:
+    result = terminal("check", str(tmp_path))
+    assert (result.exit_code, "overspill init" in result.stderr) == (1, True)
+
+
+def test_check_passes_over_links_and_git_as_the_daemon_does(terminal: Terminal, files: Path) -> None:
+    (files / ".git").mkdir()
+    (files / ".git" / "x.yaml").write_text("apiVersion: overspill.dev/v1alpha1\nkind: Cluster\n")
+    (files / "link.yaml").symlink_to(files / "clusters.yaml")
+    assert terminal.answer("check", str(files))["files"] == 5
+
+
+def test_check_ignores_what_the_fleet_ignores(terminal: Terminal, files: Path) -> None:
+    (files / "charts").mkdir()
+    (files / "charts" / "x.yaml").write_text("apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nspec: {a: {{ b }}}\n")
+    assert terminal("check", str(files)).exit_code == 1
+    (files / "fleet.yaml").write_text(SOURCE_FILES["fleet.yaml"].replace("spec: {", "spec: {ignore: [charts/**], "))
+    assert terminal("check", str(files)).exit_code == 0
+
+
+def test_control_characters_of_a_file_do_not_reach_the_terminal(terminal: Terminal, files: Path) -> None:
+    (files / "bad.yaml").write_text('apiVersion: overspill.dev/v1alpha1\nkind: "Clus\\e[31mter"\n')
+    result = terminal("check", str(files))
+    assert result.exit_code == 1
+    assert "\x1b" not in result.output
+
+
+def test_schema_without_a_kind_lists_the_kinds(terminal: Terminal) -> None:
+    assert tuple(terminal.done("schema").split()) == KINDS
+
+
+def test_schemas_beside_the_layout_are_those_that_are_printed(terminal: Terminal, tmp_path: Path) -> None:
+    terminal.done("schema", "--all", "--out", str(tmp_path / "schemas"))
+    written = {path.name: path.read_text() for path in (tmp_path / "schemas").iterdir()}
+    assert written == {path.name: path.read_text() for path in (LAYOUT / "schemas").iterdir()}
+    assert terminal.done("schema", "cluster") == written["Cluster.json"]
+
+
+def test_all_schemas_need_a_place(terminal: Terminal) -> None:
+    assert terminal("schema", "--all").exit_code == 2
+    assert terminal("schema", "Teapot").exit_code == 2
+
+
+def test_bootstrap_prints_a_project_and_an_application_set(overspill: Terminal, fleet: Remote) -> None:
+    text = SOURCE_FILES["fleet.yaml"].replace(
+        "engine: manifests", "engine: argocd, repoURL: https://git.example.com/f.git"
+    )
+    fleet.commit("main", {"fleet.yaml": text})
+    shown = overspill.done("bootstrap", "argocd", "--output-branch", "bursts")
+    assert "kind: AppProject" in shown
+    assert "kind: ApplicationSet" in shown
+    assert "refs/heads/bursts" in shown
+
+
+def test_bootstrap_prints_nothing_from_a_broken_fleet(overspill: Terminal, fleet: Remote) -> None:
+    fleet.commit("main", {"fleet.yaml": SOURCE_FILES["fleet.yaml"].replace("engine", "motor")})
+    result = overspill("bootstrap", "argocd")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "error: fleet.yaml:4: spec.motor" in result.stderr

@@ -1,0 +1,162 @@
+"""`once` and `run`: passes that write, and how they end."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Terminal
+from tests.conftest import Remote
+
+See = Callable[..., None]
+ROOT = Path(__file__).parents[2]
+
+
+def test_once_tells_each_change_in_a_line_and_where_it_went(overspill: Terminal, fleet: Remote, see: See) -> None:
+    see()
+    lines = overspill.done("once").splitlines()
+    assert [line.partition(" for 10m (")[0] for line in lines[:2]] == [
+        "burst(llm/vllm): 2 replicas on worker-2",
+        "burst(llm/vllm): 1 replica on worker-3",
+    ]
+    tip = fleet.tip("placements")
+    assert tip is not None
+    assert lines[2] == f"Pushed 3 commits to placements, now at {tip[:12]}."
+
+
+def test_once_with_nothing_to_do_commits_nothing(overspill: Terminal, fleet: Remote, see: See) -> None:
+    see()
+    overspill.done("once")
+    before = fleet.tip("placements")
+    assert overspill.done("once") == "Nothing to change.\n"
+    assert fleet.tip("placements") == before
+
+
+def test_once_runs_again_when_the_branch_moves_under_it(overspill: Terminal, fleet: Remote, see: See) -> None:
+    see()
+    overspill.done("once")
+    see(missing=5)
+    # Takes the first push away from under the pass: somebody else's commit is there first.
+    before = fleet.tip("placements")
+    tip = fleet.commit("placements", {"note.txt": "of somebody else"}, message="First", at=datetime.now(UTC))
+    fleet.move("placements", before)
+    hook = fleet.path / "hooks" / "pre-receive"
+    hook.write_text(
+        f"#!/bin/sh\ntest -e {fleet.path}/moved && exit 0\ntouch {fleet.path}/moved\n"
+        f'env -i PATH="$PATH" git --git-dir={fleet.path} update-ref refs/heads/placements {tip}\n'
+    )
+    hook.chmod(0o755)
+    assert "Pushed 1 commit" in overspill.done("once")
+    assert [subject.split("(")[0] for subject in fleet.subjects("placements")[:2]] == ["resize", "First"]
+
+
+def test_once_exits_with_1_for_a_broken_file_and_does_the_rest(overspill: Terminal, fleet: Remote, see: See) -> None:
+    see()
+    fleet.commit("main", {"more.yaml": "apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nspec: {}\n"})
+    result = overspill("once")
+    assert (result.exit_code, "Pushed 3 commits" in result.stdout) == (1, True)
+    assert "error: more.yaml" in result.stderr
+
+
+class Daemon:
+    """`overspill run` as a process of its own."""
+
+    def __init__(self, env: dict[str, str], *arguments: str) -> None:
+        self.lines: list[str] = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "reconciler", "run", *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT, env={**os.environ, **env},
+        )  # fmt: skip
+        self._rest = b""
+
+    def wait_for(self, text: str) -> str:
+        """Read its log until a line holds a text, and return that line."""
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + 15
+        while time.monotonic() < deadline:
+            for line in self.lines:
+                if text in line:
+                    return line
+            if select.select([self.process.stdout], [], [], 0.1)[0]:
+                data = os.read(self.process.stdout.fileno(), 65536)
+                assert data, f"it ended before it said {text!r}: {self.lines}"
+                *whole, self._rest = (self._rest + data).split(b"\n")
+                self.lines += [line.decode() for line in whole]
+        raise AssertionError(f"it never said {text!r}: {self.lines}")
+
+    def end(self, number: signal.Signals) -> int:
+        self.process.send_signal(number)
+        rest, _ = self.process.communicate(timeout=15)
+        self.lines += (self._rest + rest).decode().splitlines()
+        return self.process.returncode
+
+
+@pytest.fixture
+def daemon(overspill: Terminal) -> Iterator[Callable[..., Daemon]]:
+    started: list[Daemon] = []
+
+    def start(*arguments: str, **env: str) -> Daemon:
+        started.append(Daemon({**overspill.env, **env}, *arguments))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.process.kill()
+        one.process.communicate()
+
+
+def test_sigterm_ends_run_after_what_it_was_doing(daemon: Callable[..., Daemon], fleet: Remote, see: See) -> None:
+    see()
+    running = daemon("--log-format", "json")
+    running.wait_for("burst(llm/vllm): 1 replica on worker-3")
+    assert running.end(signal.SIGTERM) == 0
+    assert len(fleet.subjects("placements")) == 3
+    events = [json.loads(line)["event"] for line in running.lines]
+    assert (events[0], events[-1]) == ("watching", "stopped")
+    assert {"pushed", "committed"} <= set(events)
+
+
+def test_run_says_what_it_watches_and_commits_once_a_file_of_observations_changes(
+    daemon: Callable[..., Daemon], fleet: Remote, observations: Path, see: See
+) -> None:
+    see(missing=0)
+    running = daemon("--listen", "127.0.0.1:0", "--poll-interval", "1h")
+    said = running.wait_for("watching")
+    assert f"watching {fleet.url}: main -> placements, observations from {observations}, polling every 1h" in said
+    assert "listening at 127.0.0.1:" in said
+    running.wait_for("pushed 1 commit")
+    see(missing=1)
+    running.wait_for("burst(llm/vllm): 1 replica on worker-2")
+    assert running.end(signal.SIGINT) == 0
+
+
+def test_run_tells_a_problem_when_it_comes_and_when_it_goes(
+    daemon: Callable[..., Daemon], see: See, observations: Path
+) -> None:
+    see(missing=0)
+    bad = observations / "bad.yaml"
+    bad.write_text("kind: [")
+    running = daemon("--poll-interval", "1h")
+    running.wait_for(f"error: {bad}")
+    bad.unlink()
+    running.wait_for(f"mended: {bad}")
+    assert sum("bad.yaml" in line for line in running.lines) == 2
+
+
+def test_run_without_remote_or_observations_says_both_and_shows_no_password(daemon: Callable[..., Daemon]) -> None:
+    password = "hunter" + "2"
+    running = daemon(OVERSPILL_REPO=f"https://ann:{password}@127.0.0.1:1/fleet.git", OVERSPILL_OBSERVATIONS="")
+    running.wait_for("no observations: every cluster counts as unseen")
+    running.wait_for("backing off")
+    assert running.end(signal.SIGTERM) == 0
+    assert not any(password in line for line in running.lines)
