@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reconciler.core import commands
+from reconciler.core import commandjobs
 from reconciler.core.dialect import has_expression
 from reconciler.core.engines.deployment import chart_steps, target_namespace
 from reconciler.core.kinds import cluster_scoped
@@ -113,7 +113,7 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
 
 def _project(fleet: Fleet, desired: Desired) -> Json:
     reach = _reach(desired)
-    namespaces = sorted({namespace for _, namespace in reach} - {commands.JOB_NAMESPACE})
+    namespaces = sorted({namespace for _, namespace in reach} - {commandjobs.JOB_NAMESPACE})
     allowed = {kind for workspace in desired.workspaces.values() for kind in workspace.allowed_kinds}
     cluster_kinds = sorted(kind for kind in allowed if cluster_scoped(kind) and kind != "/Namespace")
     refused = (
@@ -144,7 +144,7 @@ def _reach(desired: Desired) -> list[tuple[str, str]]:
     for workspace in desired.workspaces.values():
         namespaces = set(workspace.namespaces) or _used(desired, workspace.name)
         if workspace.command_jobs is not None:
-            namespaces.add(commands.JOB_NAMESPACE)
+            namespaces.add(commandjobs.JOB_NAMESPACE)
         for name in workspace.clusters:
             cluster = desired.clusters.get(name)
             if cluster is not None and cluster.engine is EngineName.ARGOCD:

@@ -15,8 +15,9 @@ from typing import TypeAlias
 
 from jinja2 import TemplateSyntaxError, nodes
 
+from reconciler.core.budget import MAX_INTEGER
 from reconciler.core.findings import shortened
-from reconciler.core.sandbox import ENVIRONMENT, FILTERS, MAX_INTEGER, MAX_TEMPLATE, TESTS
+from reconciler.core.sandbox import ENVIRONMENT, FILTERS, MAX_TEMPLATE, TESTS
 from reconciler.core.spelling import nearest
 
 Shape: TypeAlias = "Mapping[str, Shape] | str | None"

@@ -15,18 +15,18 @@ What may be written at all is decided before, on the syntax tree (`dialect`).
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from jinja2 import StrictUndefined, Template, TemplateRuntimeError, nodes, pass_context
+from jinja2 import StrictUndefined, Template, nodes, pass_context
 from jinja2.exceptions import SecurityError
 from jinja2.filters import FILTERS as JINJA_FILTERS
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS as JINJA_TESTS
 
+from reconciler.core.budget import MAX_WORK, Budget, ExhaustedError, bounded, plain
 from reconciler.core.findings import shortened
 from reconciler.core.spelling import nearest
 from reconciler.model.workload import Json
@@ -36,12 +36,6 @@ MAX_TEMPLATE = 65_536
 
 MAX_OUTPUT = 262_144
 """Characters that one text may become."""
-
-MAX_WORK = 100_000
-"""Units that the expressions of one spec may spend together, well under a tenth of a second."""
-
-MAX_INTEGER = 2**63
-"""Kubernetes counts in 64 bits."""
 
 FILTERS = frozenset({
     "abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "join", "last",
@@ -61,44 +55,6 @@ _TURNS = "overspill turns"
 _WEIGH = "overspill weigh"
 _CONCAT = "overspill concat"
 _RESULT = "result"
-
-
-class ExhaustedError(TemplateRuntimeError):
-    """The expressions of a spec have spent their budget."""
-
-
-class Budget:
-    """What the expressions of one spec may still spend. It is the only thing here that changes."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, units: int = MAX_WORK) -> None:
-        self.left = units
-
-    def spend(self, units: int) -> None:
-        """Pay, or raise ExhaustedErrorError."""
-        self.left -= units
-        if self.left < 0:
-            raise ExhaustedError(f"the expressions do too much work (more than {MAX_WORK:,} steps)")
-
-    def weigh(self, value: Any) -> None:
-        """Pay for a value and everything in it, so often as it is in it."""
-        if isinstance(value, str):
-            self.spend(1 + (len(value) >> 6))
-            return
-        pending = [value]
-        while pending:
-            part = pending.pop()
-            if isinstance(part, str):
-                self.spend(1 + (len(part) >> 6))
-                continue
-            self.spend(1)
-            if isinstance(part, list | tuple):
-                pending.extend(part)
-            elif isinstance(part, dict):
-                pending.extend(part.values())
-            elif isinstance(part, range):
-                self.spend(len(part))
 
 
 class _Missing(StrictUndefined):
@@ -154,7 +110,7 @@ def text(context: Context, value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        return str(_bounded(value))
+        return str(bounded(value))
     return _tojson(context, value)
 
 
@@ -215,7 +171,7 @@ class _Environment(ImmutableSandboxedEnvironment):
             if isinstance(made, Iterator):
                 made = list(made)
             budget.weigh(made)
-            return _bounded(made)
+            return bounded(made)
 
         return paid
 
@@ -229,7 +185,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         made = super().call_binop(context, operator, left, right)
         if not numbers:
             _budget(context).weigh(made)
-        return _bounded(made)
+        return bounded(made)
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call what `dialect` lets through, paying for the object whose method it is and for the result."""
@@ -254,43 +210,6 @@ def _range(start: int, stop: int | None = None, step: int = 1) -> range:
 def _kind(value: Any) -> str:
     names = {str: "a text", list: "a list", dict: "a mapping", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number" if isinstance(value, int | float) else f"a {type(value).__name__}")
-
-
-def _bounded(value: Any) -> Any:
-    if isinstance(value, int) and not -MAX_INTEGER <= value < MAX_INTEGER:
-        raise SecurityError("a number does not fit in 64 bits")
-    return value
-
-
-def plain(value: Any, budget: Budget) -> Json:
-    """Turn what an expression gave into a value of a YAML document, paying for its size.
-
-    Raises TemplateRuntimeError for what is none, such as a method that was not called.
-    """
-    budget.weigh(value)
-    return _plain(value)
-
-
-def _plain(value: Any) -> Json:
-    if isinstance(value, str):
-        return str(value)
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, int):
-        return _bounded(value)
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise TemplateRuntimeError("the number is infinite")
-        return value
-    if isinstance(value, list | tuple | range):
-        return [_plain(item) for item in value]
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, StrictUndefined):
-        str(value)  # raises, and says which name is missing
-    raise TemplateRuntimeError(
-        f"an expression gives a {type(value).__name__}, which is no value (a call without its ()?)"
-    )
 
 
 ENVIRONMENT = _Environment()

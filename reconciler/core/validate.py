@@ -8,7 +8,8 @@ rules:
 2. no RBAC, Argo CD or Flux objects, CRDs or cluster-scoped kinds that the workspace does not allow by ``group/Kind``;
 3. no namespace that the workspace does not name, where it names any;
 4. nothing that an engine takes for an instruction: a kustomization, a List, Argo CD's skip marker;
-5. charts are pinned to a version, commands need no shell.
+5. charts are pinned to a version, commands need no shell;
+6. what Kubernetes takes as text only is text: an expression that gives a number would fail in the cluster.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from reconciler.core import commands, secrets
+from reconciler.core import commandjobs, commands, secrets
 from reconciler.core.dialect import has_expression
 from reconciler.core.findings import Finding, Loc, shortened
-from reconciler.core.kinds import cluster_scoped, group_kind, refused
+from reconciler.core.kinds import POD_TEMPLATES, cluster_scoped, group_kind, refused
 from reconciler.model.ids import is_name
 from reconciler.model.policy import Workspace
 from reconciler.model.workload import DeploySpec, HelmConfig, Json
@@ -81,7 +82,7 @@ def _object(manifest: Mapping[str, Json], loc: Loc, workspace: Workspace) -> Ite
     if not _is_text(manifest.get("apiVersion")) or not _is_text(manifest.get("kind")):
         yield Finding(loc=loc, message="the manifest is no Kubernetes object", hint="it needs apiVersion and kind")
         return
-    if not _is_text(name):
+    if name is None or name == "":
         yield Finding(loc=(*loc, "metadata"), message="the object has no name", hint="set metadata.name")
     if has_expression(kind):
         return  # what it is going to be is looked at once it is
@@ -100,7 +101,46 @@ def _object(manifest: Mapping[str, Json], loc: Loc, workspace: Workspace) -> Ite
         yield from _namespace(name, (*loc, "metadata", "name"), workspace)
     elif not cluster_scoped(kind) and (namespace := _metadata(manifest).get("namespace")) is not None:
         yield from _namespace(namespace, (*loc, "metadata", "namespace"), workspace)
+    yield from _numbers(manifest, kind, loc)
     yield from _leaves(manifest, loc)
+
+
+def _numbers(manifest: Mapping[str, Json], kind: str, loc: Loc) -> Iterator[Finding]:
+    """Find what is no text where Kubernetes reads nothing else: names, labels, a ConfigMap's data, variables."""
+    metadata = _metadata(manifest)
+    texts: list[tuple[Loc, Json]] = [(("metadata", "name"), metadata.get("name"))]
+    maps: list[tuple[Loc, Json]] = [(("metadata", part), metadata.get(part)) for part in ("labels", "annotations")]
+    if kind == "/ConfigMap":
+        maps.append((("data",), manifest.get("data")))
+    for place, value in maps:
+        if isinstance(value, dict):
+            texts.extend(((*place, key), item) for key, item in value.items())
+    if kind in POD_TEMPLATES:
+        texts.extend(_variables(manifest))
+    for place, value in texts:
+        if isinstance(value, bool | int | float):
+            message = f"Kubernetes takes a text here, not {str(value).lower()}"
+            yield Finding(loc=(*loc, *place), message=message, hint="quote it, or end the expression with | string")
+
+
+def _variables(manifest: Mapping[str, Json]) -> Iterator[tuple[Loc, Json]]:
+    """Yield the values of the environment variables of a workload's containers."""
+    place: Loc = ()
+    pod: Json = manifest
+    for part in ("spec", "template", "spec"):
+        place, pod = (*place, part), pod.get(part)
+        if not isinstance(pod, dict):
+            return
+    for part in ("initContainers", "containers"):
+        for index, container in enumerate(_list(pod.get(part))):
+            if isinstance(container, dict):
+                for number, variable in enumerate(_list(container.get("env"))):
+                    if isinstance(variable, dict):
+                        yield (*place, part, index, "env", number, "value"), variable.get("value")
+
+
+def _list(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
 
 
 def _command(cmd: str, loc: Loc, spec: DeploySpec, workspace: Workspace) -> Iterator[Finding]:
@@ -114,7 +154,7 @@ def _command(cmd: str, loc: Loc, spec: DeploySpec, workspace: Workspace) -> Iter
     if has_expression(cmd):
         return
     outcome = commands.read(cmd)
-    if refusal := commands.refusal(outcome, workspace.command_jobs, spec.service_account):
+    if refusal := commandjobs.refusal(outcome, workspace.command_jobs, spec.service_account):
         yield Finding(loc=loc, message=refusal.message, hint=refusal.hint)
     elif isinstance(outcome, commands.Makes):
         metadata = _metadata(outcome.manifest)

@@ -230,6 +230,32 @@ def test_a_command_without_a_place_to_run_is_refused_with_its_way_out():
     ) == ()  # fmt: skip
 
 
+def test_a_number_where_kubernetes_takes_a_text_is_found_before_the_cluster_does():
+    web = {
+        **WEB,
+        "metadata": {"name": 3, "labels": {"app": True}, "annotations": {"a": 1.5, "b": "1.5"}},
+        "spec": {
+            "replicas": 3,
+            "template": {
+                "spec": {
+                    "initContainers": [{"env": [{"name": "A", "value": "1"}, {"name": "B", "value": 1}]}],
+                    "containers": [{"env": [{"name": "A", "valueFrom": {}}]}, {}, {"env": [{"value": False}]}],
+                }
+            },
+        },
+    }
+    found = findings(("web", web), ("settings", {**CONFIG, "data": {"a": 1, "b": "1"}}))
+    assert [(finding.loc[4:], finding.message[-12:]) for finding in found] == [
+        (("metadata", "name"), " here, not 3"),
+        (("metadata", "labels", "app"), "re, not true"),
+        (("metadata", "annotations", "a"), "ere, not 1.5"),
+        (("spec", "template", "spec", "initContainers", 0, "env", 1, "value"), " here, not 1"),
+        (("spec", "template", "spec", "containers", 2, "env", 0, "value"), "e, not false"),
+        (("data", "a"), " here, not 1"),
+    ]
+    assert {finding.hint for finding in found} == {"quote it, or end the expression with | string"}
+
+
 def test_leaves_that_are_expressions_are_left_until_they_are_rendered():
     manifest = {**CONFIG, "metadata": {"name": "{{ placement.name }}", "namespace": "{{ template.namespace }}"}}
     assert findings(

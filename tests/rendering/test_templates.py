@@ -209,3 +209,26 @@ def test_equal_texts_are_compiled_once():
 
 def test_an_empty_spec_has_nothing_to_render():
     assert templates.render(DeploySpec(), context(DeploySpec())) == DeploySpec()
+
+
+FRAGMENTS = st.sampled_from([
+    "{{", "}}", "{%", "%}", "{#", "#}", " ", "replicas", "cluster", ".", "name", "labels", "[", "]", "(", ")", "'", "|",
+    "default", "list", "join", "range", "for ", "i", " in ", "endfor", "if ", "else", "endif", "==", "+", "*", "~", ",", "1",
+    "99999999", "not ", "is ", "odd", "loop", "items", "_", "none", "{", "}", ":", "\n", "-", "raw", "endraw", "é", "%",
+])  # fmt: skip
+
+
+@given(
+    st.lists(FRAGMENTS, max_size=25).map("".join)
+    | st.lists(FRAGMENTS, max_size=12).map(lambda it: "{{" + "".join(it) + "}}")
+)
+def test_any_text_is_rendered_or_refused_in_words(text):
+    deployed = spec(chart(values={"it": text}))
+    found = templates.check(deployed)
+    try:
+        value = templates.render(deployed, context(deployed)).helm[0].values["it"]
+    except InvalidInput as error:
+        assert str(error).startswith("templates/vllm.yaml:4: spec.helmConfig[0].values.it: ")
+    else:
+        assert found == ()
+        assert json.loads(json.dumps(value)) == value

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.core import commands, validate
+from reconciler.core import commandjobs, commands, validate
 from reconciler.core.engines.deployment import Deployment
 from reconciler.core.findings import Finding
 from reconciler.core.kinds import POD_TEMPLATES, cluster_scoped, group_kind
@@ -75,14 +75,14 @@ def items(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> list[Item
 def _command(deployment: Deployment, number: int, step: str, cmd: str) -> Iterator[Item]:
     outcome = commands.read(cmd)
     jobs, account = deployment.workspace.command_jobs, deployment.spec.service_account
-    if refusal := commands.refusal(outcome, jobs, account):
+    if refusal := commandjobs.refusal(outcome, jobs, account):
         finding = Finding(loc=("spec", "cmdExec"), message=f"{step}: {refusal.message}", hint=refusal.hint)
         raise InvalidInput(problems=(finding.problem(path="", line=0),))
     if isinstance(outcome, commands.Makes):
         yield Item(step=number, name=step, manifest=outcome.manifest, kept=outcome.kept)
-    elif jobs is not None and (argv := commands.argv(outcome, jobs, account)):
+    elif jobs is not None and (argv := commandjobs.argv(outcome, jobs, account)):
         placement = deployment.placement.name
-        manifest = commands.job(placement, number + 1, step, argv, image=jobs.image, account=account)
+        manifest = commandjobs.job(placement, number + 1, step, argv, image=jobs.image, account=account)
         yield Item(step=number, name=step, manifest=manifest)
 
 
@@ -153,7 +153,7 @@ def _finished(item: Item, deployment: Deployment, annotations: Mapping[str, str]
     manifest["metadata"] = metadata
     if not item.kept:
         metadata["labels"] = _labelled(metadata.get("labels"), placement)
-        if kind in POD_TEMPLATES and commands.STEP_LABEL not in metadata["labels"]:  # a command is no replica
+        if kind in POD_TEMPLATES and commandjobs.STEP_LABEL not in metadata["labels"]:  # a command is no replica
             _label_pods(manifest, placement)
     if annotations:
         own = metadata.get("annotations")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reconciler.core import commands
+from reconciler.core import commandjobs, commands
 from reconciler.core.findings import shortened
 from reconciler.model.policy import Workspace
 from reconciler.model.workload import DeploySpec, HelmConfig, StepType
@@ -39,7 +39,7 @@ def command_refusals(spec: DeploySpec, workspace: Workspace) -> list[str]:
     """Say which commands nothing can be made of in this workspace."""
     found = []
     for name, outcome in command_steps(spec):
-        if refusal := commands.refusal(outcome, workspace.command_jobs, spec.service_account):
+        if refusal := commandjobs.refusal(outcome, workspace.command_jobs, spec.service_account):
             hint = f" ({refusal.hint})" if refusal.hint else ""
             found.append(f"command {shortened(name)!r}: {refusal.message}{hint}")
     return found
