@@ -55,7 +55,10 @@ def test_a_second_fleet_is_an_error_and_the_first_stays():
 def test_two_templates_of_one_name_are_an_error_at_the_second():
     desired = load({**FLEET, "templates/z.yaml": "# mine\n" + TEMPLATE})
     assert errors(desired) == [
-        "templates/z.yaml:5: metadata.name: WorkloadTemplate llm/vllm is already in templates/vllm.yaml:1 (try another name)"
+        (
+            "templates/z.yaml:5: metadata.name: WorkloadTemplate llm/vllm is already in "
+            "templates/vllm.yaml:1 (try another name)"
+        )
     ]
     assert desired.templates[VLLM].path == "templates/vllm.yaml"
 
@@ -133,8 +136,10 @@ def test_a_policy_for_another_workspace_does_not_govern_a_template_it_names():
 def test_two_policies_of_one_rank_are_an_error_at_the_second_and_the_first_stays():
     desired = load({**FLEET, "policies/z.yaml": policy("z")})
     assert errors(desired) == [
-        "policies/z.yaml:4: metadata.name: llm/vllm is governed by BurstPolicy gpu just as well, and stays so "
-        "(name the template or its workspace in one of them)"
+        (
+            "policies/z.yaml:4: metadata.name: llm/vllm is governed by BurstPolicy gpu just as well, and stays so "
+            "(name the template or its workspace in one of them)"
+        )
     ]
     assert desired.policies[VLLM].name == "gpu"
     assert not desired.incomplete
@@ -148,8 +153,10 @@ def test_rivals_that_a_more_specific_policy_overrules_are_no_error():
 def test_a_template_that_no_policy_governs_is_a_warning():
     desired = load({path: text for path, text in FLEET.items() if not path.startswith("policies/")})
     assert warnings(desired) == [
-        "templates/vllm.yaml:4: metadata.name: no BurstPolicy governs it, so it does not burst "
-        "(add one, or name it in spec.templates of one)"
+        (
+            "templates/vllm.yaml:4: metadata.name: no BurstPolicy governs it, so it does not burst "
+            "(add one, or name it in spec.templates of one)"
+        )
     ]
 
 
@@ -172,7 +179,10 @@ def test_where_none_or_several_have_its_namespaces_it_has_to_say():
         "workspaces/chat.yaml": workspace("chat"),
     }
     assert errors(load(files)) == [
-        "templates/vllm.yaml:6: spec.workspaceName: is required: no workspace has all of its namespaces (one of chat, llm)"
+        (
+            "templates/vllm.yaml:6: spec.workspaceName: is required: no workspace has all of its "
+            "namespaces (one of chat, llm)"
+        )
     ]
     files["templates/vllm.yaml"] = NAMELESS
     files["workspaces/chat.yaml"] = workspace("chat").replace("[chat-demo]", "[chat-demo, llm-demo]")
@@ -192,8 +202,11 @@ def test_what_the_workspace_does_not_allow_keeps_the_template_out():
     foreign = TEMPLATE.replace("namespace: llm-demo", "namespace: kube-system")
     desired = load({**FLEET, "templates/vllm.yaml": foreign})
     assert errors(desired) == [
-        "templates/vllm.yaml:16: spec.manifestResources[0].manifest.metadata.namespace: 'kube-system' is no namespace of "
-        "workspace llm (it has llm-demo)"
+        (
+            "templates/vllm.yaml:16: spec.manifestResources[0].manifest.metadata.namespace: "
+            "'kube-system' is no namespace of "
+            "workspace llm (it has llm-demo)"
+        )
     ]
     assert desired.templates == {}
 
@@ -214,7 +227,10 @@ def test_templates_remember_the_version_they_came_from():
 
 
 def test_ignored_files_are_neither_read_nor_told():
-    fleet = "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\nspec: {ignore: [charts/**, 'old*']}\n"
+    fleet = (
+        "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\nspec: "
+        "{ignore: [charts/**, 'old*']}\n"
+    )
     broken = "apiVersion: overspill.dev/v1alpha1\nkind: Nothing\n"
     desired = load({**FLEET, "f.yaml": fleet, "charts/a/b.yaml": broken, "old-ones/x.yaml": broken})
     assert desired.problems == ()

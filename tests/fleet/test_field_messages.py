@@ -42,18 +42,32 @@ def wrong_workspace(more: str) -> list[str]:
         ("scaleUp: {}", "6: spec.scaleUp.window: is required"),
         ("scaleup:\n  window: 1m", "6: spec.scaleup: unknown field (try 'scaleUp')"),
         ("cooldown: 5m", "6: spec.cooldown: unknown field (try 'coolDown')"),
-        ("zzz: 1\npriority: 1", "6: spec.zzz: unknown field (known here: clusters, coolDown, duration, hold, "
-         "inFlightTimeout, maxReplicas, priority, requireLabels, scaleDown, scaleUp, templates, tolerations, workspaces)"),
+        (
+            "zzz: 1\npriority: 1",
+            (
+                "6: spec.zzz: unknown field (known here: clusters, coolDown, duration, hold, "
+                "inFlightTimeout, maxReplicas, priority, requireLabels, scaleDown, scaleUp, "
+                "templates, tolerations, workspaces)"
+            ),
+        ),
         ("clusters:\n- {}", "7: spec.clusters[0]: has neither name nor matchLabels (try name: worker-2)"),
-        ("clusters:\n- name: worker-1\n  matchLabels: {a: b}",
-         "7: spec.clusters[0]: has both name and matchLabels (try two entries)"),
-        ("clusters:\n- name: worker-1\n  maxreplicas: 3",
-         "8: spec.clusters[0].maxreplicas: unknown field (try 'maxReplicas')"),
-        ("tolerations:\n- key: a\n  effect: noschedule",
-         "8: spec.tolerations[0].effect: 'noschedule' is not one of NoSchedule, PreferNoSchedule, NoExecute "
-         "(try 'NoSchedule')"),
+        (
+            "clusters:\n- name: worker-1\n  matchLabels: {a: b}",
+            "7: spec.clusters[0]: has both name and matchLabels (try two entries)",
+        ),
+        (
+            "clusters:\n- name: worker-1\n  maxreplicas: 3",
+            "8: spec.clusters[0].maxreplicas: unknown field (try 'maxReplicas')",
+        ),
+        (
+            "tolerations:\n- key: a\n  effect: noschedule",
+            (
+                "8: spec.tolerations[0].effect: 'noschedule' is not one of NoSchedule, PreferNoSchedule, NoExecute "
+                "(try 'NoSchedule')"
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_field_is_told_with_its_line_and_the_way_out(spec, message):
     assert wrong_policy(spec) == [message]
 
@@ -77,33 +91,53 @@ def test_windows_may_be_nothing_and_null_counts_as_absent(spec):
 @pytest.mark.parametrize(
     ("name", "hint"),
     [
-        ("../../etc", "try 'etc'"), ("Worker_1", "try 'worker-1'"), ("a/b", "try 'a-b'"), ("-", "try lower-case letters, "
-         "digits and '-'"), (".git", "try 'git'"), ("x" * 64, f"try '{'x' * 63}'"), ("a.b", "try 'a-b'"),
+        ("../../etc", "try 'etc'"),
+        ("Worker_1", "try 'worker-1'"),
+        ("a/b", "try 'a-b'"),
+        ("-", ("try lower-case letters, digits and '-'")),
+        (".git", "try 'git'"),
+        ("x" * 64, f"try '{'x' * 63}'"),
+        ("a.b", "try 'a-b'"),
     ],
-)  # fmt: skip
+)
 def test_a_name_that_could_leave_its_directory_is_refused(name, hint):
     found = errors(load({**FLEET, "clusters/x.yaml": cluster(f"'{name}'")}))
     assert found == [
-        f"clusters/x.yaml:4: metadata.name: '{name}' is not a name of lower-case letters, digits and '-' (63 at most)"
-        f" ({hint})"
+        (
+            f"clusters/x.yaml:4: metadata.name: '{name}' is not a name of lower-case letters, digits "
+            f"and '-' (63 at most)"
+            f" ({hint})"
+        )
     ]
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("allowedKinds: [v1/Namespace]",
-         "9: spec.allowedKinds[0]: 'v1/Namespace' is not a group and a kind ('/Namespace' for the core group) "
-         "(try '/Namespace')"),
-        ("allowedKinds: [ClusterRole]",
-         "9: spec.allowedKinds[0]: 'ClusterRole' is not a group and a kind ('/Namespace' for the core group) "
-         "(try '/ClusterRole')"),
-        ("commandJobs: {image: kubectl:latest}",
-         "9: spec.commandJobs.image: 'kubectl:latest' is not pinned by digest (try 'registry/name@sha256:…')"),
-        ("allowUnpinnedCharts: yes",
-         "9: spec.allowUnpinnedCharts: must be true or false, not the text 'yes' (try true)"),
+        (
+            "allowedKinds: [v1/Namespace]",
+            (
+                "9: spec.allowedKinds[0]: 'v1/Namespace' is not a group and a kind ('/Namespace' for the core group) "
+                "(try '/Namespace')"
+            ),
+        ),
+        (
+            "allowedKinds: [ClusterRole]",
+            (
+                "9: spec.allowedKinds[0]: 'ClusterRole' is not a group and a kind ('/Namespace' for the core group) "
+                "(try '/ClusterRole')"
+            ),
+        ),
+        (
+            "commandJobs: {image: kubectl:latest}",
+            "9: spec.commandJobs.image: 'kubectl:latest' is not pinned by digest (try 'registry/name@sha256:…')",
+        ),
+        (
+            "allowUnpinnedCharts: yes",
+            "9: spec.allowUnpinnedCharts: must be true or false, not the text 'yes' (try true)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_workspace_says_exactly_what_it_allows(more, message):
     assert wrong_workspace(more) == [message]
 
@@ -118,20 +152,33 @@ def test_a_price_is_a_number_of_dollars():
 @pytest.mark.parametrize(
     ("head", "message"),
     [
-        ("apiVersion: overspill.dev/v1alpha1\nkind: Burstpolicy\n", "2: kind: unknown kind Burstpolicy (try 'BurstPolicy')"),
-        ("apiVersion: gpr.kubeslice.io/v1alpha1\nkind: WorkloadTemplat\n",
-         "2: kind: unknown kind WorkloadTemplat (try 'WorkloadTemplate')"),
-        ("apiVersion: apps.kruise.io/v1alpha1\nkind: WorkloadSpreads\n",
-         "2: kind: unknown kind WorkloadSpreads (try 'WorkloadSpread')"),
-        ("apiVersion: overspill.dev/v1\nkind: Cluster\n",
-         "1: apiVersion: Cluster has no version v1 (try 'overspill.dev/v1alpha1')"),
-        ("apiVersion: worker.kubeslice.io/v1alpha1\nkind: WorkloadTemplate\n",
-         "1: apiVersion: WorkloadTemplate is not in worker.kubeslice.io (try 'gpr.kubeslice.io/v1alpha1')"),
-        ("apiVersion: overspil.dev/v1alpha1\nkind: BurstPolicy\n",
-         "1: apiVersion: unknown group overspil.dev (try 'overspill.dev/v1alpha1')"),
+        (
+            "apiVersion: overspill.dev/v1alpha1\nkind: Burstpolicy\n",
+            "2: kind: unknown kind Burstpolicy (try 'BurstPolicy')",
+        ),
+        (
+            "apiVersion: gpr.kubeslice.io/v1alpha1\nkind: WorkloadTemplat\n",
+            "2: kind: unknown kind WorkloadTemplat (try 'WorkloadTemplate')",
+        ),
+        (
+            "apiVersion: apps.kruise.io/v1alpha1\nkind: WorkloadSpreads\n",
+            "2: kind: unknown kind WorkloadSpreads (try 'WorkloadSpread')",
+        ),
+        (
+            "apiVersion: overspill.dev/v1\nkind: Cluster\n",
+            "1: apiVersion: Cluster has no version v1 (try 'overspill.dev/v1alpha1')",
+        ),
+        (
+            "apiVersion: worker.kubeslice.io/v1alpha1\nkind: WorkloadTemplate\n",
+            "1: apiVersion: WorkloadTemplate is not in worker.kubeslice.io (try 'gpr.kubeslice.io/v1alpha1')",
+        ),
+        (
+            "apiVersion: overspil.dev/v1alpha1\nkind: BurstPolicy\n",
+            "1: apiVersion: unknown group overspil.dev (try 'overspill.dev/v1alpha1')",
+        ),
         ("kind: WorkloadTemplate\n", "1: apiVersion: is required (try 'gpr.kubeslice.io/v1alpha1')"),
     ],
-)  # fmt: skip
+)
 def test_an_unknown_kind_of_our_groups_is_an_error_with_the_nearest_name(head, message):
     assert errors(load({**FLEET, "x.yaml": head + "metadata:\n  name: x\n"})) == [f"x.yaml:{message}"]
 
@@ -144,13 +191,17 @@ def test_a_kind_that_is_missing_is_asked_for():
 @pytest.mark.parametrize(
     ("api_version", "kind"),
     [
-        ("gpr.kubeslice.io/v1alpha1", "WorkloadPlacement"), ("worker.kubeslice.io/v1alpha1", "WorkloadPlacement"),
-        ("aiops.kubeslice.io/v1alpha1", "WorkloadPlacement"), ("gpr.kubeslice.io/v1alpha1", "GPRTemplate"),
-        ("gpr.kubeslice.io/v1alpha1", "GPRTemplateBinding"), ("gpr.kubeslice.io/v1alpha1", "WorkspacePolicy"),
-        ("gpr.kubeslice.io/v1alpha1", "GPUProvisioningRequest"), ("apps.kruise.io/v1beta1", "WorkloadSpread"),
+        ("gpr.kubeslice.io/v1alpha1", "WorkloadPlacement"),
+        ("worker.kubeslice.io/v1alpha1", "WorkloadPlacement"),
+        ("aiops.kubeslice.io/v1alpha1", "WorkloadPlacement"),
+        ("gpr.kubeslice.io/v1alpha1", "GPRTemplate"),
+        ("gpr.kubeslice.io/v1alpha1", "GPRTemplateBinding"),
+        ("gpr.kubeslice.io/v1alpha1", "WorkspacePolicy"),
+        ("gpr.kubeslice.io/v1alpha1", "GPUProvisioningRequest"),
+        ("apps.kruise.io/v1beta1", "WorkloadSpread"),
         ("overspill.dev/v1alpha1", "WorkloadKind"),
     ],
-)  # fmt: skip
+)
 def test_kinds_of_later_versions_load_with_one_warning(api_version, kind):
     desired = load({**FLEET, "x.yaml": f"apiVersion: {api_version}\nkind: {kind}\nspec: {{anything: 1}}\n"})
     assert warnings(desired) == [f"x.yaml:2: kind: {kind} is not acted on by this version"]

@@ -112,14 +112,22 @@ def test_one_cluster_twice_is_an_error():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("2026-11-20T11:05:00.5+01:00", "2026-11-20 11:05"),
-         "4: observedAt: '2026-11-20 11:05' is not a time of RFC 3339 (try '2026-11-20T10:15:00Z')"),
-        (("2026-11-20T11:05:00.5+01:00", "2026-02-30T11:05:00Z"),
-         "4: observedAt: '2026-02-30T11:05:00Z' does not exist (try '2026-11-20T10:15:00Z')"),
-        (("cluster: worker-1", "cluster: ../x"),
-         "3: cluster: '../x' is not a name of lower-case letters, digits and '-' (63 at most) (try 'x')"),
-        (("memory: 512Gi", "memory: 512 Gi"),
-         "9: pools[0].allocatable.memory: '512 Gi' is not a quantity (try 4, '500m' or '8Gi')"),
+        (
+            ("2026-11-20T11:05:00.5+01:00", "2026-11-20 11:05"),
+            "4: observedAt: '2026-11-20 11:05' is not a time of RFC 3339 (try '2026-11-20T10:15:00Z')",
+        ),
+        (
+            ("2026-11-20T11:05:00.5+01:00", "2026-02-30T11:05:00Z"),
+            "4: observedAt: '2026-02-30T11:05:00Z' does not exist (try '2026-11-20T10:15:00Z')",
+        ),
+        (
+            ("cluster: worker-1", "cluster: ../x"),
+            "3: cluster: '../x' is not a name of lower-case letters, digits and '-' (63 at most) (try 'x')",
+        ),
+        (
+            ("memory: 512Gi", "memory: 512 Gi"),
+            "9: pools[0].allocatable.memory: '512 Gi' is not a quantity (try 4, '500m' or '8Gi')",
+        ),
         (("cpu: 1500m", "cpu: -1"), "12: pools[0].nodes[0].used.cpu: '-1' is negative (try 4, '500m' or '8Gi')"),
         (("cpu: 1500m", "cpu: true"), "12: pools[0].nodes[0].used.cpu: must be an amount (try 4, '500m' or '8Gi')"),
         (("wanted: 8", "wanted: -8"), "24: workloads[0].wanted: -8 is less than 0"),
@@ -129,7 +137,7 @@ def test_one_cluster_twice_is_an_error():
         (("kind: Observation", "kind: Observations"), "2: kind: must be Observation (try 'Observation')"),
         (("placements:", "placement:"), "37: placement: unknown field (try 'placements')"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_told_at_its_line(change, message):
     assert change[0] in FULL
     assert f"o.yaml:{message}" in refusal(FULL.replace(*change, 1))

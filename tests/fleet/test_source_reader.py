@@ -186,8 +186,10 @@ def test_a_file_of_ten_megabytes_is_told_by_its_size_and_never_read(fleet):
     fleet.person("source", {"templates/big.json": b" " * 10 * 2**20, PATH: TEMPLATE + "#" * 2**20})
     desired = SourceReader(fleet).desired(tip(fleet))
     assert errors(desired) == [
-        "templates/big.json: is 10.0 MB; files over 1 MiB are not read "
-        "(try splitting it, or list it in the Fleet's spec.ignore)",
+        (
+            "templates/big.json: is 10.0 MB; files over 1 MiB are not read "
+            "(try splitting it, or list it in the Fleet's spec.ignore)"
+        ),
         f"{PATH}: is 1.0 MB; files over 1 MiB are not read (try splitting it, or list it in the Fleet's spec.ignore)",
     ]
     assert VLLM in desired.templates

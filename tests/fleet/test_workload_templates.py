@@ -153,8 +153,11 @@ def test_the_sample_of_the_guide_loads_where_charts_may_be_unpinned():
     (chart,) = template.spec.helm
     assert chart.values["servingEngineSpec"]["modelSpec"][0]["requestMemory"] == "8Gi"
     assert [line.partition(": ")[2] for line in warnings(desired)] == [
-        'spec: no expression reads replicas: every placement deploys the same, whatever its share (write replicas: "{{ '
-        'replicas }}" where the count belongs)',
+        (
+            "spec: no expression reads replicas: every placement deploys the same, whatever its "
+            'share (write replicas: "{{ '
+            'replicas }}" where the count belongs)'
+        ),
         "spec.helmConfig[0].helmFlags: --debug has no effect",
     ]
 
@@ -164,8 +167,10 @@ def test_a_chart_without_a_version_is_an_error_elsewhere():
         {**FLEET, "workspaces/llm.yaml": workspace().replace("llm-demo", "vllm-demo"), "templates/vllm.yaml": SAMPLE}
     )
     assert errors(desired) == [
-        "templates/vllm.yaml:11: spec.helmConfig[0].version: the chart has no version "
-        "(write it out, as in 0.1.7, or set allowUnpinnedCharts)"
+        (
+            "templates/vllm.yaml:11: spec.helmConfig[0].version: the chart has no version "
+            "(write it out, as in 0.1.7, or set allowUnpinnedCharts)"
+        )
     ]
     assert desired.incomplete
 
@@ -207,15 +212,22 @@ STEPS = "steps:\n- name: app\n  type: helm\n"
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        ('"--create-namespace --wait --timeout 5m"', HelmFlags(create_namespace=True, wait=True, timeout=timedelta(minutes=5))),
-        ("--atomic --cleanup-on-fail --skip-crds --timeout=90s",
-         HelmFlags(atomic=True, cleanup_on_fail=True, skip_crds=True, timeout=timedelta(seconds=90))),
+        (
+            '"--create-namespace --wait --timeout 5m"',
+            HelmFlags(create_namespace=True, wait=True, timeout=timedelta(minutes=5)),
+        ),
+        (
+            "--atomic --cleanup-on-fail --skip-crds --timeout=90s",
+            HelmFlags(atomic=True, cleanup_on_fail=True, skip_crds=True, timeout=timedelta(seconds=90)),
+        ),
         ("--wait=false", HelmFlags()),
-        ("{atomic: true, cleanupOnFail: true, skipCRDs: true, timeout: 5m}",
-         HelmFlags(atomic=True, cleanup_on_fail=True, skip_crds=True, timeout=timedelta(minutes=5))),
+        (
+            "{atomic: true, cleanupOnFail: true, skipCRDs: true, timeout: 5m}",
+            HelmFlags(atomic=True, cleanup_on_fail=True, skip_crds=True, timeout=timedelta(minutes=5)),
+        ),
         ("{createNamespace: true, wait: true}", HelmFlags(create_namespace=True, wait=True)),
     ],
-)  # fmt: skip
+)
 def test_helm_flags_are_read_as_text_and_as_an_object(flags, expected):
     desired = spec_of(f"{CHART}      helmFlags: {flags}\n{STEPS}")
     assert errors(desired) == []
@@ -228,15 +240,20 @@ def test_helm_flags_are_read_as_text_and_as_an_object(flags, expected):
         ("--version 1.2.3", "--version is not read here (write it as version:)"),
         ("--set a=b --set-string=c=d", "--set is not read here (write it under values:)"),
         ("-f values.yaml", "-f is not read here (write them under values:)"),
-        ("--kubeconfig x", "--kubeconfig is not read here (--atomic, --cleanup-on-fail, --create-namespace, "
-         "--skip-crds, --timeout and --wait are read)"),
+        (
+            "--kubeconfig x",
+            (
+                "--kubeconfig is not read here (--atomic, --cleanup-on-fail, --create-namespace, "
+                "--skip-crds, --timeout and --wait are read)"
+            ),
+        ),
         ("--timeout soon", "--timeout: 'soon' is not a duration (try '10m' or '1h30m')"),
         ("--timeout", "--timeout: '' is not a duration (try '10m' or '1h30m')"),
         ("{wiat: true}", "wiat: unknown field (try 'wait')"),
         ("[--wait]", "must be text, not a list"),
         ("'\"'", "'\"' is no list of options: No closing quotation"),
     ],
-)  # fmt: skip
+)
 def test_other_helm_flags_are_refused_with_the_place_for_what_they_say(flags, message):
     found = errors(spec_of(f"{CHART}      helmFlags: {flags}\n{STEPS}"))
     assert found
@@ -305,9 +322,12 @@ def test_cmd_exe_is_an_error_with_its_right_name():
         ("{name: cuda, type: manifest}", "step cuda references manifest cuda that doesn't exist"),
         ("{name: cuda, type: command}", "step cuda references command cuda that doesn't exist"),
         ("{name: servr, type: manifest}", "step servr references manifest servr that doesn't exist (try 'server')"),
-        ("{name: server, type: helm}", "step server references helm config server that doesn't exist (try type: manifest)"),
+        (
+            "{name: server, type: helm}",
+            "step server references helm config server that doesn't exist (try type: manifest)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_step_that_names_no_config_is_an_error(step, message):
     assert errors(with_template(TEMPLATE + f"  - {step}\n")) == [
         f"templates/vllm.yaml:22: spec.steps[1].name: {message}"
@@ -317,25 +337,50 @@ def test_a_step_that_names_no_config_is_an_error(step, message):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("  - name: server\n    type: manifest\n", "  - name: server\n    type: manifets\n"),
-         "21: spec.steps[0].type: 'manifets' is not one of helm, manifest, command (try 'manifest')"),
-        (("  steps:\n  - name: server\n    type: manifest\n", ""),
-         "6: spec.steps: is required: only what a step names is applied (try steps: [{name: server, type: manifest}])"),
-        (("burstDuration: 10m", "burstDuration: 500ms"),
-         "8: spec.burstDuration: '500ms' is not a duration (try '10m' or '1h30m')"),
+        (
+            ("  - name: server\n    type: manifest\n", "  - name: server\n    type: manifets\n"),
+            "21: spec.steps[0].type: 'manifets' is not one of helm, manifest, command (try 'manifest')",
+        ),
+        (
+            ("  steps:\n  - name: server\n    type: manifest\n", ""),
+            (
+                "6: spec.steps: is required: only what a step names is applied (try steps: [{name: "
+                "server, type: manifest}])"
+            ),
+        ),
+        (
+            ("burstDuration: 10m", "burstDuration: 500ms"),
+            "8: spec.burstDuration: '500ms' is not a duration (try '10m' or '1h30m')",
+        ),
         (("burstDuration: 10m", "burstDuration: 0m"), "8: spec.burstDuration: '0m' is not longer than nothing"),
-        (("burstDuration: 10m", "deletionPolicy: delete"),
-         "8: spec.deletionPolicy: 'delete' is not one of Delete, Retain (try 'Delete')"),
+        (
+            ("burstDuration: 10m", "deletionPolicy: delete"),
+            "8: spec.deletionPolicy: 'delete' is not one of Delete, Retain (try 'Delete')",
+        ),
         (("burstDuration: 10m", "WorkspaceName: llm"), "8: spec.WorkspaceName: unknown field (try 'workspaceName')"),
-        (("- name: server\n    manifest", "- name: ../server\n    manifest"),
-         "10: spec.manifestResources[0].name: '../server' is not a name of letters, digits, '-', '_' and '.' (63 at most)"),
-        (("replicas: \"{{ replicas }}\"", "replicas: \"{{ replica }}\""),
-         "18: spec.manifestResources[0].manifest.spec.replicas: no template knows the name 'replica' (try 'replicas')"),
-        (("kubeslice-acme\n", "kubeslice-acme\n  annotations:\n    overspill.dev/workload: vllm\n"),
-         "7: metadata.annotations[\"overspill.dev/workload\"]: 'vllm' names no object "
-         "(try 'Deployment/namespace/name')"),
+        (
+            ("- name: server\n    manifest", "- name: ../server\n    manifest"),
+            (
+                "10: spec.manifestResources[0].name: '../server' is not a name of letters, digits, '-', '_' and '.' "
+                "(63 at most)"
+            ),
+        ),
+        (
+            ('replicas: "{{ replicas }}"', 'replicas: "{{ replica }}"'),
+            (
+                "18: spec.manifestResources[0].manifest.spec.replicas: no template knows the name "
+                "'replica' (try 'replicas')"
+            ),
+        ),
+        (
+            ("kubeslice-acme\n", "kubeslice-acme\n  annotations:\n    overspill.dev/workload: vllm\n"),
+            (
+                "7: metadata.annotations[\"overspill.dev/workload\"]: 'vllm' names no object "
+                "(try 'Deployment/namespace/name')"
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_work_in_a_template_is_an_error(change, message):
     assert change[0] in TEMPLATE
     found = errors(with_template(TEMPLATE.replace(*change)))
@@ -361,8 +406,11 @@ def test_a_part_that_no_step_applies_is_a_warning():
 def test_a_template_that_ignores_replicas_is_a_warning_with_the_way_out():
     desired = with_template(TEMPLATE.replace('"{{ replicas }}"', "1"))
     assert warnings(desired) == [
-        "templates/vllm.yaml:6: spec: no expression reads replicas: every placement deploys the same, whatever its share "
-        '(write replicas: "{{ replicas }}" where the count belongs)'
+        (
+            "templates/vllm.yaml:6: spec: no expression reads replicas: every placement deploys the "
+            "same, whatever its share "
+            '(write replicas: "{{ replicas }}" where the count belongs)'
+        )
     ]
     assert not desired.templates[VLLM].uses_replicas
 
@@ -394,16 +442,21 @@ def test_without_any_object_to_count_a_template_is_warned_about():
     desired = with_template(TEMPLATE.replace("kind: Deployment", "kind: DaemonSet"))
     assert desired.templates[VLLM].ref is None
     assert warnings(desired) == [
-        "templates/vllm.yaml:4: metadata.name: nothing says which object on the primary it lends replicas to, so demand "
-        'cannot place it (annotate it: overspill.dev/workload: "Deployment/namespace/name")'
+        (
+            "templates/vllm.yaml:4: metadata.name: nothing says which object on the primary it lends "
+            "replicas to, so demand "
+            'cannot place it (annotate it: overspill.dev/workload: "Deployment/namespace/name")'
+        )
     ]
 
 
 def test_a_misspelt_annotation_of_ours_is_warned_about():
     marked = "kubeslice-acme\n  annotations:\n    overspill.dev/worklod: llm-demo/chat\n"
     assert warnings(with_template(TEMPLATE.replace("kubeslice-acme\n", marked))) == [
-        'templates/vllm.yaml:7: metadata.annotations["overspill.dev/worklod"]: unknown annotation '
-        "(try 'overspill.dev/workload')"
+        (
+            'templates/vllm.yaml:7: metadata.annotations["overspill.dev/worklod"]: unknown annotation '
+            "(try 'overspill.dev/workload')"
+        )
     ]
 
 

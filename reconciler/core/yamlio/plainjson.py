@@ -37,9 +37,9 @@ def read_json(data: bytes) -> Json:
             waiting += [(child, depth + 1) for child in node.values()]
         elif isinstance(node, list):
             waiting += [(child, depth + 1) for child in node]
-        elif isinstance(node, str) and not node.isascii() and _SURROGATE.search(node):
-            raise NotPlainError
-        elif isinstance(node, float) and isinf(node):
+        elif (isinstance(node, str) and not node.isascii() and _SURROGATE.search(node)) or (
+            isinstance(node, float) and isinf(node)
+        ):
             raise NotPlainError
     return value
 

@@ -272,5 +272,5 @@ def _syntax_problem(error: yaml.YAMLError, data: bytes, path: str) -> Problem:
     elif "could not find expected ':'" in text:
         hint = "try a ':' after the key, or quoting the value"
     elif "did not find expected" in text:
-        hint = "try aligning it with the lines above, and closing what is open"
+        hint = "try closing what is open" if "',' or" in text else "try aligning it with the lines above"
     return Problem(path=path, line=line + 1, message=f"is not YAML: {text}", hint=hint)
