@@ -29,6 +29,7 @@ M = TypeVar("M", ClusterFile, WorkspaceFile, BurstPolicyFile)
 _NAME: Loc = ("metadata", "name")
 _NO_BLOBS: Mapping[str, BlobId] = {}
 _FEW = 3
+_MOST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +138,23 @@ class _Work:
         """Report something that leaves the object in force."""
         self.problems.append(placed.declared.problem(finding, placed.path))
 
+    def tell_unknown(
+        self,
+        placed: _Placed[V],
+        kind: str,
+        places: Iterable[tuple[Loc, str]],
+        known: Iterable[str],
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        """Report the names that no file declares, each at its place, without looking for hints for ever."""
+        names = frozenset(known)
+        missing = [(loc, name) for loc, name in places if name not in names]
+        for loc, name in missing[:_MOST]:
+            self.tell(placed, replace(_unknown(loc, kind, name, names), severity=severity))
+        if len(missing) > _MOST:
+            more = f"no file describes {len(missing) - _MOST} more that are named here"
+            self.tell(placed, Finding(loc=missing[_MOST][0], message=more, severity=severity))
+
     def reject(self, placed: _Placed[V], finding: Finding) -> None:
         """Report something that keeps the object's file out of force."""
         self.tell(placed, finding)
@@ -161,10 +179,8 @@ def _workspaces(work: _Work, clusters: Mapping[ClusterName, Cluster]) -> dict[Wo
     for name, placed in work.named(WorkspaceFile, "Workspace").items():
         spec = placed.value.spec
         places: list[tuple[Loc, str]] = [(("spec", "primaryCluster"), spec.primary_cluster)]
-        places += [(("spec", "clusters", index), cluster) for index, cluster in enumerate(spec.clusters)]
-        for loc, cluster in places:
-            if cluster not in clusters:
-                work.tell(placed, _unknown(loc, "Cluster", cluster, clusters))
+        places += _places(("spec", "clusters"), spec.clusters)
+        work.tell_unknown(placed, "Cluster", places, clusters)
         workspaces[WorkspaceName(name)] = placed.value.value_of()
     return workspaces
 
@@ -234,24 +250,21 @@ def _policies(
     names = {workload.name for workload in templates}
     for placed in placed_policies:
         spec = placed.value.spec
-        for index, workspace in enumerate(spec.workspaces):
-            if workspace not in workspaces:
-                work.tell(placed, _unknown(("spec", "workspaces", index), "Workspace", workspace, workspaces))
-        for index, template in enumerate(spec.templates):
-            if template not in names:
-                finding = _unknown(("spec", "templates", index), "WorkloadTemplate", template, names)
-                work.tell(placed, replace(finding, severity=Severity.WARNING))
+        work.tell_unknown(placed, "Workspace", _places(("spec", "workspaces"), spec.workspaces), workspaces)
+        work.tell_unknown(
+            placed, "WorkloadTemplate", _places(("spec", "templates"), spec.templates), names, Severity.WARNING
+        )
+        rungs: list[tuple[Loc, str]] = [
+            (("spec", "clusters", index, "name"), rung.name)
+            for index, rung in enumerate(spec.clusters)
+            if rung.name is not None
+        ]
+        work.tell_unknown(placed, "Cluster", rungs, clusters)
         for index, rung in enumerate(spec.clusters):
-            loc: Loc = ("spec", "clusters", index)
-            if rung.name is not None and rung.name not in clusters:
-                work.tell(placed, _unknown((*loc, "name"), "Cluster", rung.name, clusters))
-            elif rung.name is None and not any(
-                rung.match_labels.items() <= cluster.labels.items() for cluster in clusters.values()
-            ):
-                finding = Finding(
-                    loc=(*loc, "matchLabels"), message="no Cluster has these labels", severity=Severity.WARNING
-                )
-                work.tell(placed, finding)
+            labels = rung.match_labels.items()
+            if rung.name is None and not any(labels <= cluster.labels.items() for cluster in clusters.values()):
+                loc: Loc = ("spec", "clusters", index, "matchLabels")
+                work.tell(placed, Finding(loc=loc, message="no Cluster has these labels", severity=Severity.WARNING))
     governed = govern([placed.value.value_of() for placed in placed_policies], templates)
     for position, rivals in governed.rivals.items():
         named = ", ".join(str(workload) for workload, _ in rivals[:_FEW]) + (", …" if len(rivals) > _FEW else "")
@@ -276,6 +289,11 @@ def _policies(
                 ),
             )
     return dict(governed.policies)
+
+
+def _places(root: Loc, names: Iterable[str]) -> list[tuple[Loc, str]]:
+    """Pair the names of a list with their places."""
+    return [((*root, index), name) for index, name in enumerate(names)]
 
 
 def _unknown(loc: Loc, kind: str, name: str, known: Iterable[str]) -> Finding:

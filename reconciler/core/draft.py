@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from reconciler.core import templates
 from reconciler.core.findings import Finding, Loc, shortened
@@ -29,6 +30,8 @@ WORKLOAD = "overspill.dev/workload"
 """The annotation that names the object on the primary whose replicas are counted."""
 
 _PART_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_MOST = 100
+"""Problems of a kind that are told: a hint costs a look at every name."""
 _COUNTED = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
 _LISTS = {
     StepType.HELM: ("helmConfig", "helm config"),
@@ -67,8 +70,8 @@ def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
     """Make a draft of a file that fits the schema, and find what is wrong between its parts."""
     found: list[Finding] = []
     spec = _deploy_spec(file.spec, found)
-    found += _parts(spec)
-    found += _steps(spec)
+    found += islice(_parts(spec), _MOST)
+    found += islice(_steps(spec), _MOST)
     found += templates.check(spec)
     found += [
         Finding(loc=("spec", name), message="is not acted on by this version", hint=hint, severity=Severity.WARNING)

@@ -3,23 +3,51 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-
-_PARTS = re.compile(r"\*\*/|\*\*|\*|\?|[^*?]+")
-_MEANS = {"**/": r"(?:.*/)?", "**": r".*", "*": r"[^/]*", "?": r"[^/]"}
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 
 def ignored(path: str, patterns: Iterable[str]) -> bool:
-    """Tell whether any pattern covers a path.
+    """Tell whether any pattern covers a path, or a directory above it.
 
-    ``*`` and ``?`` stop at a slash, ``**`` does not; a pattern that covers a directory covers all below it.
+    ``*`` and ``?`` stop at a slash; ``**`` between slashes stands for any number of directories. The work is bounded by
+    pattern times path, whatever the pattern.
     """
-    return any(_expression(pattern).match(path) is not None for pattern in patterns)
+    parts = path.split("/")
+    return any(_covers(_segments(pattern), parts) for pattern in patterns)
 
 
-def _expression(pattern: str) -> re.Pattern[str]:
-    """Translate a pattern; re caches the result."""
-    text = pattern.removeprefix("./").strip("/")
-    return re.compile(
-        "".join(_MEANS.get(part, re.escape(part)) for part in _PARTS.findall(text)) + r"(?:/|\Z)", re.DOTALL
-    )
+def _covers(pattern: Sequence[re.Pattern[str] | None], parts: Sequence[str]) -> bool:
+    """Walk a path's parts with every place in the pattern that can have been reached; None stands for ``**``."""
+    reached = _onward({0}, pattern)
+    for part in parts:
+        step = {at for at in reached if pattern[at] is None}
+        step |= {at + 1 for at in reached if (segment := pattern[at]) is not None and segment.fullmatch(part)}
+        reached = _onward(step, pattern)
+        if len(pattern) in reached:
+            return True
+    return False
+
+
+def _onward(reached: set[int], pattern: Sequence[re.Pattern[str] | None]) -> set[int]:
+    """Add the places behind a ``**``, which may stand for nothing."""
+    for at, segment in enumerate(pattern):
+        if at in reached and segment is None:
+            reached.add(at + 1)
+    return reached
+
+
+@lru_cache(maxsize=256)
+def _segments(pattern: str) -> tuple[re.Pattern[str] | None, ...]:
+    """Translate a pattern part by part; atomic groups keep a part's stars from being tried in every combination."""
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    return tuple(None if part == "**" else re.compile(_segment(part), re.DOTALL) for part in parts)
+
+
+def _segment(part: str) -> str:
+    """Translate one part: the pieces between stars are found leftmost first, the last one at the end."""
+    first, *pieces = [re.escape(piece).replace(r"\?", ".") for piece in part.split("*")]
+    if not pieces:
+        return first
+    *middle, last = pieces
+    return first + "".join(f"(?>.*?{piece})" for piece in middle) + f".*{last}"

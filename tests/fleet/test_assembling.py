@@ -253,3 +253,22 @@ def test_patterns_cover_files_and_whole_directories():
 def test_only_yaml_and_json_outside_hidden_directories_is_read():
     assert all(map(is_read, ["a.yaml", "b/c.yml", "d.json", ".hidden.yaml", "a.b/c.yaml"]))
     assert not any(map(is_read, ["README.md", "a.yaml.bak", ".github/a.yaml", "x/.y/z.yaml", "yaml"]))
+
+
+def test_no_pattern_takes_long():
+    assert not ignored("a" * 200 + "/" + "a" * 200, ["*a" * 60 + "b", "**/" * 60 + "b", "a*" * 60 + "/b"])
+
+
+def test_many_unknown_names_are_told_in_short():
+    names = ", ".join(f"node-{number}" for number in range(5000))
+    named = workspace().replace("[worker-1, worker-2]", f"[{names}]")
+    found = errors(load({**FLEET, "workspaces/llm.yaml": named}))
+    assert len(found) == 21
+    assert "spec.clusters[20]: no file describes 4980 more that are named here" in "\n".join(found)
+
+
+def test_many_unknown_fields_are_told_in_short():
+    fields = "".join(f"  field{number}: 1\n" for number in range(20000))
+    found = errors(load({**FLEET, "policies/gpu.yaml": policy().replace("spec: {}\n", f"spec:\n{fields}")}))
+    assert len(found) == 101
+    assert "policies/gpu.yaml:1: has 19900 more problems" in found

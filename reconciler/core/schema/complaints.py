@@ -22,12 +22,19 @@ _WANTED = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
 }
+_MOST = 100
+"""Problems of one object that are worded: hints cost time, and nobody mends a thousand fields at once."""
+
 _BOUNDS = {"greater_than_equal": ("less than", "ge"), "less_than_equal": ("more than", "le")}
 
 
 def complaints(error: ValidationError, model: type[BaseModel]) -> tuple[Finding, ...]:
-    """Turn every error of a validation into a finding; `model` is what was validated."""
-    return tuple(_finding(details, model) for details in error.errors(include_url=False))
+    """Turn the errors of a validation into findings, up to a hundred; `model` is what was validated."""
+    errors = error.errors(include_url=False)
+    found = [_finding(details, model) for details in errors[:_MOST]]
+    if len(errors) > _MOST:
+        found.append(Finding(message=f"has {len(errors) - _MOST} more problems"))
+    return tuple(found)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import yaml
 
@@ -31,22 +32,22 @@ class Document:
     def line(self, loc: Loc) -> int:
         """Return the line of the node at `loc`, or of its nearest ancestor that exists.
 
-        A mapping's value has the line of its key. The file is parsed once more on the first call: most files have no
-        problem, and then their positions are never needed.
+        A mapping's value has the line of its key. The file is parsed once more when somebody asks: most files have no
+        problem, and then their positions are never needed. Only answers are kept, since positions outweigh a file.
         """
-        if not loc:
-            return self.start
-        if not self._lines:
-            self._lines.update(_positions(self.data, self.index))
-        for length in range(len(loc), 0, -1):
-            line = self._lines.get(tuple(loc[:length]))
-            if line is not None:
-                return line
-        return self.start
+        if loc and loc not in self._lines:
+            lines = _positions(self.data, self.index)
+            nearest = next((loc[:length] for length in range(len(loc), 0, -1) if loc[:length] in lines), ())
+            self._lines[loc] = lines.get(nearest, self.start)
+        return self._lines.get(loc, self.start)
 
 
-def _positions(data: bytes, index: int) -> dict[Loc, int]:
-    """Find the line of every node of one document that has parsed before; `index` leaves out empty documents."""
+@lru_cache(maxsize=2)
+def _positions(data: bytes, index: int) -> Mapping[Loc, int]:
+    """Find the line of every node of one document that has parsed before; `index` leaves out empty documents.
+
+    The last two are remembered: the problems of a file are told one after the other.
+    """
     next_event = events(data)
     lines: dict[Loc, int] = {}
     document = -1
