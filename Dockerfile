@@ -1,0 +1,38 @@
+# syntax=docker/dockerfile:1
+
+# 1. The wheel, and everything that it needs, in an environment of its own.
+FROM python:3.13-slim-bookworm AS build
+WORKDIR /src
+COPY . .
+RUN python -m venv /opt/overspill \
+ && /opt/overspill/bin/pip install --no-cache-dir --disable-pip-version-check --constraint constraints.txt .
+
+# 2. Git, ssh, that environment, and a user who owns nothing but the cache.
+FROM python:3.13-slim-bookworm
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends ca-certificates git openssh-client \
+ && rm -rf /var/lib/apt/lists/* \
+ && groupadd --gid 10001 overspill \
+ && useradd --uid 10001 --gid 10001 --home-dir /cache --no-create-home --shell /usr/sbin/nologin overspill \
+ && install --directory --owner 10001 --group 10001 --mode 0700 /cache
+COPY --from=build /opt/overspill /opt/overspill
+
+# The root may be read-only: the mirror of the fleet repository in /cache is all that is written, beside /tmp.
+ENV PATH=/opt/overspill/bin:$PATH \
+    HOME=/cache \
+    OVERSPILL_CACHE_DIR=/cache/overspill \
+    OVERSPILL_LISTEN=:8080 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+VOLUME /cache
+EXPOSE 8080
+USER 10001:10001
+WORKDIR /cache
+
+# Asks the daemon itself; a remote that is away does not make it unhealthy. Another OVERSPILL_LISTEN is followed.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 \
+  CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['OVERSPILL_LISTEN'].rpartition(':')[2] + '/healthz', timeout=4)"]
+# A push under way is finished first: give it 60 seconds (docker stop --time 60).
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["overspill"]
+CMD ["run"]
