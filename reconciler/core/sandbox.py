@@ -135,6 +135,21 @@ def _round(_: Context, value: float, precision: int = 0) -> float:
     return round(value, max(-15, min(15, int(precision))))
 
 
+def _divisible(value: Any, number: Any) -> bool:
+    """Test numbers; Jinja's own test of a text is printf-style formatting, padding and all."""
+    if not isinstance(value, int) or not isinstance(number, int):
+        raise SecurityError(f"only numbers are even, odd or divisible, here it has {_kind(value)}")
+    return value % number == 0
+
+
+def _is_odd(value: Any) -> bool:
+    return not _divisible(value, 2)
+
+
+def _is_even(value: Any) -> bool:
+    return _divisible(value, 2)
+
+
 _OWN: Mapping[str, Callable[..., Any]] = {
     "join": _join, "replace": _replace, "round": _round, "string": text, "tojson": _tojson,
 }  # fmt: skip
@@ -153,6 +168,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         self._stock.filters = {name: JINJA_FILTERS[name] for name in FILTERS}
         self.globals = {}
         self.tests = {name: JINJA_TESTS[name] for name in TESTS}
+        self.tests |= {"divisibleby": _divisible, "even": _is_even, "odd": _is_odd}
         self.filters = {name: self._paid(name) for name in FILTERS}
         self.filters |= {_TURNS: _turns, _WEIGH: _weigh, _CONCAT: _concat}
 

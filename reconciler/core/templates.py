@@ -30,7 +30,16 @@ MAX_TEXT = 131_072
 
 _READ = "they are in values, releaseName, releaseNamespace, manifest and cmd"
 
-_FAILURES = (TemplateError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_FAILURES = (
+    TemplateError,
+    ArithmeticError,
+    AssertionError,  # Jinja's own checks of filter arguments
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 """What an expression that passed every check may still raise."""
 
 

@@ -36,6 +36,8 @@ BOMBS = {
     "a text times a number": ("{{ 'a' * 1000000000 }}", "'*' is for numbers only"),
     "a list times a number": ("{{ [1] * 1000000000 }}", "'*' is for numbers only"),
     "printf-style padding": ("{{ '%900000000d' % 1 }}", "'%' is for numbers only"),
+    "padding in a test": ("{{ '%900000000d' is odd }}", "only numbers are even, odd or divisible"),
+    "padding in another test": ("{{ '%900000000d' is divisibleby(7) }}", "only numbers are even, odd or divisible"),
     "a power": ("{{ 10 ** 10 ** 10 }}", "'**' is not available"),
     "a product over 64 bits": ("{{ 4000000000 * 4000000000 * replicas }}", "does not fit in 64 bits"),
     "a literal over 64 bits": ("{{ " + "9" * 400 + " }}", "does not fit in 64 bits"),
