@@ -205,6 +205,20 @@ def test_lines_are_those_of_keys_and_items():
     assert document.line(("a", "c", 1)) == 12
 
 
+def test_lines_are_those_of_the_file_in_every_document():
+    text = "# é\n%YAML 1.1\n---\n# ü\na: ü\nb: 1\n...\n# 😀\n---\n\nc: 2\n--- # x\n- d\n- {e: 1,\n   f: 2}\n"
+    first, second, third = parse(text.encode(), "f.yaml")
+    assert [first.line(("a",)), first.line(("b",))] == [5, 6]
+    assert [second.line(("c",)), second.start] == [11, 11]
+    assert [third.line((0,)), third.line((1, "e")), third.line((1, "f")), third.line((2,))] == [13, 14, 15, 13]
+
+
+def test_a_file_of_many_documents_is_not_read_again_for_each():
+    count = 20_000
+    documents = parse(b"".join(b"---\na: 1\nb: yes\n" for _ in range(count)), "f.yaml")
+    assert [document.line(("b",)) for document in documents] == [3 * number + 3 for number in range(count)]
+
+
 def test_the_line_of_what_is_not_there_is_that_of_its_nearest_ancestor():
     (document,) = parse(b"a:\n  b: 1\n  c: []\n", "f.yaml")
     assert document.line(("a", "c", 3, "d")) == 3

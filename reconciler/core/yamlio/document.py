@@ -18,7 +18,8 @@ from reconciler.model.workload import Json
 class Document:
     """One document of a file. `start` is the line of its first node.
 
-    `warnings` are scalars that are text here and something else to other readers of YAML.
+    `warnings` are scalars that are text here and something else to other readers of YAML. `data` is the document's own
+    part of the file, with `above` lines before it.
     """
 
     value: Json
@@ -26,7 +27,7 @@ class Document:
     path: str = ""
     warnings: tuple[Problem, ...] = ()
     data: bytes = field(default=b"", repr=False, compare=False)
-    index: int = field(default=0, repr=False, compare=False)
+    above: int = field(default=0, repr=False, compare=False)
     _lines: dict[Loc, int] = field(default_factory=dict, repr=False, compare=False)
 
     def line(self, loc: Loc) -> int:
@@ -36,30 +37,24 @@ class Document:
         problem, and then their positions are never needed. Only answers are kept, since positions outweigh a file.
         """
         if loc and loc not in self._lines:
-            lines = _positions(self.data, self.index)
-            nearest = next((loc[:length] for length in range(len(loc), 0, -1) if loc[:length] in lines), ())
-            self._lines[loc] = lines.get(nearest, self.start)
+            lines = _positions(self.data)
+            nearest = next((loc[:length] for length in range(len(loc), 0, -1) if loc[:length] in lines), None)
+            self._lines[loc] = self.start if nearest is None else self.above + lines[nearest]
         return self._lines.get(loc, self.start)
 
 
 @lru_cache(maxsize=2)
-def _positions(data: bytes, index: int) -> Mapping[Loc, int]:
-    """Find the line of every node of one document that has parsed before; `index` leaves out empty documents.
+def _positions(data: bytes) -> Mapping[Loc, int]:
+    """Find the line of every node of a document that has parsed before.
 
     The last two are remembered: the problems of a file are told one after the other.
     """
     next_event = events(data)
     lines: dict[Loc, int] = {}
-    document = -1
     try:
-        while document < index:
-            event = next_event()
-            if isinstance(event, yaml.StreamEndEvent):
-                return {}
+        while not isinstance(event := next_event(), yaml.StreamEndEvent):
             if isinstance(event, yaml.NodeEvent):
-                lines = {(): line_of(event)}
                 _place(next_event, event, (), lines)
-                document += not _is_null(event)
     except yaml.YAMLError:  # JSON that YAML reads differently, such as an escaped pair of surrogates
         return {}
     return lines
@@ -78,8 +73,3 @@ def _place(next_event: Callable[[], Event], event: Event, loc: Loc, lines: dict[
             lines[*loc, number] = line_of(item)
             _place(next_event, item, (*loc, number), lines)
             number += 1
-
-
-def _is_null(event: Event) -> bool:
-    """Tell whether a document's root is nothing at all."""
-    return isinstance(event, yaml.ScalarEvent) and not event.style and event.value in ("", "null")

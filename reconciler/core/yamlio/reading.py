@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from math import isinf
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -77,6 +79,14 @@ def _unreadable(data: bytes, path: str) -> Problem | None:
     return None
 
 
+class _Span(NamedTuple):
+    """Where a document lies in its file: characters from and to, and lines above."""
+
+    begin: int
+    above: int
+    end: int
+
+
 class _Reader:
     """Builds values from parser events in one loop, so that depth costs no stack, and collects what is wrong."""
 
@@ -90,26 +100,29 @@ class _Reader:
     def read(self) -> tuple[Document, ...]:
         """Read up to the end, or to the first syntax error, which becomes the last problem."""
         documents: list[Document] = []
+        spans: list[_Span] = []
         try:
-            for value, start in self._values():
+            for value, start, span in self._values():
                 if value is not None:
-                    document = Document(
-                        value=value,
-                        start=start,
-                        path=self._path,
-                        warnings=tuple(self._warnings),
-                        data=self._data,
-                        index=len(documents),
-                    )
+                    warnings = tuple(self._warnings)
+                    document = Document(value=value, start=start, path=self._path, warnings=warnings, data=self._data)
                     documents.append(document)
+                    spans.append(span)
                 self._warnings.clear()
         except yaml.YAMLError as error:
             self.problems.append(_syntax_problem(error, self._data, self._path))
         except _TooMuchError as error:
             self.problems.append(Problem(path=self._path, line=error.line, message=str(error), hint=error.hint))
-        return tuple(documents)
+        if len(documents) == 1 or self.problems:
+            return tuple(documents)
+        # Each of many keeps its own part only: to find the lines of one costs no look at the others.
+        text = self._data.decode()
+        return tuple(
+            replace(document, data=text[span.begin : span.end].encode(), above=span.above)
+            for document, span in zip(documents, spans, strict=True)
+        )
 
-    def _values(self) -> Iterator[tuple[Json, int]]:  # noqa: C901, PLR0912, PLR0915 -- one loop: a call an event would double its time
+    def _values(self) -> Iterator[tuple[Json, int, _Span]]:  # noqa: C901, PLR0912, PLR0915 -- one loop: a call an event would double its time
         """Yield each document's value and first line.
 
         `container` is the innermost open list or dict, `key` the key in waiting of a dict (None: a key comes next).
@@ -124,6 +137,7 @@ class _Reader:
         root: Json = None
         start = 0
         nodes = 0
+        begin: Any = None
         while True:
             event = next_event()
             kind = type(event)
@@ -171,8 +185,11 @@ class _Reader:
                     key = f"*{event.anchor}"
                     continue
             elif kind is yaml.DocumentEndEvent:
-                yield root, start
+                yield root, start, _Span(begin.index, begin.line, event.end_mark.index)
                 root, start = None, 0
+                continue
+            elif kind is yaml.DocumentStartEvent:
+                begin = event.start_mark
                 continue
             elif kind is yaml.StreamEndEvent:
                 return
