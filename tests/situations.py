@@ -21,7 +21,9 @@ from reconciler.model.capacity import (
     WorkloadObservation,
 )
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.placement import Ledger, Placement
+from reconciler.model.ledger import Ledger
+from reconciler.model.placement import Placement
+from reconciler.model.placements import Placements
 from reconciler.model.plan import Plan
 from reconciler.model.policy import BurstPolicy, Candidate, Cluster, Desired, EngineName, Workspace
 from reconciler.model.units import ONE, Quantity, Resources
@@ -173,7 +175,7 @@ def placement(
 
 
 def ledger(*placements: Placement, **fields: object) -> Ledger:
-    return Ledger(commit=CommitId("7" * 40), placements={one.path: one for one in placements}, **fields)  # type: ignore[arg-type] -- as above
+    return Ledger(commit=CommitId("7" * 40), placements=Placements({one.path: one for one in placements}), **fields)  # type: ignore[arg-type] -- as above
 
 
 def situation(

@@ -21,7 +21,8 @@ from reconciler.core.standing import Standing
 from reconciler.core.wording import count
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
-from reconciler.model.placement import Ledger, Placement, RestraintKind
+from reconciler.model.ledger import Ledger
+from reconciler.model.placement import Placement, RestraintKind
 from reconciler.model.plan import (
     Change,
     Choice,
@@ -109,7 +110,7 @@ class _Steps:
 
     def end_what_has_lapsed(self) -> None:
         """Revert every burst whose time is over, whether or not anything can be seen."""
-        for placement in self.standing.lapsing():
+        for placement in self.standing.lapsed():
             lasted = format_duration(placement.expires_at - placement.created_at)
             late = self.now - placement.expires_at
             overdue = f", {format_duration(late)} late" if late.total_seconds() >= 1 else ""

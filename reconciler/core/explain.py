@@ -107,7 +107,7 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
     )
 
 
-def _shape(demand: Demand | Blind | None, placements: list[Placement]) -> ReplicaShape | None:
+def _shape(demand: Demand | Blind | None, placements: tuple[Placement, ...]) -> ReplicaShape | None:
     """Take the shape of a replica from the demand, else from what is already placed."""
     if isinstance(demand, Demand) and demand.shape is not None:
         return demand.shape

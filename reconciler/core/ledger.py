@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from reconciler.core.engines import engine
 from reconciler.core.record import digest, read_placement, read_spec
 from reconciler.core.restraints import read_restraints
-from reconciler.core.sortedmap import SortedMap
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.ids import CommitId, TemplateName, WorkloadId, WorkspaceName, is_name
-from reconciler.model.placement import Ledger, Placement, Restraint, Tampered
+from reconciler.model.ledger import Ledger, Tampered
+from reconciler.model.placement import Placement, Restraint
+from reconciler.model.placements import Placements
+from reconciler.model.sortedmap import SortedMap
 from reconciler.model.tree import FileChange
 
 ROOTS = ("clusters", "ledger")
@@ -57,7 +59,7 @@ Record = Placement | Restraints | Broken
 class Records:
     """Every record of one commit as it stands there: placements by directory, broken files by path."""
 
-    placements: SortedMap[str, Placement] = field(default_factory=SortedMap)
+    placements: Placements = field(default_factory=Placements)
     restraints: SortedMap[WorkloadId, tuple[Restraint, ...]] = field(default_factory=SortedMap)
     broken: SortedMap[str, Broken] = field(default_factory=SortedMap)
 

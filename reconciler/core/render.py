@@ -166,12 +166,12 @@ class _Writer:
             case Revert(placement=placement, restraint=restraint):
                 self._close(
                     change,
-                    removes=(placement.path,),
+                    removes=placement.files,
                     ledger=(placement.workload, (restraint,), ()) if restraint else None,
                     history=self._material.history.get(placement.id, ()),
                 )
-            case Hold(workload=workload, restraint=restraint):
-                self._close(change, ledger=(workload, (restraint,), ()))
+            case Hold(workload=workload, placement=placement, restraint=restraint):
+                self._close(change, removes=placement.files, ledger=(workload, (restraint,), ()))
             case Release(workload=workload, restraints=ended):
                 self._close(change, ledger=(workload, (), ended))
             case Restore(tampered=tampered):
@@ -210,10 +210,10 @@ class _Writer:
         if isinstance(change, Place):
             self._close(replace(change, placement=placement), writes=writes)
         elif isinstance(change, Resize):
-            self._close(replace(change, after=placement), removes=(placement.path,), writes=writes)
+            self._close(replace(change, after=placement), removes=placement.files, writes=writes)
         else:
             history = self._material.history.get(change.before.id, ())
-            self._close(replace(change, after=placement), removes=(change.before.path,), writes=writes, history=history)
+            self._close(replace(change, after=placement), removes=change.before.files, writes=writes, history=history)
 
     def _refuse(self, placement: Placement, problem: str) -> None:
         self.suppressed.append(

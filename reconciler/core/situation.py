@@ -8,7 +8,7 @@ from datetime import datetime
 from reconciler.core.demand import Demands
 from reconciler.core.reach import Reach
 from reconciler.model.capacity import Observed
-from reconciler.model.placement import Ledger
+from reconciler.model.ledger import Ledger
 from reconciler.model.policy import Desired
 
 

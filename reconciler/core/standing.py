@@ -21,11 +21,10 @@ class Standing:
         self._desired = situation.desired
         self._observed = situation.observed
         self._now = now
-        self._by_workload: dict[WorkloadId, dict[str, Placement]] = {}
-        self._by_cluster: dict[ClusterName, dict[str, Placement]] = {}
-        for path, placement in ledger.placements.items():
-            self._by_workload.setdefault(placement.workload, {})[path] = placement
-            self._by_cluster.setdefault(placement.cluster, {})[path] = placement
+        self._before = ledger.placements
+        self._of: dict[WorkloadId, tuple[Placement, ...]] = {}
+        self._on: dict[ClusterName, tuple[Placement, ...]] = {}
+        self._begun: list[Placement] = []
         self._restraints = {
             workload: tuple(restraint for restraint in restraints if now < restraint.until)
             for workload, restraints in ledger.restraints.items()
@@ -64,31 +63,25 @@ class Standing:
 
     def placed(self) -> list[WorkloadId]:
         """List the workloads that have placements, by name."""
-        return sorted(workload for workload, placements in self._by_workload.items() if placements)
+        return sorted(workload for workload in {*self._before.workloads(), *self._of} if self.of(workload))
 
-    def of(self, workload: WorkloadId) -> list[Placement]:
-        """List a workload's placements, by path."""
-        placements = self._by_workload.get(workload, {})
-        return [placements[path] for path in sorted(placements)]
+    def of(self, workload: WorkloadId) -> tuple[Placement, ...]:
+        """Return a workload's placements, by path."""
+        changed = self._of.get(workload)
+        return self._before.of(workload) if changed is None else changed
 
-    def on(self, cluster: ClusterName) -> list[Placement]:
-        """List a cluster's placements, by path."""
-        placements = self._by_cluster.get(cluster, {})
-        return [placements[path] for path in sorted(placements)]
+    def on(self, cluster: ClusterName) -> tuple[Placement, ...]:
+        """Return a cluster's placements, by path."""
+        changed = self._on.get(cluster)
+        return self._before.on(cluster) if changed is None else changed
 
     def replicas(self, workload: WorkloadId) -> int:
         """Count the replicas a workload has elsewhere."""
-        return sum(placement.replicas for placement in self._by_workload.get(workload, {}).values())
+        return sum([placement.replicas for placement in self.of(workload)])
 
-    def lapsing(self) -> list[Placement]:
-        """List the placements whose time is over, the longest overdue first."""
-        due = (
-            placement
-            for placements in self._by_workload.values()
-            for placement in placements.values()
-            if lifecycle.lapsed(placement, self._now)
-        )
-        return sorted(due, key=lambda placement: (placement.expires_at, placement.path))
+    def lapsed(self) -> list[Placement]:
+        """List the placements that the ledger holds beyond their time, the longest overdue first."""
+        return self._before.lapsed(self._now)
 
     def restraints(self, workload: WorkloadId) -> tuple[Restraint, ...]:
         """Return what holds a workload back now; what has lapsed is left out."""
@@ -114,9 +107,9 @@ class Standing:
     def plan(self) -> Plan:
         """Close the decision. The next wake-up is the first expiry, or the first end of a window or restraint."""
         moments = [suppressed.until for suppressed in self._suppressed if suppressed.until is not None]
-        moments += [
-            placement.expires_at for placements in self._by_workload.values() for placement in placements.values()
-        ]
+        moments += (placement.expires_at for placement in self._begun)
+        expiry = self._before.next_expiry(self._now)
+        moments += [] if expiry is None else [expiry]
         return Plan(
             changes=tuple(self._changes),
             suppressed=tuple(self._suppressed),
@@ -124,12 +117,21 @@ class Standing:
         )
 
     def _put(self, placement: Placement) -> None:
-        self._by_workload.setdefault(placement.workload, {})[placement.path] = placement
-        self._by_cluster.setdefault(placement.cluster, {})[placement.path] = placement
+        self._begun.append(placement)
+        self._of[placement.workload] = _with(self.of(placement.workload), placement)
+        self._on[placement.cluster] = _with(self.on(placement.cluster), placement)
 
     def _drop(self, placement: Placement) -> None:
-        del self._by_workload[placement.workload][placement.path]
-        del self._by_cluster[placement.cluster][placement.path]
+        self._of[placement.workload] = _without(self.of(placement.workload), placement)
+        self._on[placement.cluster] = _without(self.on(placement.cluster), placement)
 
     def _restrain(self, workload: WorkloadId, restraint: Restraint) -> None:
         self._restraints[workload] = (*self.restraints(workload), restraint)
+
+
+def _with(placements: tuple[Placement, ...], placement: Placement) -> tuple[Placement, ...]:
+    return tuple(sorted((*placements, placement), key=lambda one: one.path))
+
+
+def _without(placements: tuple[Placement, ...], placement: Placement) -> tuple[Placement, ...]:
+    return tuple(one for one in placements if one.path != placement.path)

@@ -18,7 +18,8 @@ from reconciler.core.ledger import (
 )
 from reconciler.errors import OverspillError
 from reconciler.model.ids import BlobId, CommitId
-from reconciler.model.placement import Ledger, Placement, Tampered
+from reconciler.model.ledger import Ledger, Tampered
+from reconciler.model.placement import Placement
 from reconciler.ports import Repository
 
 _AT_ONCE = 512

@@ -44,6 +44,10 @@ def gather(repository: Repository, charts: Charts, plan: Plan, specs: render.Spe
             for path in extended
             for entry in repository.entries(tips.output, under=(f"{path}/placement.yaml",))
         }
+        for change in plan.changes:
+            if isinstance(change, Restore) and change.tampered.placement.path in blobs:
+                path = change.tampered.placement.path
+                blobs[path] = change.tampered.files[f"{path}/placement.yaml"]
         contents = repository.read(blobs.values())
         records = {path: contents[blob] for path, blob in blobs.items()}
     return render.Material(

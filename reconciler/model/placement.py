@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from reconciler.errors import Problem
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.ids import BlobId, ClusterName, CommitId, PlacementName, WorkloadId
+from reconciler.model.ids import ClusterName, CommitId, PlacementName, WorkloadId
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import DeletionPolicy
 
@@ -52,6 +51,11 @@ class Placement:
         return f"clusters/{self.cluster}/{self.name}"
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """Where everything lies that Overspill writes for it; whatever else is in the directory is somebody else's."""
+        return tuple(f"{self.path}/{name}" for name in ("placement.yaml", "kustomization.yaml", "manifests", "stages"))
+
+    @property
     def id(self) -> str:
         """How trailers name it: ``llm/vllm-7f3a90c1``."""
         return f"{self.workload.workspace}/{self.name}"
@@ -77,36 +81,6 @@ class Restraint:
     until: datetime
     reason: str
     placement: PlacementName
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tampered:
-    """A placement whose files a person changed on the output branch since the daemon last wrote there.
-
-    `files` are all of its files as the daemon left them, by path. `removed` tells that placement.yaml is gone, which is
-    a revert to respect; otherwise it is an edit to put right.
-    """
-
-    placement: Placement
-    removed: bool
-    files: Mapping[str, BlobId]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ledger:
-    """The output branch as values, at one commit (None: the branch does not exist yet).
-
-    `placements` are keyed by directory (``clusters/worker-2/vllm-7f3a90c1``). `restraints` hold what was written,
-    lapsed ones too. What cannot be read is told in `problems` and left as it is; the workloads of `blocked` are the
-    ones it is about, and they get nothing new until a person mends it.
-    """
-
-    commit: CommitId | None
-    placements: Mapping[str, Placement] = field(default_factory=dict)
-    restraints: Mapping[WorkloadId, tuple[Restraint, ...]] = field(default_factory=dict)
-    tampered: tuple[Tampered, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    blocked: frozenset[WorkloadId] = frozenset()
 
 
 class Phase(StrEnum):

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import Placement, Restraint, Tampered
+from reconciler.model.ledger import Tampered
+from reconciler.model.placement import Placement, Restraint
 from reconciler.model.units import Resources
 
 

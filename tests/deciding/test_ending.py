@@ -8,7 +8,8 @@ import pytest
 from reconciler.core import lifecycle
 from reconciler.model.demand import Sample
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.placement import Event, Phase, Restraint, RestraintKind, Tampered
+from reconciler.model.ledger import Tampered
+from reconciler.model.placement import Event, Phase, Restraint, RestraintKind
 from reconciler.model.plan import Hold, Move, Place, Reason, Release, Resize, Restore, Revert, Why
 from reconciler.model.policy import Availability
 from tests.situations import NOW, VLLM, cluster, desired, free, ledger, ordering, placement, plan, seconds, short

@@ -13,7 +13,9 @@ OTHER = WorkloadId(WorkspaceName("llm"), TemplateName("zephyr"))
 
 
 def placed(made) -> list[tuple[str, int]]:
-    return [(change.placement.cluster, change.placement.replicas) for change in made.changes if isinstance(change, Place)]
+    return [
+        (change.placement.cluster, change.placement.replicas) for change in made.changes if isinstance(change, Place)
+    ]
 
 
 def refusals(made) -> dict[str, Reason]:
@@ -89,7 +91,10 @@ def test_two_workloads_never_get_the_same_room() -> None:
         workloads=primary.workloads + short(3, workload=OTHER, since=NOW - seconds(90)).workloads,
     )
     made = plan(both, free("worker-2", 4), wanted=wanted)
-    assert [(change.placement.workload, change.placement.replicas) for change in made.changes] == [(OTHER, 3), (VLLM, 1)]
+    assert [(change.placement.workload, change.placement.replicas) for change in made.changes] == [
+        (OTHER, 3),
+        (VLLM, 1),
+    ]
 
 
 def test_priority_comes_before_waiting_time() -> None:
@@ -107,7 +112,9 @@ def test_priority_comes_before_waiting_time() -> None:
 
 def test_what_fits_nowhere_is_told_with_each_clusters_reason() -> None:
     wanted = desired(
-        ordering("worker-2", "worker-3", "worker-4", "worker-5", "worker-6", "worker-7", require_labels={"tier": "gold"}),
+        ordering(
+            "worker-2", "worker-3", "worker-4", "worker-5", "worker-6", "worker-7", require_labels={"tier": "gold"}
+        ),
         clusters=(
             cluster("worker-1"),
             cluster("worker-2", labels={"tier": "gold"}),

@@ -8,7 +8,8 @@ from datetime import timedelta
 
 from reconciler.core.messages import message
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
-from reconciler.model.placement import RestraintKind, Tampered
+from reconciler.model.ledger import Tampered
+from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import (
     Change,
     Choice,

@@ -17,7 +17,8 @@ from reconciler.core.record import digest, ledger_path, write_placement, write_r
 from reconciler.daemon.branch import BranchReader
 from reconciler.errors import Problem
 from reconciler.model.ids import BlobId, ClusterName, CommitId
-from reconciler.model.placement import Ledger, Placement, Tampered
+from reconciler.model.ledger import Ledger, Tampered
+from reconciler.model.placement import Placement
 from reconciler.model.plan import Choice, Place, Shortage
 from reconciler.model.policy import EngineName, Workspace
 from reconciler.model.tree import Commit, Identity

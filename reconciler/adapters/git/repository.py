@@ -186,6 +186,7 @@ class GitRepository:
             raise Conflict(f"{doing}: {new[:12]} does not follow {old[:12]}")
         lease = f"--force-with-lease={branch}:{old or ''}"
         push = ["push", "--porcelain", "--progress", "--no-verify", lease, address.NAME, f"{new}:{branch}"]
+        self._tracking.doubtful = True
         done = self._tracking.runner.run(push, remote=True)
         if done.status:
             raise self._rejection(doing, done)

@@ -41,6 +41,9 @@ class Tracking:
         self.source = source
         self.output = output
         self.tips = Tips(source=None, output=None)
+        self.doubtful = False
+        """Set by a push: its git moves our ref by itself, and may do so even after the daemon that began it was killed,
+        so that a fetch which brings nothing does not prove that `tips` is right."""
         self.renewals = 0
         self._mirror = mirror
         if not mirror.exists() or not self._take_refs():
@@ -61,9 +64,10 @@ class Tracking:
         look = self.tips.source is None or self.tips.output is None
         for _ in range(3):
             done = self._fetch_found(doing) if look else self._fetch_known()
-            if done.status == 0 and not look and "-> refs/overspill/" not in done.stderr:
+            if done.status == 0 and not (look or self.doubtful) and "-> refs/overspill/" not in done.stderr:
                 return self.tips
             if done.status == 0 and self._take_refs():
+                self.doubtful = False
                 return self.tips
             if done.status == 0 or _BROKEN.search(done.stderr):
                 self._renew()
