@@ -85,12 +85,12 @@ spec:
       {{- if eq .spec.deletionPolicy "Retain" }}
       - Prune=false
       - Delete=false
-      {{- else if not .spec.cmdExec }}
+      {{- else if and (eq (index .metadata.annotations "overspill.dev/charts") "engine") (not .spec.cmdExec) }}
       - FailOnSharedResource=true
       {{- end }}
 """
-"""What cannot be said in strings. An object that a command made outlives its placement and still bears the old
-Application's name, which FailOnSharedResource would take for a conflict; the same goes for Retain."""
+"""What cannot be said in strings. A namespace that a command or a rendered chart asked for outlives its placement and
+still bears the old Application's name, which FailOnSharedResource would take for a conflict; the same goes for Retain."""
 
 
 def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
