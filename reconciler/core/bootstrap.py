@@ -90,7 +90,7 @@ spec:
       {{- end }}
 """
 """What cannot be said in strings. A namespace that a command or a rendered chart asked for outlives its placement and
-still bears the old Application's name, which FailOnSharedResource would take for a conflict; the same goes for Retain."""
+still bears the old Application's name: FailOnSharedResource would take that for a conflict, as it would with Retain."""
 
 
 def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:

@@ -28,11 +28,11 @@ FILES = {
     "templates/web.yaml": (
         "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ .Release.Name }}\n"
         "  annotations: &notes {since: 2026-11-20, at: 12:30:45, 8080: x}\n"
-        "spec:\n  replicas: {{ .Values.replicaCount }}\n  template: {metadata: {annotations: *notes}}\n"
+        "spec:\n  replicas: {{ .Values.replicaCount }}\n  template: {metadata: {annotations: *notes}}\n  odd: {big: 1e3, yes: on}\n"
     ),
     "templates/config.yaml": (
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config, namespace: {{ .Release.Namespace }}}\n"
-        "data: {note: {{ .Values.note | quote }}, big: 1e3, yes: on}\n"
+        "data: {note: {{ .Values.note | quote }}}\n"
         '{{ if eq .Values.note "fail" }}{{ fail "the note is bad" }}{{ end }}\n'
     ),
     "templates/hook.yaml": (
@@ -95,8 +95,8 @@ def test_a_chart_becomes_objects_with_its_values(helm, repository):
 
 @needs_helm
 def test_helms_output_is_read_as_kubectl_reads_it(helm, repository):
-    config, web = helm.template(stack(repository), hooks=False)
-    assert config["data"] == {"note": "none", "big": 1000.0, "true": True}
+    _, web = helm.template(stack(repository), hooks=False)
+    assert web["spec"]["odd"] == {"big": 1000.0, "true": True}
     notes = {"since": "2026-11-20", "at": "12:30:45", "8080": "x"}
     assert web["metadata"]["annotations"] == web["spec"]["template"]["metadata"]["annotations"] == notes
 
