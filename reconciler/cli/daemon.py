@@ -33,10 +33,8 @@ def once(settings: Settings, form: options.Output) -> None:
     """
     with app.connected(settings) as (world, memory):
         outcome = insist(lambda: reconcile_once(world, memory), random=random.random)
-    if form == "json":
-        printing.json_out({**answer(outcome.view, outcome.rendered), "pushed": outcome.commits})
-    else:
-        committed(settings, outcome, empty="Nothing to change.")
+    committed(settings, outcome, form, empty="Nothing to change.")
+    if form == "table":
         held_back(outcome.rendered.suppressed)
     printing.blind(settings)
     if printing.problems(outcome.problems):
@@ -60,8 +58,11 @@ def run(settings: Settings) -> None:
     app.serve(settings)
 
 
-def committed(settings: Settings, outcome: Outcome, *, empty: str) -> None:
-    """Print one line for each change, and where they went."""
+def committed(settings: Settings, outcome: Outcome, form: options.Output, *, empty: str) -> None:
+    """Print one line for each change and where they went, or all of it as JSON."""
+    if form == "json":
+        printing.json_out({**answer(outcome.view, outcome.rendered), "pushed": outcome.commits})
+        return
     if not outcome.commits:
         printing.say(empty)
         return

@@ -162,7 +162,7 @@ def _tell(found: list[Problem], errors: int) -> None:
     for problem in found[:errors]:
         printing.say(str(problem))
     if found[errors:]:
-        printing.heading("Warnings")
+        printing.heading("Warnings", first=not errors)
         for problem in found[errors:]:
             printing.say(str(problem))
     if found:

@@ -59,9 +59,10 @@ def say(text: str) -> None:
         click.echo(printable(text))
 
 
-def heading(text: str) -> None:
-    """Print the title of what follows, with a blank line before it."""
-    click.echo()
+def heading(text: str, *, first: bool = False) -> None:
+    """Print the title of what follows, with a blank line before it unless it comes first."""
+    if not first:
+        click.echo()
     click.secho(printable(text), bold=True)
 
 

@@ -142,6 +142,8 @@ def _workload(text: str, known: tuple[WorkloadId, ...]) -> WorkloadId:
 
 
 def _status_tables(found: Status) -> None:
+    due = f"; the next look is due at {format_time(found.wake_at)}" if found.wake_at else ""
+    printing.say(f"At {format_time(found.now)}{due}.")
     printing.heading("Workloads")
     printing.table(
         ("WORKLOAD", "PRIMARY", "POLICY", "WANTED", "RUNNING", "MISSING", "ELSEWHERE", "NOTE"),
@@ -166,9 +168,6 @@ def _status_tables(found: Status) -> None:
         ],
         empty="No placements: nothing is bursting.",
     )  # fmt: skip
-    due = f"; the next look is due at {format_time(found.wake_at)}" if found.wake_at else ""
-    click.echo()
-    printing.say(f"At {format_time(found.now)}{due}.")
 
 
 def _burst_row(burst: Burst) -> tuple[object, ...]:

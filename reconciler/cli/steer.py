@@ -40,8 +40,15 @@ _REASON = click.option("--reason", metavar="TEXT", default="", help="Why, for th
     "--everywhere", is_flag=True, help="Hold the workload back on every cluster, not only on the one it leaves."
 )
 @_AUTHOR
+@options.output
 def revert(
-    settings: Settings, placements: tuple[str, ...], reason: str, author: str | None, *, everywhere: bool
+    settings: Settings,
+    placements: tuple[str, ...],
+    *,
+    reason: str,
+    everywhere: bool,
+    author: str | None,
+    form: options.Output,
 ) -> None:
     """End placements now.
 
@@ -54,7 +61,7 @@ def revert(
         found = {find(situation.ledger, text).path: find(situation.ledger, text) for text in placements}
         return withdraw(situation, tuple(found.values()), by=person.name, reason=reason, everywhere=everywhere)
 
-    _carry_out(settings, decide, person, empty="Nothing to revert.")
+    _carry_out(settings, decide, person, form, empty="Nothing to revert.")
 
 
 @options.examples(
@@ -68,8 +75,16 @@ def revert(
 @click.option("--until", type=options.MOMENT, help="The new end: 2026-11-20T12:00:00Z, or +2h from now.")
 @_REASON
 @_AUTHOR
+@options.output
 def extend(
-    settings: Settings, placement: str, *, by: timedelta | None, until: datetime | None, reason: str, author: str | None
+    settings: Settings,
+    placement: str,
+    *,
+    by: timedelta | None,
+    until: datetime | None,
+    reason: str,
+    author: str | None,
+    form: options.Output,
 ) -> None:
     """Let a placement run longer, or end it earlier.
 
@@ -84,7 +99,7 @@ def extend(
         end = until if until is not None else found.expires_at + (by or timedelta())
         return prolong(situation, found, end, by=person.name, reason=reason)
 
-    _carry_out(settings, decide, person, empty="Nothing to extend.")
+    _carry_out(settings, decide, person, form, empty="Nothing to extend.")
 
 
 @options.examples(
@@ -93,19 +108,28 @@ def extend(
 )
 @click.command()
 @options.connected()
-def sweep(settings: Settings) -> None:
+@options.output
+def sweep(settings: Settings, form: options.Output) -> None:
     """Revert the placements whose time is over, and nothing else.
 
     It needs the output branch only: no observations, no clusters, not even readable files on the source branch. Run it
     in any CI on a schedule, so that bursts end even when the daemon is gone.
     """
-    _carry_out(settings, lapsed, None, empty="Nothing has lapsed.")
+    _carry_out(settings, lapsed, None, form, empty="Nothing has lapsed.")
 
 
-def _carry_out(settings: Settings, decide: Callable[[Situation], Plan], person: Identity | None, *, empty: str) -> None:
+def _carry_out(
+    settings: Settings,
+    decide: Callable[[Situation], Plan],
+    person: Identity | None,
+    form: options.Output,
+    *,
+    empty: str,
+) -> None:
+    """Run a pass of one's own, again whenever the branch moves under it, and tell what it did."""
     with app.connected(settings) as (world, memory):
         outcome = insist(lambda: steer(world, memory, decide, person=person), random=random.random)
-    committed(settings, outcome, empty=empty)
+    committed(settings, outcome, form, empty=empty)
     printing.problems(outcome.view.ledger.problems)
 
 

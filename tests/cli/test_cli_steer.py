@@ -237,3 +237,12 @@ def test_origin_of_the_checkout_is_the_repository(
     assert "no repository: pass --repo URL" in overspill("status").stderr
     checkout.git("config", "remote.origin.url", "../remote.git")
     assert len(overspill.answer("status")["placements"]) == len(placed)
+
+
+def test_steering_as_json_tells_commits_and_where_they_went(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    answer = overspill.answer("revert", placed[0], "--author", ANN)
+    assert answer["pushed"] == [fleet.tip("placements")]
+    assert answer["commits"][0]["change"]["why"] == "requested"
+    assert overspill.answer("sweep")["pushed"] == []
