@@ -28,7 +28,8 @@ FILES = {
     "templates/web.yaml": (
         "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {{ .Release.Name }}\n"
         "  annotations: &notes {since: 2026-11-20, at: 12:30:45, 8080: x}\n"
-        "spec:\n  replicas: {{ .Values.replicaCount }}\n  template: {metadata: {annotations: *notes}}\n  odd: {big: 1e3, yes: on}\n"
+        "spec:\n  replicas: {{ .Values.replicaCount }}\n  template: {metadata: {annotations: *notes}}\n"
+        "  odd: {big: 1e3, yes: on}\n"
     ),
     "templates/config.yaml": (
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config, namespace: {{ .Release.Namespace }}}\n"
