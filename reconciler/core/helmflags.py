@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import deque
 from datetime import timedelta
 
 from reconciler.core.findings import Finding, Loc, shortened
@@ -29,28 +30,30 @@ _ELSEWHERE = {
     "-n": "write it as releaseNamespace:",
     "--repo": "write it as repoURL:",
 }
+_MOST = 20
+"""Problems of one line that are told."""
 _KNOWN = "--atomic, --cleanup-on-fail, --create-namespace, --skip-crds, --timeout and --wait are read"
 
 
 def read_flags(text: str, loc: Loc) -> tuple[HelmFlags, tuple[Finding, ...]]:
     """Read a line of options; what cannot be read is reported at `loc` and left out."""
     try:
-        words = shlex.split(text)
+        words = deque(shlex.split(text))
     except ValueError as error:
         return HelmFlags(), (Finding(loc=loc, message=f"{shortened(text)!r} is no list of options: {error}"),)
     switches: dict[str, bool] = {}
     timeout: timedelta | None = None
     found: list[Finding] = []
-    while words:
-        option, equals, given = words.pop(0).partition("=")
+    while words and len(found) < _MOST:
+        option, equals, given = words.popleft().partition("=")
         # 1. A switch, on its own or with =true or =false.
         if option in _SWITCHES and given in ("", "true", "false"):
             switches[_SWITCHES[option]] = given != "false"
         # 2. The only option with an argument that is ours to read.
         elif option == "--timeout":
-            duration = given if equals else words.pop(0) if words else ""
+            duration = given if equals else words.popleft() if words else ""
             try:
-                timeout = parse_duration(duration)
+                timeout = parse_duration(shortened(duration))
             except ValueError as error:
                 found.append(Finding(loc=loc, message=f"--timeout: {error}"))
         # 3. Harmless, without effect here.
@@ -62,5 +65,5 @@ def read_flags(text: str, loc: Loc) -> tuple[HelmFlags, tuple[Finding, ...]]:
                 Finding(loc=loc, message=f"{shortened(option)} is not read here", hint=_ELSEWHERE.get(option, _KNOWN))
             )
             if option in _ELSEWHERE and not equals and words and not words[0].startswith("-"):
-                words.pop(0)
+                words.popleft()
     return HelmFlags(timeout=timeout, **switches), tuple(found)

@@ -19,7 +19,7 @@ from reconciler.core.parsed import Declared, ParsedFile, Value
 from reconciler.core.schema import KNOWN_KINDS, Standing, Strict, complaints, standing
 from reconciler.core.schema.fleet import BurstPolicyFile, ClusterFile, FleetFile, WorkspaceFile
 from reconciler.core.schema.template import WorkloadTemplateFile
-from reconciler.core.yamlio import Document
+from reconciler.core.yamlio import MAX_PROBLEMS, Document
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.workload import Json
 
@@ -72,7 +72,17 @@ def parse_file(data: bytes) -> ParsedFile:
             if made is not None:
                 objects.append(Declared(value=made, document=rest, root=root))
         problems += document.warnings if declared else ()
-    return ParsedFile(objects=tuple(objects), problems=tuple(sorted(problems)))
+    return ParsedFile(objects=tuple(objects), problems=_told(problems))
+
+
+def _told(problems: list[Problem]) -> tuple[Problem, ...]:
+    """Sort the problems of a file by line, and tell a hundred of them, errors before warnings."""
+    if len(problems) <= MAX_PROBLEMS:
+        return tuple(sorted(problems))
+    ordered = sorted(problems, key=lambda problem: (problem.severity, problem))  # "error" sorts before "warning"
+    rest = ordered[MAX_PROBLEMS:]
+    more = Problem(path="", message=f"has {len(rest)} more problems", severity=rest[0].severity)
+    return tuple(sorted((*ordered[:MAX_PROBLEMS], more)))
 
 
 def _candidates(document: Document) -> Iterator[tuple[Loc, Mapping[str, Json]]]:

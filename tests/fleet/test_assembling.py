@@ -270,5 +270,15 @@ def test_many_unknown_names_are_told_in_short():
 def test_many_unknown_fields_are_told_in_short():
     fields = "".join(f"  field{number}: 1\n" for number in range(20000))
     found = errors(load({**FLEET, "policies/gpu.yaml": policy().replace("spec: {}\n", f"spec:\n{fields}")}))
-    assert len(found) == 101
-    assert "policies/gpu.yaml:1: has 19900 more problems" in found
+    assert len(found) == 100
+    assert found[0] == "policies/gpu.yaml:1: has 19901 more problems"
+
+
+def test_the_problems_of_one_file_are_told_in_short_and_errors_never_hide_behind_warnings():
+    kinds = "".join("- {apiVersion: gpr.kubeslice.io/v1alpha1, kind: GPRTemplate}\n" for _ in range(500))
+    wrong = "- {apiVersion: overspill.dev/v1alpha1, kind: Nothing}\n"
+    desired = load({**FLEET, "x.yaml": f"apiVersion: v1\nkind: List\nitems:\n{kinds}{wrong}"})
+    assert len(desired.problems) == 101
+    assert warnings(desired)[0] == "x.yaml: has 401 more problems"
+    assert [line.partition(" ")[0] for line in errors(desired)] == ["x.yaml:504:"]
+    assert desired.incomplete

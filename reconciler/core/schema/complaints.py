@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from reconciler.core.findings import Finding, Loc, shortened
+from reconciler.core.yamlio import MAX_PROBLEMS
 from reconciler.model.workload import Json
 
 _WANTED = {
@@ -22,14 +23,14 @@ _WANTED = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
 }
-_MOST = 100
-"""Problems of one object that are worded: hints cost time, and nobody mends a thousand fields at once."""
+_MOST = MAX_PROBLEMS - 1
+"""Problems of one object that are worded, before it is only said how many more there are: hints cost time."""
 
 _BOUNDS = {"greater_than_equal": ("less than", "ge"), "less_than_equal": ("more than", "le")}
 
 
 def complaints(error: ValidationError, model: type[BaseModel]) -> tuple[Finding, ...]:
-    """Turn the errors of a validation into findings, up to a hundred; `model` is what was validated."""
+    """Turn the errors of a validation into findings, at most a hundred; `model` is what was validated."""
     errors = error.errors(include_url=False)
     found = [_finding(details, model) for details in errors[:_MOST]]
     if len(errors) > _MOST:

@@ -29,6 +29,8 @@ from reconciler.model.workload import Json
 API_VERSION = "overspill.dev/v1alpha1"
 
 T = TypeVar("T")
+_LONGEST = 100
+"""Characters of a duration or an amount; a longer text is none, and is not to be repeated in a message."""
 _NOTHING = re.compile(r"0+[dhms]?")
 _NAME_SCHEMA = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"}
 _DURATION_SCHEMA = {"type": "string", "pattern": r"^([0-9]+(\.[0-9]+)?[dhms])+$", "examples": ["10m", "1h30m"]}
@@ -85,6 +87,8 @@ def _duration(value: Json) -> timedelta:
         raise refusal("must be a duration", "try '10m' or '1h30m'")
     if not isinstance(value, str):
         raise refusal(f"{text} has no unit", f"try '{text}s'")
+    if len(text) > _LONGEST:
+        raise refusal(f"{shortened(text)!r} is not a duration", "try '10m' or '1h30m'")
     try:
         return parse_duration(text)
     except ValueError as error:
@@ -108,8 +112,11 @@ def _quantity(value: Json) -> int:
     """Read an amount that may be written as a number or as text, as in Kubernetes."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise refusal("must be an amount", "try 4, '500m' or '8Gi'")
+    text = value if isinstance(value, str) else str(value)
+    if len(text) > _LONGEST:
+        raise refusal(f"{shortened(text)!r} is not a quantity", "try 4, '500m' or '8Gi'")
     try:
-        return _parsed(value if isinstance(value, str) else str(value))
+        return _parsed(text)
     except ValueError as error:
         raise refusal(str(error), "try 4, '500m' or '8Gi'") from error
 

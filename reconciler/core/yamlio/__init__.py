@@ -12,8 +12,8 @@ All problems of a file are reported together, up to the first place where the te
 """
 
 from reconciler.core.yamlio.document import Document
-from reconciler.core.yamlio.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, too_large
+from reconciler.core.yamlio.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, too_large
 from reconciler.core.yamlio.reading import parse
 from reconciler.core.yamlio.writing import emit
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "Document", "emit", "parse", "too_large"]
+__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "MAX_PROBLEMS", "Document", "emit", "parse", "too_large"]
