@@ -60,6 +60,8 @@ def connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]]
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
             flags = {name: kwargs.pop(name.lower(), None) for name in names}
             settings = _settings({name: str(value) for name, value in flags.items() if value is not None})
+            if "LOG_FORMAT" not in names:  # what keeps a log says it there
+                problems(settings.warnings)
             if "OBSERVATIONS" not in names:
                 settings = replace(settings, observations=None)  # what needs no sight must not fail for the want of it
             command(settings, *args, **kwargs)
@@ -150,7 +152,6 @@ def _settings(flags: dict[str, str]) -> Settings:
             told = (str(replace(one, path=_FLAGS[one.path.removeprefix(PREFIX)][0])) for one in wrong)
             raise click.UsageError("\n".join(told)) from error
         raise
-    problems(settings.warnings)
     if settings.repo:
         return settings
     origin = checkout.origin()
