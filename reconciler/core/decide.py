@@ -275,7 +275,8 @@ class _Steps:
             requests=demand.shape.requests,
             node_selector=tuple(sorted(demand.shape.node_selector.items())),
         )
-        shares, refusals = self.growth.spread(template, policy, demand.shape, lacking)
+        missing = lacking
+        shares, refusals = self.growth.spread(template, policy, demand.shape, missing)
         for share in shares:
             cluster = share.offer.rung.cluster
             choice = self.growth.choice(share.offer, demand.shape)
@@ -292,7 +293,7 @@ class _Steps:
                     shape=demand.shape,
                     digest="",
                 )
-                detail = f"{count(share.replicas, 'more replica')} missing on {demand.primary}"
+                detail = f"{share.replicas} of {count(missing, 'more replica')} that {demand.primary} is missing"
                 change: Change = Resize(
                     before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused
                 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.core.demand import Blind
-from reconciler.core.growth import Growth
+from reconciler.core.growth import MOST, Growth
 from reconciler.core.reach import Rung
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
@@ -21,9 +21,6 @@ from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Plan, Refusal, Suppressed
 from reconciler.model.units import Resources
-
-_MANY = 10**6
-"""Asks a cluster for all it has, not only for what is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +75,7 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
         ranked = {rung.cluster for rung in rungs}
         others = [name for name in sorted(workspace.clusters) if name not in ranked and name != workspace.primary]
         for rung in (*rungs, *(Rung(cluster=name, rank=0, limit=None) for name in others)):
-            answer = growth.assess(template, policy, shape, rung, _MANY)
+            answer = growth.assess(template, policy, shape, rung, MOST)
             refusal = answer if isinstance(answer, Refusal) else None
             cluster = desired.clusters.get(rung.cluster)
             assessments.append(

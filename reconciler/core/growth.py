@@ -25,6 +25,10 @@ from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
 
 
+MOST = 10**6
+"""Asks a cluster for all that it can take, not only for what is missing."""
+
+
 class Growth:
     """The room of every cluster while one pass hands it out. A cluster that nobody asks for is never looked at."""
 
@@ -108,11 +112,12 @@ class Growth:
     def choice(self, offer: Offer, shape: ReplicaShape) -> Choice:
         """Record what spoke for a cluster at the moment it was taken."""
         cluster = self._desired.clusters[offer.rung.cluster]
+        room = self.room(cluster.name)
         return Choice(
             cluster=cluster.name,
             rank=offer.rung.rank,
-            fits=offer.replicas,
-            free=self.room(cluster.name).free(shape),
+            fits=room.count(shape, MOST),
+            free=room.free(shape),
             price_per_gpu_hour=cluster.price_per_gpu_hour,
             limit=offer.rung.limit,
         )

@@ -1,0 +1,22 @@
+"""What repo-layout and some observations come to, file by file and commit by commit."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.stories.golden import GOLDEN, play
+
+STORIES = sorted(path for path in GOLDEN.iterdir() if path.is_dir())
+
+
+@pytest.mark.parametrize("story", STORIES, ids=[story.name for story in STORIES])
+def test_story_comes_out_as_it_is_written_down(story: Path, tmp_path: Path) -> None:
+    expected = story / "expected"
+    written = {str(path.relative_to(expected)): path.read_text() for path in expected.rglob("*") if path.is_file()}
+    played = play(story, tmp_path)
+    assert played == written
+
+
+def test_shortage_ends_with_the_tree_it_began_with() -> None:
+    last = GOLDEN / "shortage" / "expected" / "4-time-is-up"
+    assert not (last / "clusters").exists()
