@@ -17,12 +17,10 @@ from tests.conftest import MORNING
 
 ANN = Identity(name="Ann", email="ann@example.com")
 PATHS = st.sampled_from(["README.md", "a/x.yaml", "a/y z.yaml", 'a/"q".yaml', "a/ü.yaml", "b/c/d.yaml"])
-LINES = st.lists(
-    st.sampled_from([b"one\n", b"two\n", b"--- three\n", b"diff --git a/x b/x\n", b"cr\r\n", b"\n"]), max_size=8
-)
-CONTENTS = st.builds(
-    lambda lines, rest: b"".join(lines) + rest, LINES, st.sampled_from([b"", b"no line end", b"\xff\xfe"])
-)
+LINE = st.sampled_from([b"one\n", b"two\n", b"--- three\n", b"diff --git a/x b/x\n", b"cr\r\n", b"\n"])
+REST = st.sampled_from([b"", b"no line end", b"\xff\xfe"])
+CONTENTS = st.builds(lambda lines, rest: b"".join(lines) + rest, st.lists(LINE, max_size=8), REST)
+MESSAGES = ("Change", "Change\n\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n", "diff --git a/x b/x\n")
 FILES = st.dictionaries(PATHS, CONTENTS, max_size=5)
 
 
