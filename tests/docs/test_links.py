@@ -1,0 +1,36 @@
+"""No page points to a page, a heading or a file that is not there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+PAGES = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md"), *CHECKOUT.glob("repo-layout/**/*.md")])
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(CHECKOUT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in _LINK.findall(page.read_text()):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), f"{link} is not there"
+        if anchor:
+            assert anchor in {slug(heading) for heading in _HEADING.findall(target.read_text())}, f"{link}: no heading"
+
+
+def test_every_page_of_docs_can_be_reached_from_the_readme() -> None:
+    named = {CHECKOUT / link.partition("#")[0] for link in _LINK.findall((CHECKOUT / "README.md").read_text())}
+    for page in (CHECKOUT / "docs").glob("*.md"):
+        assert page in named, f"README.md does not name {page.name}"
+
+
+def slug(heading: str) -> str:
+    """Name a heading as GitHub does in links."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -1,0 +1,111 @@
+"""README.md is a promise: what it tells people to type works, in its order, from an empty directory."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[2]
+README = (CHECKOUT / "README.md").read_text()
+BLOCK = re.compile(r"^```sh ?(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = BLOCK.findall(README)
+NOT_FOR_TESTS = re.compile(r"(make|docker|python3 -m pip) ")
+"""What needs a network, a container engine or the test suite itself; .ci/run does what it can of it."""
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> dict[str, str]:
+    """Be somebody with an empty home directory, who has told git a name, and has Overspill installed."""
+    home, bin_ = tmp_path / "home", tmp_path / "bin"
+    home.mkdir()
+    bin_.mkdir()
+    command = bin_ / "overspill"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m reconciler "$@"\n')
+    command.chmod(0o755)
+    (home / ".gitconfig").write_text("[user]\n\tname = Ann\n\temail = ann@example.com\n")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "OVERSPILL_"))}
+    path = f"{bin_}{os.pathsep}{os.environ['PATH']}"
+    return {**inherited, "HOME": str(home), "PATH": path, "PYTHONPATH": str(CHECKOUT)}
+
+
+def test_every_command_works_in_the_order_in_which_it_is_told(tmp_path: Path, person: dict[str, str]) -> None:
+    there = tmp_path / "empty"
+    there.mkdir()
+    script = "\n".join(
+        f"echo '# block {number}' >&2\n{text}" for number, (mark, text) in enumerate(BLOCKS) if mark == "runnable"
+    )
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=there, env=person, check=False, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    subjects = [
+        re.sub(r"\d{4}-\d\d-\d\dT[\d:]+Z", "TIME", subject)
+        for subject in subprocess.run(
+            ["git", "-C", "fleet.git", "log", "--reverse", "--format=%s", "placements"],
+            cwd=there, check=True, capture_output=True, text=True,
+        ).stdout.splitlines()
+    ]  # fmt: skip
+    assert subjects == [
+        "start(fleet): the output branch",
+        "burst(llm/vllm): 3 replicas on worker-2 for 10m",
+        "extend(llm/vllm): 3 replicas on worker-2 until TIME",
+        'Revert "burst(llm/vllm): 3 replicas on worker-2 for 10m"',
+        "burst(llm/vllm): 3 replicas on worker-3 for 10m",
+        'Revert "burst(llm/vllm): 3 replicas on worker-3 for 10m"',
+        "hold(llm/vllm): worker-3 until TIME",
+    ]
+
+
+def test_the_daemon_runs_as_it_is_told_to(tmp_path: Path, person: dict[str, str]) -> None:
+    (command,) = [text for mark, text in BLOCKS if mark == "daemon"]
+    subprocess.run(
+        ["bash", "-euc", "overspill init fleet --git && git clone -q --bare fleet fleet.git && mkdir observations"],
+        cwd=tmp_path, env=person, check=True, capture_output=True,
+    )  # fmt: skip
+    person |= {"OVERSPILL_REPO": str(tmp_path / "fleet.git"), "OVERSPILL_OBSERVATIONS": str(tmp_path / "observations")}
+    log = tmp_path / "log"
+    with log.open("wb") as stream:
+        process = subprocess.Popen(
+            ["bash", "-c", f"exec {command.strip()}"], cwd=tmp_path, env=person, stdout=stream, stderr=stream
+        )
+    until = time.monotonic() + 60
+    while b"pushed 1 commit to placements" not in log.read_bytes():
+        assert time.monotonic() < until, log.read_text()
+        assert process.poll() is None, log.read_text()
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
+
+
+def test_no_command_escapes_the_tests() -> None:
+    assert {mark for mark, _ in BLOCKS} == {"", "runnable", "daemon"}
+    for mark, text in BLOCKS:
+        if mark:
+            continue
+        for line in text.splitlines():
+            assert NOT_FOR_TESTS.match(line), f"mark this block runnable, or leave it out: {line}"
+
+
+def test_every_target_of_make_that_it_names_exists() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z]+)", README))
+    assert named
+    assert named <= targets
+
+
+def test_the_log_it_shows_is_the_demos() -> None:
+    from reconciler.demo.story import timing  # noqa: PLC0415 - only this test knows the demo
+
+    lasting = f"for {timing(1.0).burst}s"
+    shown = [line for line in README.splitlines() if re.match(r'(burst\(|Revert "burst\()', line)]
+    assert len(shown) == 5
+    assert all(lasting in line for line in shown)
