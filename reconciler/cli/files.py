@@ -44,7 +44,8 @@ def init(directory: Path, *, with_git: bool) -> None:
     if with_git and ".git" in there:
         raise InvalidInput(f"{directory} is a git repository already (try without --git)")
     try:
-        shutil.copytree(_layout(), directory, dirs_exist_ok=True)
+        # Contents only: a package that was installed read-only must not make a repository that is.
+        shutil.copytree(_layout(), directory, dirs_exist_ok=True, copy_function=shutil.copyfile)
     except OSError as error:
         raise InvalidInput(f"writing {directory}: {error.strerror or error}") from error
     if with_git:
@@ -148,9 +149,9 @@ def _read(top: Path) -> tuple[dict[str, ParsedFile], list[Problem]]:
 
 
 def _walk(top: Path) -> Iterator[Path]:
-    """Yield the regular files below a directory, sorted; links are left out as they are in git, and so is .git."""
+    """Yield the regular files below a directory, sorted; no links and no hidden directories, as the daemon has it."""
     for directory, names, files in os.walk(top):
-        names[:] = sorted(name for name in names if name != ".git")
+        names[:] = sorted(name for name in names if not name.startswith("."))
         for name in sorted(files):
             path = Path(directory, name)
             if stat.S_ISREG(path.lstat().st_mode):

@@ -10,12 +10,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Terminal
+from tests.cli.conftest import Terminal, push_first
 from tests.conftest import Remote
 
 See = Callable[..., None]
@@ -46,16 +45,7 @@ def test_once_runs_again_when_the_branch_moves_under_it(overspill: Terminal, fle
     see()
     overspill.done("once")
     see(missing=5)
-    # Takes the first push away from under the pass: somebody else's commit is there first.
-    before = fleet.tip("placements")
-    tip = fleet.commit("placements", {"note.txt": "of somebody else"}, message="First", at=datetime.now(UTC))
-    fleet.move("placements", before)
-    hook = fleet.path / "hooks" / "pre-receive"
-    hook.write_text(
-        f"#!/bin/sh\ntest -e {fleet.path}/moved && exit 0\ntouch {fleet.path}/moved\n"
-        f'env -i PATH="$PATH" git --git-dir={fleet.path} update-ref refs/heads/placements {tip}\n'
-    )
-    hook.chmod(0o755)
+    push_first(fleet, "First")
     assert "Pushed 1 commit" in overspill.done("once")
     assert [subject.split("(")[0] for subject in fleet.subjects("placements")[:2]] == ["resize", "First"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ANN, Terminal
+from tests.cli.conftest import ANN, Terminal, push_first
 from tests.conftest import Remote
 from tests.passes import SOURCE_FILES
 
@@ -120,6 +120,14 @@ def test_revert_keeps_what_a_person_deleted_by_hand_in_mind(
     overspill.done("revert", placed[1], "--author", ANN)
     assert [subject.split("(")[0] for subject in fleet.subjects("placements")[:2]] == ['Revert "burst', "hold"]
     assert fleet.git("log", "-1", "--skip=1", "--format=%an", "placements") == "Overspill"
+
+
+def test_revert_is_tried_again_when_the_branch_moves_under_it(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    push_first(fleet, "First")
+    assert "Pushed 1 commit" in overspill.done("revert", placed[0], "--author", ANN)
+    assert [subject.partition("(")[0] for subject in fleet.subjects("placements")[:2]] == ['Revert "burst', "First"]
 
 
 def now_of(remote: Remote) -> datetime:
