@@ -1,0 +1,86 @@
+"""Placements that end, or leave, because of time or because of what people say in the fleet repository."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.core import lifecycle
+from reconciler.core.growth import Growth
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.model.ids import WorkloadId
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Move, Reason, Revert, Why
+from reconciler.model.policy import BurstPolicy, Desired
+from reconciler.model.units import format_duration
+
+
+def end_what_has_lapsed(situation: Situation, standing: Standing) -> None:
+    """Revert every burst whose time is over, whether or not anything can be seen."""
+    for placement in standing.lapsed():
+        lasted = format_duration(placement.expires_at - placement.created_at)
+        late = situation.now - placement.expires_at
+        overdue = f", {format_duration(late)} late" if late.total_seconds() >= 1 else ""
+        revert(situation, standing, placement, Why.EXPIRED, f"its {lasted} are over{overdue}")
+
+
+def move_what_may_not_stay(situation: Situation, standing: Standing, growth: Growth) -> None:
+    """Take back what people no longer allow, to another cluster where one has room."""
+    for workload in standing.placed():
+        # 1. Neither template nor policy: its absence counts only when every file could be read.
+        missing = _missing(situation.desired, workload)
+        if missing:
+            if not situation.desired.incomplete:
+                for placement in standing.of(workload):
+                    revert(situation, standing, placement, Why.POLICY, missing)
+            continue
+        # 2. A cluster that it may not stay on.
+        allowed = situation.reach.allowed(workload)
+        for placement in standing.of(workload):
+            refusal = None if placement.cluster in allowed else situation.reach.banned(workload, placement.cluster)
+            if refusal is None or (refusal.reason is Reason.UNKNOWN_CLUSTER and situation.desired.incomplete):
+                continue
+            _move(situation, standing, growth, placement, f"{placement.cluster}: {refusal.message}")
+
+
+def revert(situation: Situation, standing: Standing, placement: Placement, why: Why, detail: str) -> None:
+    """End a placement, and keep its workload at home for the cool-down of its policy."""
+    policy = governing(situation.desired, placement.workload)
+    restraint = lifecycle.cool_down(placement, policy, why, situation.now)
+    standing.change(Revert(placement=placement, why=why, detail=detail, restraint=restraint))
+
+
+def governing(desired: Desired, workload: WorkloadId) -> BurstPolicy:
+    """Return a workload's policy, or the defaults for one that is gone and still has to be ended decently."""
+    return desired.policies.get(workload) or BurstPolicy(name="")
+
+
+def _move(situation: Situation, standing: Standing, growth: Growth, placement: Placement, detail: str) -> None:
+    """Move a placement, whole, to the first cluster that takes it; end it where none does."""
+    template, policy = situation.desired.templates[placement.workload], governing(situation.desired, placement.workload)
+    offer, refusals = growth.elsewhere(template, policy, placement)
+    if offer is None:
+        revert(situation, standing, placement, Why.POLICY, detail)
+        return
+    cluster = situation.desired.clusters[offer.rung.cluster]
+    moved = replace(
+        placement,
+        name=lifecycle.placement_name(placement.workload, cluster.name, situation.now),
+        cluster=cluster.name,
+        engine=cluster.engine,
+        changed_at=situation.now,
+        source_commit=situation.desired.commit,
+        digest="",
+    )
+    choice = growth.choice(offer, placement.shape)
+    growth.take(cluster.name, placement.shape, placement.replicas)
+    standing.change(Move(before=placement, after=moved, why=Why.POLICY, detail=detail, choice=choice, refused=refusals))
+
+
+def _missing(desired: Desired, workload: WorkloadId) -> str:
+    """Say what of a workload people have taken out of the fleet repository."""
+    if workload not in desired.templates:
+        return f"template {workload} is no longer in the fleet repository"
+    if workload not in desired.policies:
+        return f"no policy lets {workload} burst any more"
+    return ""

@@ -1,0 +1,176 @@
+"""Replicas that go elsewhere because their primary has had no room for them for long enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from reconciler.core.demand import Blind, matured, next_maturity
+from reconciler.core.distribute import Share
+from reconciler.core.growth import Growth
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.core.wording import count
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.demand import Demand
+from reconciler.model.ids import WorkloadId
+from reconciler.model.plan import Change, Place, Reason, Refusal, Resize, Shortage, Suppressed
+from reconciler.model.units import format_duration
+
+
+def place_what_is_missing(situation: Situation, standing: Standing, growth: Growth) -> None:
+    """Give each workload with a lasting deficit the clusters it may have, as far as they go.
+
+    By priority of its policy, then by how long the first of its replicas has waited, then by name.
+    """
+
+    def urgency(demand: Demand) -> tuple[int, datetime, WorkloadId]:
+        oldest = min(wait.since for wait in demand.waiting)
+        return (-situation.desired.policies[demand.workload].priority, oldest, demand.workload)
+
+    lacking: list[Demand] = []
+    for demand in situation.demands.values():
+        if isinstance(demand, Blind):
+            standing.suppress(_blind(demand, standing.replicas(demand.workload)))
+        elif demand.deficit > standing.replicas(demand.workload):
+            lacking.append(demand)
+    for demand in sorted(lacking, key=urgency):
+        _Loan(situation=situation, standing=standing, growth=growth, demand=demand).make()
+
+
+def _blind(demand: Blind, placed: int) -> Suppressed:
+    kept = f"its {count(placed, 'replica')} elsewhere stay until they expire" if placed else "it gets nothing new"
+    return Suppressed(
+        workload=demand.workload,
+        reason=Reason.PRIMARY_UNSEEN,
+        message=f"{demand.message}; {kept}",
+        replicas=placed,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loan:
+    """What is done about one workload's missing replicas."""
+
+    situation: Situation
+    standing: Standing
+    growth: Growth
+    demand: Demand
+
+    def make(self) -> None:
+        """Place what may be placed, and tell what is held back."""
+        lacking = self._due()
+        if lacking <= 0 or self._hindered():
+            return
+        shape = self.demand.shape
+        if shape is None:
+            primary = self.demand.primary
+            self._suppress(Reason.NO_SHAPE, f"the observation of {primary} does not say what one replica requests")
+            return
+        workload = self.demand.workload
+        template, policy = self.situation.desired.templates[workload], self.situation.desired.policies[workload]
+        shares, refusals = self.growth.spread(template, policy, shape, lacking)
+        for share in shares:
+            self.standing.change(self._change(share, shape, refusals, lacking))
+        left = lacking - sum(share.replicas for share in shares)
+        if left:
+            self._suppress(
+                Reason.NOTHING_FITS,
+                f"{count(left, 'replica')} of {self.demand.deficit} fit on no cluster",
+                self.growth.next_change(workload, refusals),
+                short=left,
+                refusals=refusals,
+            )
+
+    def _due(self) -> int:
+        """Count the replicas that are due to be placed: matured, and within the policy's limit."""
+        demand, now = self.demand, self.situation.now
+        policy = self.situation.desired.policies[demand.workload]
+        placed = self.standing.replicas(demand.workload)
+        lacking = matured(demand, policy.scale_up_window, now) - placed
+        ripe_at = next_maturity(demand, policy.scale_up_window, now)
+        if ripe_at is not None:
+            self._suppress(
+                Reason.SCALE_UP_WINDOW,
+                "not every replica has been unschedulable for the scale-up window of"
+                f" {format_duration(policy.scale_up_window)}",
+                ripe_at,
+                short=demand.deficit - placed - max(0, lacking),
+            )
+        if policy.max_replicas is None or lacking <= policy.max_replicas - placed:
+            return lacking
+        self._suppress(
+            Reason.POLICY_LIMIT,
+            f"policy {policy.name} allows {count(policy.max_replicas, 'replica')} of this workload",
+            short=lacking - max(0, policy.max_replicas - placed),
+        )
+        return policy.max_replicas - placed
+
+    def _hindered(self) -> bool:
+        """Tell whether the workload as a whole is held back, and say so in the plan."""
+        # 1. It came home only just now.
+        cooling = self.standing.cooling(self.demand.workload)
+        if cooling is not None:
+            self._suppress(Reason.COOLING_DOWN, f"held back: {cooling.reason}", cooling.until)
+            return True
+        # 2. What holds it back cannot be read.
+        if self.demand.workload in self.situation.ledger.blocked:
+            message = "a file of its on the output branch cannot be read; see the problems"
+            self._suppress(Reason.LEDGER_UNREADABLE, message)
+            return True
+        return False
+
+    def _change(self, share: Share, shape: ReplicaShape, refusals: tuple[Refusal, ...], missing: int) -> Change:
+        """Take a cluster's room, and make the placement there or let the one that is there grow."""
+        demand, now = self.demand, self.situation.now
+        cluster, rank = share.offer.rung.cluster, share.offer.rung.rank
+        choice = self.growth.choice(share.offer, shape)
+        self.growth.take(cluster, shape, share.replicas)
+        # Only a cluster that would have come first explains why this one was taken.
+        ranks = {rung.cluster: rung.rank for rung in self.situation.reach.order(demand.workload)}
+        refused = tuple(refusal for refusal in refusals if ranks[refusal.cluster] < rank)
+        shortage = Shortage(
+            primary=demand.primary,
+            replicas=demand.deficit,
+            waited=now - min(wait.since for wait in demand.waiting),
+            requests=shape.requests,
+            node_selector=tuple(sorted(shape.node_selector.items())),
+        )
+        here = [placement for placement in self.standing.of(demand.workload) if placement.cluster == cluster]
+        if not here:
+            desired = self.situation.desired
+            template, policy = desired.templates[demand.workload], desired.policies[demand.workload]
+            placement = self.growth.placement(template, policy, shape, cluster, share.replicas)
+            return Place(placement=placement, shortage=shortage, choice=choice, refused=refused)
+        before = max(here, key=lambda placement: (placement.created_at, placement.name))
+        after = replace(
+            before,
+            replicas=before.replicas + share.replicas,
+            changed_at=now,
+            source_commit=self.situation.desired.commit,
+            shape=shape,
+            digest="",
+        )
+        detail = f"{share.replicas} of {count(missing, 'more replica')} that {demand.primary} is missing"
+        return Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused)
+
+    def _suppress(
+        self,
+        reason: Reason,
+        message: str,
+        until: datetime | None = None,
+        *,
+        short: int | None = None,
+        refusals: tuple[Refusal, ...] = (),
+    ) -> None:
+        missing = self.demand.deficit - self.standing.replicas(self.demand.workload)
+        self.standing.suppress(
+            Suppressed(
+                workload=self.demand.workload,
+                reason=reason,
+                message=message,
+                replicas=missing if short is None else short,
+                until=until,
+                refusals=refusals,
+            )
+        )
