@@ -1,4 +1,4 @@
-"""`status`, `history` and `explain`: what stands, what was, and why."""
+"""`status` and `explain`: what stands, and why."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from reconciler.cli.plan import problems_of
 from reconciler.core.demand import Blind
 from reconciler.core.explain import Assessment, Explanation
 from reconciler.core.explain import explain as explained
-from reconciler.core.history import Burst, bursts
 from reconciler.core.times import format_time
 from reconciler.core.wording import amounts
 from reconciler.daemon.status import Status
@@ -20,11 +19,7 @@ from reconciler.daemon.status import status as summed_up
 from reconciler.errors import InvalidInput
 from reconciler.model.demand import Demand
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
-from reconciler.ports import Repository
 from reconciler.settings import Settings
-
-_AT_LEAST = 200
-"""Commits that are read at once; fewer would save nothing."""
 
 
 @options.examples(
@@ -45,37 +40,6 @@ def status(settings: Settings, at: datetime | None, form: options.Output) -> Non
         _status_tables(found)
     printing.blind(settings)
     printing.problems(found.problems)
-
-
-@options.examples(
-    "overspill history",
-    "overspill history llm/vllm --since -7d",
-    "overspill history --limit 100 -o json",
-)
-@click.command()
-@click.argument("workload", required=False)
-@options.connected()
-@click.option("--since", type=options.MOMENT, help="Leave out what ended before: 2026-11-20T10:15:00Z, or -7d.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Placements to show at most.")
-@options.output
-def history(settings: Settings, workload: str | None, since: datetime | None, limit: int, form: options.Output) -> None:
-    """Tell which placements there were and why, newest first.
-
-    All of it is read back from the commits of the output branch. WORKLOAD may also be one placement.
-    """
-    with app.connected(settings) as (world, _):
-        found, more = _bursts(world.repository, workload, since, limit)
-    if form == "json":
-        printing.json_out({"placements": found, "more": more})
-        return
-    about = f" of {workload}" if workload else ""
-    printing.table(
-        ("PLACEMENT", "WORKLOAD", "CLUSTER", "FROM", "TO", "COMMITS", "WHY"),
-        [_burst_row(one) for one in found],
-        empty=f"No placement{about} in the history{' since then' if since else ''}: nothing has burst yet.",
-    )
-    if more:
-        printing.note("There are more; raise --limit to see them.")
 
 
 @options.examples(
@@ -103,30 +67,6 @@ def explain(settings: Settings, workload: str, at: datetime | None, form: option
         _explanation(told)
     printing.blind(settings)
     printing.problems(problems_of(view))
-
-
-def _bursts(
-    repository: Repository, workload: str | None, since: datetime | None, limit: int
-) -> tuple[tuple[Burst, ...], bool]:
-    """Read placements back, newest first, and tell whether there are more than `limit`.
-
-    The log may be years long, so it is read in growing pieces, until each placement that is shown has its beginning.
-    """
-    tip, size = repository.fetch().output, max(_AT_LEAST, 10 * limit)
-    while tip is not None:
-        log = repository.log(tip, limit=size)
-        found = [
-            one
-            for one in bursts(log)
-            if (workload is None or workload in (one.workload, one.id, one.id.partition("/")[2]))
-            and (since is None or one.ended_at is None or one.ended_at >= since)
-        ]
-        whole = len(log) < size
-        enough = len(found) > limit or (since is not None and bool(log) and log[-1].at < since)
-        if whole or (enough and all(one.started_at for one in found[:limit])):
-            return tuple(found[:limit]), len(found) > limit
-        size *= 4
-    return (), False
 
 
 def _workload(text: str, known: tuple[WorkloadId, ...]) -> WorkloadId:
@@ -167,16 +107,6 @@ def _status_tables(found: Status) -> None:
             for one in found.placements
         ],
         empty="No placements: nothing is bursting.",
-    )  # fmt: skip
-
-
-def _burst_row(burst: Burst) -> tuple[object, ...]:
-    began = burst.steps[0].reasons.split("\n")[0] if burst.steps else ""
-    why = f"{burst.why}; began: {began}" if burst.why else began
-    return (
-        burst.id, burst.workload, burst.cluster, burst.started_at,
-        burst.ended_at or (f"until {format_time(burst.expires_at)}" if burst.expires_at else None),
-        len(burst.steps), why,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ import reconciler
 from reconciler.cli import daemon, files, options, printing, read, steer
 from reconciler.cli.bootstrap import bootstrap
 from reconciler.cli.demo import demo
+from reconciler.cli.history import history
 from reconciler.cli.plan import plan
 from reconciler.errors import Conflict, InvalidInput, Transient
 
@@ -93,7 +94,7 @@ def main(ctx: click.Context) -> None:
 
 
 for _command in (
-    files.init, files.check, plan, daemon.once, daemon.run, read.status, read.history, read.explain, steer.revert,
+    files.init, files.check, plan, daemon.once, daemon.run, read.status, history, read.explain, steer.revert,
     steer.extend, steer.sweep, files.schema, bootstrap, demo,
 ):  # fmt: skip
     main.add_command(_command)
