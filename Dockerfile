@@ -1,5 +1,3 @@
-# syntax=docker/dockerfile:1
-
 # 1. The wheel, and everything that it needs, in an environment of its own.
 FROM python:3.13-slim-bookworm AS build
 WORKDIR /src
@@ -31,7 +29,7 @@ WORKDIR /cache
 
 # Asks the daemon itself; a remote that is away does not make it unhealthy. Another OVERSPILL_LISTEN is followed.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 \
-  CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['OVERSPILL_LISTEN'].rpartition(':')[2] + '/healthz', timeout=4)"]
+  CMD ["python", "-c", "import os, urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:' + os.environ['OVERSPILL_LISTEN'].rpartition(':')[2] + '/healthz', timeout=4)"]
 # A push under way is finished first: give it 60 seconds (docker stop --time 60).
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["overspill"]

@@ -1,0 +1,143 @@
+"""The Dockerfile keeps its promises, as far as reading it can tell: no container engine is needed for this."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from reconciler.settings import PREFIX, VARIABLES
+
+CHECKOUT = Path(__file__).parents[2]
+TEXT = (CHECKOUT / "Dockerfile").read_text()
+
+
+def instructions() -> list[tuple[str, str]]:
+    """Split the file into its instructions, with continued lines joined and comments left out."""
+    lines = "\n".join(line for line in TEXT.splitlines() if not line.startswith("#"))
+    joined = re.sub(r"\s*\\\n\s*", " ", lines)
+    return [
+        (word.upper(), rest.strip()) for line in joined.splitlines() if line for word, _, rest in [line.partition(" ")]
+    ]
+
+
+def of(word: str, *, final: bool = True) -> list[str]:
+    """Return what all instructions of a kind say, of the last stage or of all."""
+    found = instructions()
+    start = max(number for number, (kind, _) in enumerate(found) if kind == "FROM") if final else 0
+    return [rest for kind, rest in found[start:] if kind == word]
+
+
+def environment() -> dict[str, str]:
+    """Return the variables that the image sets."""
+    return dict(word.split("=", 1) for rest in of("ENV") for word in shlex.split(rest))
+
+
+def test_it_is_built_in_one_stage_and_runs_in_another() -> None:
+    build, run = of("FROM", final=False)
+    assert re.fullmatch(r"python:3\.\d+-slim-\w+ AS build", build)
+    assert run == build.removesuffix(" AS build"), "a virtual environment needs the very Python that made it"
+    assert of("COPY") == ["--from=build /opt/overspill /opt/overspill"]
+
+
+def test_it_runs_as_a_user_of_its_own_by_number() -> None:
+    assert of("USER") == ["10001:10001"]
+    order = [word for word, _ in instructions()]
+    assert order.index("USER") > max(number for number, word in enumerate(order) if word in ("RUN", "COPY"))
+
+
+def test_nothing_is_fetched_from_an_address() -> None:
+    assert of("ADD", final=False) == []
+    assert "://" not in re.sub(r"http://127\.0\.0\.1:", "", TEXT)
+    assert all("/" not in image.split()[0] for image in of("FROM", final=False)), (
+        "a registry host is for whoever builds"
+    )
+
+
+def test_all_that_is_written_lies_on_the_cache_or_in_tmp() -> None:
+    given = environment()
+    assert of("VOLUME") == ["/cache"]
+    assert given["HOME"] == "/cache"
+    assert given[f"{PREFIX}CACHE_DIR"].startswith("/cache/")
+    assert given["PYTHONDONTWRITEBYTECODE"] == "1"
+    assert {name.removeprefix(PREFIX) for name in given if name.startswith(PREFIX)} <= {*VARIABLES}
+
+
+def test_it_brings_what_git_needs_and_leaves_no_lists_behind() -> None:
+    (run,) = of("RUN")
+    assert {"git", "openssh-client", "ca-certificates"} <= {*run.split()}
+    assert "--no-install-recommends" in run
+    assert "rm -rf /var/lib/apt/lists/*" in run
+
+
+def test_it_starts_the_daemon_and_takes_any_other_command() -> None:
+    assert [json.loads(rest) for rest in of("ENTRYPOINT")] == [["overspill"]]
+    assert [json.loads(rest) for rest in of("CMD")] == [["run"]]
+
+
+class Health(BaseHTTPRequestHandler):
+    """Answers as the daemon does; the status is the server's."""
+
+    def do_GET(self) -> None:
+        self.send_response(self.server.status if self.path == "/healthz" else 404)  # type: ignore[attr-defined]
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[HTTPServer]:
+    with HTTPServer(("127.0.0.1", 0), Health) as opened:
+        thread = threading.Thread(target=opened.serve_forever)
+        thread.start()
+        yield opened
+        opened.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False)])
+def test_the_health_check_believes_the_daemon(server: HTTPServer, status: int, healthy: bool) -> None:
+    server.status = status  # type: ignore[attr-defined]
+    (check,) = of("HEALTHCHECK")
+    options, _, command = check.partition("CMD ")
+    assert {"--interval", "--timeout", "--start-period"} <= {word.split("=")[0] for word in options.split()}
+    python, flag, program = json.loads(command)
+    assert (python, flag) == ("python", "-c")
+    ast.parse(program)
+    done = subprocess.run(
+        [sys.executable, flag, program],
+        env={**os.environ, f"{PREFIX}LISTEN": f"0.0.0.0:{server.server_port}"},
+        check=False, capture_output=True, timeout=30,
+    )  # fmt: skip
+    assert (done.returncode == 0) is healthy
+
+
+def test_the_build_sees_what_it_needs_and_nothing_private() -> None:
+    patterns = [line for line in (CHECKOUT / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
+    assert patterns[0] == "*"
+
+    def sent(path: str) -> bool:
+        kept = False
+        for pattern in patterns:
+            top = path.split("/", maxsplit=1)[0]
+            if fnmatch(top, pattern.removeprefix("!")):
+                kept = pattern.startswith("!")
+        return kept
+
+    pyproject = (CHECKOUT / "pyproject.toml").read_text()
+    needed = ["pyproject.toml", "constraints.txt", "README.md", "LICENSE", "reconciler/cli/root.py"]
+    needed += [f"{name}/x.yaml" for name in re.findall(r'^"([a-z-]+)" = "reconciler/', pyproject, re.MULTILINE)]
+    assert [path for path in needed if not sent(path)] == []
+    assert [path for path in (".git/config", ".venv/x", "demo-out/x", "tests/x", "secrets/token") if sent(path)] == []
