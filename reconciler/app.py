@@ -59,7 +59,9 @@ def look_ahead(world: World, memory: Memory, at: datetime | None) -> View:
     view = look(world, memory)
     if at is None:
         return view
-    still = replace(world, clock=StillClock(at=at), clusters=StillView(view=world.clusters, later=at - view.now))
+    fresh = view.desired.fleet.observation_max_age
+    seen = StillView(view=world.clusters, now=view.now, fresh=fresh, later=at - view.now)
+    still = replace(world, clock=StillClock(at=at), clusters=seen)
     return look(still, memory, fetch=False)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from reconciler.adapters.helm import Helm
-from reconciler.core.record import read_placement
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
+from reconciler.daemon.reconcile import Memory, Outcome, View, World, look, reconcile_once
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Conflict
 from reconciler.model.capacity import ClusterObservation, Observed, Waiting, WorkloadObservation
@@ -113,17 +112,20 @@ class Passes:
 
     def placements(self) -> list[Placement]:
         """Read the placements of the output branch."""
-        tip = self.repository.tips().output
-        entries = self.repository.entries(tip, under=("clusters",)) if tip else []
-        records = [entry for entry in entries if entry.path.endswith("/placement.yaml")]
-        contents = self.repository.read({entry.blob for entry in records})
-        return [read_placement(contents[entry.blob], entry.path) for entry in records]
+        return list(BranchReader(self.repository).ledger(self.repository.tips().output).placements.values())
 
     def run_once(self, observed_at: datetime | None = None) -> Outcome:
         """Run one pass on what is to be seen now."""
         self._observed = self._look(observed_at or self.moment)
-        world = World(repository=self.repository, clusters=self, charts=Helm(), clock=self, outbox=self, author=OURS)
-        return reconcile_once(world, self.memory)
+        return reconcile_once(self._world(), self.memory)
+
+    def look(self) -> View:
+        """Decide on what is to be seen now, and change nothing."""
+        self._observed = self._look(self.moment)
+        return look(self._world(), self.memory)
+
+    def _world(self) -> World:
+        return World(repository=self.repository, clusters=self, charts=Helm(), clock=self, outbox=self, author=OURS)
 
     def run(self, observed_at: datetime | None = None) -> Outcome:
         """Run passes until one changes nothing, as the loop would; a moved tip is tried again."""

@@ -24,11 +24,14 @@ class StillClock:
 class StillView:
     """What a view sees now, as if it were seen just so `later` (a `ports.ClusterView`).
 
-    Only the time of observing moves along, so that what is fresh now counts as fresh then. Replicas that wait go on
-    waiting: since when is left as it is.
+    Of what is fresh now, seen within `fresh` of `now`, the time of observing moves along, so that it counts as fresh
+    then. What was seen at another time stays there: files that tell of a moment can be looked at with ``--at`` that
+    moment. Replicas that wait go on waiting: since when is left as it is.
     """
 
     view: ClusterView
+    now: datetime
+    fresh: timedelta
     later: timedelta
 
     def observe(self) -> Observed:
@@ -36,6 +39,8 @@ class StillView:
         seen = self.view.observe()
         clusters = {
             name: replace(observation, observed_at=observation.observed_at + self.later)
+            if abs(self.now - observation.observed_at) <= self.fresh
+            else observation
             for name, observation in seen.clusters.items()
         }
         return replace(seen, clusters=clusters)

@@ -62,10 +62,9 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandJobs:
-    """Whether commands may run as Jobs, and with which image (pinned by digest)."""
+    """That commands may run as Jobs, and with which image (pinned by digest)."""
 
     image: str
-    images: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

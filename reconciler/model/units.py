@@ -18,11 +18,10 @@ Quantity = NewType("Quantity", int)
 ONE = Quantity(10**9)
 
 _SUFFIXES = {
-    "n": Decimal(1), "u": Decimal(10**3), "m": Decimal(10**6), "": Decimal(10**9),
-    "k": Decimal(10**12), "M": Decimal(10**15), "G": Decimal(10**18), "T": Decimal(10**21),
-    "P": Decimal(10**24), "E": Decimal(10**27),
-    "Ki": Decimal(10**9 * 2**10), "Mi": Decimal(10**9 * 2**20), "Gi": Decimal(10**9 * 2**30),
-    "Ti": Decimal(10**9 * 2**40), "Pi": Decimal(10**9 * 2**50), "Ei": Decimal(10**9 * 2**60),
+    "n": 1, "u": 10**3, "m": 10**6, "": 10**9,
+    "k": 10**12, "M": 10**15, "G": 10**18, "T": 10**21, "P": 10**24, "E": 10**27,
+    "Ki": 10**9 * 2**10, "Mi": 10**9 * 2**20, "Gi": 10**9 * 2**30,
+    "Ti": 10**9 * 2**40, "Pi": 10**9 * 2**50, "Ei": 10**9 * 2**60,
 }  # fmt: skip
 _QUANTITY = re.compile(r"([+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,3}))?")
 _MAX_EXPONENT = 30
@@ -41,24 +40,25 @@ def parse_quantity(text: str) -> Quantity:
     number, suffix, exponent = match.groups()
     if exponent is not None and abs(int(exponent)) > _MAX_EXPONENT:
         raise ValueError(f"{text!r} is out of range")
-    scale = _SUFFIXES[suffix or ""] * (Decimal(10) ** int(exponent) if exponent else 1)
-    amount = Decimal(number) * scale
-    if amount < 0:
+    if number.startswith("-") and number.strip("-0."):
         raise ValueError(f"{text!r} is negative")
-    return Quantity(int(amount.to_integral_value(rounding="ROUND_CEILING")))
+    whole, _, fraction = number.lstrip("+-").partition(".")
+    power = int(exponent or 0) - len(fraction)
+    amount = int(whole + fraction) * _SUFFIXES[suffix or ""] * 10 ** max(0, power)
+    return Quantity(-(-amount // 10 ** max(0, -power)))
 
 
 def format_quantity(quantity: Quantity) -> str:
     """Write a quantity in the shortest exact form that Kubernetes reads: ``4``, ``500m``, ``8Gi``."""
     if quantity % ONE:
         for suffix in ("m", "u"):
-            unit = int(_SUFFIXES[suffix])
+            unit = _SUFFIXES[suffix]
             if quantity % unit == 0:
                 return f"{quantity // unit}{suffix}"
         return f"{quantity}n"
     for suffixes in (_BINARY, _DECIMAL):
         for suffix in suffixes:
-            unit = int(_SUFFIXES[suffix])
+            unit = _SUFFIXES[suffix]
             if quantity >= unit and quantity % unit == 0:
                 return f"{quantity // unit}{suffix}"
     return str(quantity // ONE)

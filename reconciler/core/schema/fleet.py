@@ -179,10 +179,9 @@ GroupKind = Annotated[
 
 
 class CommandJobsFile(Strict):
-    """Commands that are no plain object may run as Jobs in the destination cluster, with these images."""
+    """Commands that are no plain object may run as Jobs in the destination cluster, with this image."""
 
     image: PinnedImage = Field(description="The image that runs a command, with kubectl in it.")
-    images: list[PinnedImage] = Field([], description="Other images that are allowed.")
 
 
 class WorkspaceSpec(Strict):
@@ -214,7 +213,7 @@ class WorkspaceFile(Strict):
             namespaces=tuple(dict.fromkeys(spec.namespaces)),
             allow_unpinned_charts=spec.allow_unpinned_charts,
             allowed_kinds=tuple(spec.allowed_kinds),
-            command_jobs=None if jobs is None else model.CommandJobs(image=jobs.image, images=tuple(jobs.images)),
+            command_jobs=None if jobs is None else model.CommandJobs(image=jobs.image),
         )
 
 
