@@ -33,9 +33,11 @@ class Narrator:
         lines = textwrap.wrap(text, self._width - len(head), break_long_words=False, break_on_hyphens=False)
         for number, line in enumerate(lines):
             before = (
-                click.style(head, fg=_COLOURS[who] or None, dim=not _COLOURS[who]) if not number else " " * len(head)
+                click.style(head, fg=_COLOURS[who] or None, dim=not _COLOURS[who] or None)
+                if not number
+                else " " * len(head)
             )
-            click.echo(before + click.style(line, dim=who == "why"))
+            click.echo(before + click.style(line, dim=who == "why" or None))
 
     def plain(self, text: str) -> None:
         """Print a paragraph as it stands."""

@@ -79,8 +79,9 @@ class _Performance:
             if daemon.ended() is not None:
                 raise MissedStepError(f"step '{act.title}': the daemon has left with exit code {daemon.ended()}")
             if time.monotonic() > until:
+                told = f" and the daemon saying {act.told!r}" if act.told else ""
                 raise MissedStepError(
-                    f"step '{act.title}': expected {_places(act.placed)} within {act.within} s, and there is"
+                    f"step '{act.title}': expected {_places(act.placed)}{told} within {act.within} s, and there is"
                     f" {_places(self._world.placed)}"
                 )
             if act.lasting and self._world.placed != act.placed:

@@ -20,6 +20,8 @@ _MARKER = ".overspill-demo"
 _PERSON = {"NAME": "Ann", "EMAIL": "ann@example.com"}
 _INIT = "Begin the fleet repository"
 _TIMEOUT = 60
+_IMPORTED_FROM = str(Path(reconciler.__file__).parents[1])
+"""Where a process of ours finds this very program, also in a checkout that is not installed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ class Stage:
             "GIT_TERMINAL_PROMPT": "0",
             "LC_ALL": "C",
             "PYTHONUNBUFFERED": "1",
-            "PYTHONPATH": str(Path(reconciler.__file__).parents[1]),  # a checkout may run without being installed
+            "PYTHONPATH": os.pathsep.join((_IMPORTED_FROM, *filter(None, [os.environ.get("PYTHONPATH")]))),
             "OVERSPILL_CACHE_DIR": str(self.out / "cache"),
         }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from reconciler.model.plan import Reason
+
 WORKLOAD = "llm/vllm"
 PRIMARY = "worker-1"
 OTHERS = ("worker-2", "worker-3")
@@ -108,6 +110,6 @@ def acts(timing: Timing) -> tuple[Act, ...]:
             missing=4,
             within=_SLACK,
             lasting=3,
-            told="cooling down",
+            told=f"reason={Reason.COOLING_DOWN}",
         ),
     )

@@ -31,19 +31,22 @@ def git(there: Path, *arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=there, check=True, capture_output=True, text=True).stdout
 
 
-@pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Play it once, with no git configuration anywhere, and return where it lies and what it said."""
-    top = tmp_path_factory.mktemp("demo")
-    process = start(top / "demo-out", "--tempo", TEMPO, home=top)
+def test_the_demo_does_what_it_promises(tmp_path: Path) -> None:
+    """Play it once, with no git configuration anywhere; one test, since it takes long."""
+    out = tmp_path / "demo-out"
+    process = start(out, "--tempo", TEMPO, home=tmp_path)
     said, complained = process.communicate(timeout=240)
     assert process.returncode == 0, said + complained
     assert complained == ""
-    return top / "demo-out", said
+    the_story_goes_out_and_comes_back(out)
+    nothing_of_a_burst_is_left(out, said)
+    the_speed_up_is_a_persons_commit(out)
+    the_daemon_speaks_for_itself(out, said)
+    it_ends_with_commands_that_work(out, said)
+    assert processes_about(out) == []
 
 
-def test_the_story_goes_out_and_comes_back(played: tuple[Path, str]) -> None:
-    out, _ = played
+def the_story_goes_out_and_comes_back(out: Path) -> None:
     subjects = git(out / "remote.git", "log", "--reverse", "--format=%s", "placements").splitlines()
     assert subjects == [
         "start(fleet): the output branch",
@@ -57,16 +60,14 @@ def test_the_story_goes_out_and_comes_back(played: tuple[Path, str]) -> None:
     assert whys.split() == ["demand-gone", "expired"]
 
 
-def test_nothing_of_a_burst_is_left(played: tuple[Path, str]) -> None:
-    out, said = played
+def nothing_of_a_burst_is_left(out: Path, said: str) -> None:
     assert git(out / "remote.git", "ls-tree", "-r", "placements", "clusters/") == ""
     assert git(out / "remote.git", "fsck", "--strict", "--no-dangling") == ""
     assert "is what it was before the first burst: empty." in said
     assert "git fsck --strict finds nothing wrong" in said
 
 
-def test_the_speed_up_is_a_persons_commit(played: tuple[Path, str]) -> None:
-    out, _ = played
+def the_speed_up_is_a_persons_commit(out: Path) -> None:
     newest = git(out / "fleet", "log", "-1", "--format=%an %s", "origin/main")
     assert newest == "Ann demo: seconds instead of minutes\n"
     changed = [line for line in git(out / "fleet", "show", "--format=").splitlines() if line[:1] in "+-"]
@@ -74,8 +75,7 @@ def test_the_speed_up_is_a_persons_commit(played: tuple[Path, str]) -> None:
     assert added == ["window: 2s", "window: 2s", "coolDown: 60s", "burstDuration: 16s"]
 
 
-def test_the_daemon_speaks_for_itself(played: tuple[Path, str]) -> None:
-    out, said = played
+def the_daemon_speaks_for_itself(out: Path, said: str) -> None:
     log = (out / "daemon.log").read_text().splitlines()
     told = [line for line in log if "burst(" in line or "revert(" in line]
     assert len(told) == 4
@@ -84,8 +84,7 @@ def test_the_daemon_speaks_for_itself(played: tuple[Path, str]) -> None:
         assert line.partition(" ")[2] in folded
 
 
-def test_the_log_ends_it_with_commands_that_work(played: tuple[Path, str]) -> None:
-    out, said = played
+def it_ends_with_commands_that_work(out: Path, said: str) -> None:
     *_, log, history, explain = said.strip().splitlines()
     for command in (log, history, explain):
         words = command.split()
@@ -98,23 +97,39 @@ def test_the_log_ends_it_with_commands_that_work(played: tuple[Path, str]) -> No
         assert "vllm" in done.stdout
 
 
-def test_nothing_is_left_running(played: tuple[Path, str]) -> None:
-    out, _ = played
-    assert processes_about(out) == []
-
-
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_takes_the_daemon_along(tmp_path: Path, sent: signal.Signals) -> None:
     out = tmp_path / "demo-out"
     process = start(out)
-    until = time.monotonic() + 60
-    while not processes_about(out, "run"):
-        assert time.monotonic() < until
-        assert process.poll() is None
+    wait_for_daemon(out, process)
     process.send_signal(sent)
     process.communicate(timeout=60)
     assert process.returncode == 130
     assert processes_about(out) == []
+
+
+def test_a_step_that_does_not_happen_is_told_and_fails(tmp_path: Path) -> None:
+    out = tmp_path / "demo-out"
+    process = start(out)
+    os.kill(wait_for_daemon(out, process), signal.SIGKILL)
+    said, complained = process.communicate(timeout=60)
+    assert process.returncode == 1, said
+    assert complained == (
+        "error: step '1. A calm morning': the daemon has left with exit code -9."
+        " The daemon's own words are in demo-out/daemon.log.\n"
+    )
+
+
+def test_it_replaces_what_an_earlier_demo_left(tmp_path: Path) -> None:
+    out = tmp_path / "demo-out"
+    for _ in range(2):
+        process = start(out)
+        wait_for_daemon(out, process)
+        assert not (out / "rubbish").exists()
+        (out / "rubbish").touch()
+        process.terminate()
+        process.communicate(timeout=60)
+        assert process.returncode == 130
 
 
 @pytest.mark.parametrize("there", ["a file in it", "a file", "a link"])
@@ -135,14 +150,26 @@ def test_somebody_elses_directory_is_refused(tmp_path: Path, there: str) -> None
     assert there != "a file in it" or (out / "thesis.txt").read_text() == "precious"
 
 
-def processes_about(out: Path, word: str = "") -> list[str]:
-    """List the command lines of processes that name a directory, and a word if one is given, other than the demo."""
+def wait_for_daemon(out: Path, demo: subprocess.Popen[str]) -> int:
+    """Wait until a demo has started its daemon, and return its process id."""
+    until = time.monotonic() + 60
+    while True:
+        found = [number for number, words in processes_about(out) if "run" in words]
+        if found:
+            return found[0]
+        assert time.monotonic() < until
+        assert demo.poll() is None
+        time.sleep(0.01)
+
+
+def processes_about(out: Path) -> list[tuple[int, list[str]]]:
+    """List the processes whose command line names a directory, other than the demo itself."""
     found = []
     for entry in Path("/proc").iterdir():
         try:
             words = (entry / "cmdline").read_text().split("\0") if entry.name.isdecimal() else []
         except OSError:
             continue
-        if any(str(out) in one for one in words) and "demo" not in words and (not word or word in words):
-            found.append(" ".join(words))
+        if any(str(out) in word for word in words) and "demo" not in words:
+            found.append((int(entry.name), words))
     return found
