@@ -32,7 +32,7 @@ def blob_id(data: bytes) -> BlobId:
 
 
 class MemoryRepository:
-    """Both branches, as the remote and the mirror at once; `before_push` lets a test move the tip at the worst moment."""
+    """Both branches, as remote and mirror at once; `before_push` lets a test move the tip at the worst moment."""
 
     def __init__(self, source: Mapping[str, bytes | str] | None = None) -> None:
         self.commits: dict[CommitId, Snapshot] = {}

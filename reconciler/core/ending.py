@@ -35,9 +35,10 @@ def move_what_may_not_stay(situation: Situation, standing: Standing, growth: Gro
                     revert(situation, standing, placement, Why.POLICY, missing)
             continue
         # 2. A cluster that it may not stay on.
-        allowed = situation.reach.allowed(workload)
+        if standing.lent(workload).clusters <= situation.reach.allowed(workload):
+            continue
         for placement in standing.of(workload):
-            refusal = None if placement.cluster in allowed else situation.reach.banned(workload, placement.cluster)
+            refusal = situation.reach.banned(workload, placement.cluster)
             if refusal is None or (refusal.reason is Reason.UNKNOWN_CLUSTER and situation.desired.incomplete):
                 continue
             _move(situation, standing, growth, placement, f"{placement.cluster}: {refusal.message}")

@@ -24,7 +24,6 @@ from reconciler.model.plan import Choice, Reason, Refusal
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
 
-
 MOST = 10**6
 """Asks a cluster for all that it can take, not only for what is missing."""
 

@@ -8,6 +8,7 @@ from reconciler.core import lifecycle
 from reconciler.core.situation import Situation
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
+from reconciler.model.placements import Lent
 from reconciler.model.plan import Change, Extend, Hold, Move, Place, Plan, Release, Resize, Revert, Suppressed
 from reconciler.model.policy import BurstPolicy
 
@@ -22,8 +23,8 @@ class Standing:
         self._observed = situation.observed
         self._now = now
         self._before = ledger.placements
-        self._of: dict[WorkloadId, tuple[Placement, ...]] = {}
-        self._on: dict[ClusterName, tuple[Placement, ...]] = {}
+        self._of: dict[WorkloadId, Lent] = {}
+        self._on: dict[ClusterName, Lent] = {}
         self._begun: list[Placement] = []
         self._restraints = {
             workload: tuple(restraint for restraint in restraints if now < restraint.until)
@@ -63,21 +64,25 @@ class Standing:
 
     def placed(self) -> list[WorkloadId]:
         """List the workloads that have placements, by name."""
-        return sorted(workload for workload in {*self._before.workloads(), *self._of} if self.of(workload))
+        workloads = {*self._before.workloads(), *self._of}
+        return sorted(workload for workload in workloads if self.lent(workload).placements)
 
-    def of(self, workload: WorkloadId) -> tuple[Placement, ...]:
-        """Return a workload's placements, by path."""
+    def lent(self, workload: WorkloadId) -> Lent:
+        """Return what a workload has elsewhere."""
         changed = self._of.get(workload)
         return self._before.of(workload) if changed is None else changed
 
+    def of(self, workload: WorkloadId) -> tuple[Placement, ...]:
+        """Return a workload's placements, by path."""
+        return self.lent(workload).placements
+
     def on(self, cluster: ClusterName) -> tuple[Placement, ...]:
         """Return a cluster's placements, by path."""
-        changed = self._on.get(cluster)
-        return self._before.on(cluster) if changed is None else changed
+        return self._hosted(cluster).placements
 
     def replicas(self, workload: WorkloadId) -> int:
         """Count the replicas a workload has elsewhere."""
-        return sum([placement.replicas for placement in self.of(workload)])
+        return self.lent(workload).replicas
 
     def lapsed(self) -> list[Placement]:
         """List the placements that the ledger holds beyond their time, the longest overdue first."""
@@ -118,20 +123,16 @@ class Standing:
 
     def _put(self, placement: Placement) -> None:
         self._begun.append(placement)
-        self._of[placement.workload] = _with(self.of(placement.workload), placement)
-        self._on[placement.cluster] = _with(self.on(placement.cluster), placement)
+        self._of[placement.workload] = self.lent(placement.workload).with_(placement)
+        self._on[placement.cluster] = self._hosted(placement.cluster).with_(placement)
 
     def _drop(self, placement: Placement) -> None:
-        self._of[placement.workload] = _without(self.of(placement.workload), placement)
-        self._on[placement.cluster] = _without(self.on(placement.cluster), placement)
+        self._of[placement.workload] = self.lent(placement.workload).without(placement)
+        self._on[placement.cluster] = self._hosted(placement.cluster).without(placement)
+
+    def _hosted(self, cluster: ClusterName) -> Lent:
+        changed = self._on.get(cluster)
+        return self._before.on(cluster) if changed is None else changed
 
     def _restrain(self, workload: WorkloadId, restraint: Restraint) -> None:
         self._restraints[workload] = (*self.restraints(workload), restraint)
-
-
-def _with(placements: tuple[Placement, ...], placement: Placement) -> tuple[Placement, ...]:
-    return tuple(sorted((*placements, placement), key=lambda one: one.path))
-
-
-def _without(placements: tuple[Placement, ...], placement: Placement) -> tuple[Placement, ...]:
-    return tuple(one for one in placements if one.path != placement.path)

@@ -21,6 +21,29 @@ _FEW = 64
 """Placements up to which finding each one's place is cheaper than sorting them all anew."""
 
 
+class Lent:
+    """Some placements, by directory, and what they come to together."""
+
+    __slots__ = ("clusters", "placements", "replicas")
+
+    def __init__(self, placements: Iterable[Placement] = ()) -> None:
+        """Sort the placements and sum them up."""
+        self.placements = tuple(sorted(placements, key=lambda one: one.path))
+        self.replicas = sum(one.replicas for one in self.placements)
+        self.clusters = frozenset(one.cluster for one in self.placements)
+
+    def with_(self, placement: Placement) -> Lent:
+        """Return these and one more, in place of one of the same directory if there is one."""
+        return Lent((*self.without(placement).placements, placement))
+
+    def without(self, placement: Placement) -> Lent:
+        """Return these but the one of the same directory."""
+        return Lent(one for one in self.placements if one.path != placement.path)
+
+
+NOTHING = Lent()
+
+
 class Placements(Mapping[str, Placement]):
     """Placements by directory (``clusters/worker-2/vllm-7f3a90c1``), and three ways to find some of them."""
 
@@ -29,15 +52,13 @@ class Placements(Mapping[str, Placement]):
     def __init__(self, placements: Mapping[str, Placement] | None = None) -> None:
         """Take a copy of `placements`, keyed by their directories."""
         self._by_path: SortedMap[str, Placement] = SortedMap(placements)
-        self._by_workload: dict[WorkloadId, tuple[Placement, ...]] = {}
-        self._by_cluster: dict[ClusterName, tuple[Placement, ...]] = {}
         workloads: dict[WorkloadId, list[Placement]] = {}
         clusters: dict[ClusterName, list[Placement]] = {}
         for placement in self._by_path.values():
             workloads.setdefault(placement.workload, []).append(placement)
             clusters.setdefault(placement.cluster, []).append(placement)
-        self._by_workload = {workload: tuple(found) for workload, found in workloads.items()}
-        self._by_cluster = {cluster: tuple(found) for cluster, found in clusters.items()}
+        self._by_workload = {workload: Lent(found) for workload, found in workloads.items()}
+        self._by_cluster = {cluster: Lent(found) for cluster, found in clusters.items()}
         self._expiries: list[tuple[datetime, str]] = sorted(
             (placement.expires_at, path) for path, placement in self._by_path.items()
         )
@@ -70,13 +91,13 @@ class Placements(Mapping[str, Placement]):
         """List the workloads that have placements, in no order."""
         return self._by_workload.keys()
 
-    def of(self, workload: WorkloadId) -> tuple[Placement, ...]:
-        """Return a workload's placements, by directory."""
-        return self._by_workload.get(workload, ())
+    def of(self, workload: WorkloadId) -> Lent:
+        """Return what a workload has elsewhere."""
+        return self._by_workload.get(workload, NOTHING)
 
-    def on(self, cluster: ClusterName) -> tuple[Placement, ...]:
-        """Return a cluster's placements, by directory."""
-        return self._by_cluster.get(cluster, ())
+    def on(self, cluster: ClusterName) -> Lent:
+        """Return what a cluster has of others."""
+        return self._by_cluster.get(cluster, NOTHING)
 
     def lapsed(self, now: datetime) -> list[Placement]:
         """List the placements whose time is over, the longest overdue first."""
@@ -102,14 +123,14 @@ class Placements(Mapping[str, Placement]):
 
 
 def _regrouped(
-    groups: Mapping[K, tuple[Placement, ...]],
+    groups: Mapping[K, Lent],
     old: Iterable[tuple[K, Placement]],
     new: Iterable[tuple[K, Placement]],
-) -> dict[K, tuple[Placement, ...]]:
-    """Copy groups without the old members and with the new, each in the order of directories; empty groups go."""
+) -> dict[K, Lent]:
+    """Copy groups without the old members and with the new; empty groups go."""
     copy = dict(groups)
     for key, placement in old:
-        copy[key] = tuple(one for one in copy[key] if one.path != placement.path)
+        copy[key] = copy[key].without(placement)
     for key, placement in new:
-        copy[key] = tuple(sorted((*copy.get(key, ()), placement), key=lambda one: one.path))
-    return {key: group for key, group in copy.items() if group}
+        copy[key] = copy.get(key, NOTHING).with_(placement)
+    return {key: group for key, group in copy.items() if group.placements}

@@ -20,8 +20,8 @@ KEYED = {one.path: one for one in MADE}
 def found(placements: Placements) -> tuple[object, ...]:
     return (
         list(placements.items()),
-        {workload: placements.of(workload) for workload in placements.workloads()},
-        {f"worker-{index}": placements.on(f"worker-{index}") for index in range(3)},
+        {workload: placements.of(workload).placements for workload in placements.workloads()},
+        {f"worker-{index}": placements.on(f"worker-{index}").placements for index in range(3)},
         placements.lapsed(NOW + timedelta(minutes=65)),
         placements.next_expiry(NOW + timedelta(minutes=65)),
     )
@@ -51,5 +51,5 @@ def test_the_longest_overdue_comes_first() -> None:
 
 
 def test_nothing_is_found_where_nothing_is() -> None:
-    assert Placements().of(VLLM) == ()
+    assert Placements().of(VLLM).placements == ()
     assert Placements().next_expiry(NOW) is None
