@@ -1,0 +1,76 @@
+"""People change the fleet repository, and what stands follows: moved in one commit, or brought home."""
+
+from tests.memory import MemoryRepository
+from tests.passes import SOURCE_FILES, Passes
+
+DRAINING = SOURCE_FILES["clusters.yaml"].replace(
+    "metadata: {name: worker-2}\nspec: {}", "metadata: {name: worker-2}\nspec: {availability: Draining}"
+)
+
+
+def lent(missing: int = 3) -> Passes:
+    passes = Passes(MemoryRepository(SOURCE_FILES))
+    passes.missing = missing
+    passes.run()
+    passes.advance(30)
+    return passes
+
+
+def test_a_draining_cluster_gives_its_placement_to_the_next_in_one_commit() -> None:
+    passes = lent()
+    (before,) = passes.placements()
+    passes.repository.person("source", {"clusters.yaml": DRAINING})
+    passes.run()
+    (after,) = passes.placements()
+    assert (after.cluster, after.replicas, after.expires_at) == ("worker-3", 3, before.expires_at)
+    head = passes.repository.heads["output"]
+    (move,) = passes.repository.log(head, limit=1)
+    assert move.subject == "move(llm/vllm): 3 replicas from worker-2 to worker-3"
+    assert move.trailers["Overspill-Moved-From"] == "worker-2"
+    parent = passes.repository.commits[head].parent
+    assert parent is not None
+    held = {path.split("/")[1] for path in passes.repository.commits[parent].tree if path.startswith("clusters/")}
+    assert held == {"worker-2"}, "the commit before holds it there, this one here: never on none"
+
+
+def test_a_cluster_that_leaves_the_workspace_sends_its_placement_home_if_nobody_has_room() -> None:
+    passes = lent()
+    passes.free["worker-3"] = 0
+    workspace = SOURCE_FILES["workspace.yaml"].replace("[worker-1, worker-2, worker-3]", "[worker-1, worker-3]")
+    passes.repository.person("source", {"workspace.yaml": workspace})
+    passes.run()
+    assert passes.placements() == []
+    (commit,) = passes.repository.log(passes.repository.heads["output"], limit=1)
+    assert commit.trailers["Overspill-Why"] == "policy"
+    assert "not a cluster of workspace llm" in commit.body
+
+
+def test_a_template_that_is_removed_takes_its_bursts_with_it() -> None:
+    passes = lent()
+    passes.repository.person("source", removes=("template.yaml",))
+    passes.run()
+    assert passes.repository.tree(under="clusters") == {}
+
+
+def test_a_changed_template_reaches_a_burst_with_its_next_resize() -> None:
+    passes = lent()
+    newer = SOURCE_FILES["template.yaml"].replace("vllm:1.0", "vllm:1.1")
+    passes.repository.person("source", {"template.yaml": newer})
+    passes.run()
+    assert not any(b"vllm:1.1" in data for data in passes.repository.tree().values())
+    passes.missing = 4
+    passes.run()
+    assert any(b"vllm:1.1" in data for data in passes.repository.tree(under="clusters/worker-2").values())
+
+
+def test_a_template_that_cannot_be_filled_in_is_told_and_others_go_on() -> None:
+    broken = (
+        SOURCE_FILES["template.yaml"]
+        .replace("name: vllm,", "name: odd,", 1)
+        .replace('replicas: "{{ replicas }}"', 'replicas: "{{ replicas // (replicas - replicas) }}"')
+    )
+    passes = Passes(MemoryRepository({**SOURCE_FILES, "odd.yaml": broken}))
+    passes.missing = 1
+    outcome = passes.run_once()
+    assert {str(one.workload): one.reason for one in outcome.rendered.suppressed} == {"llm/odd": "NotRendered"}
+    assert [str(one.workload) for one in passes.placements()] == ["llm/vllm"]
