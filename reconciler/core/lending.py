@@ -14,7 +14,7 @@ from reconciler.core.wording import count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
-from reconciler.model.plan import Change, Place, Reason, Refusal, Resize, Shortage, Suppressed
+from reconciler.model.plan import Change, Choice, Place, Reason, Refusal, Resize, Shortage, Suppressed
 from reconciler.model.units import format_duration
 
 
@@ -48,6 +48,17 @@ def _blind(demand: Blind, placed: int) -> Suppressed:
     )
 
 
+def _filled(choice: Choice, replicas: int) -> Refusal:
+    """Say of a cluster that took its share why it did not take more."""
+    limited = choice.fits > replicas
+    more = f"may have {choice.limit} at most" if limited else "has no room for more"
+    return Refusal(
+        cluster=choice.cluster,
+        reason=Reason.CLUSTER_LIMIT if limited else Reason.NO_CAPACITY,
+        message=f"took {count(replicas, 'replica')} and {more}",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loan:
     """What is done about one workload's missing replicas."""
@@ -70,8 +81,12 @@ class _Loan:
         workload = self.demand.workload
         template, policy = self.situation.desired.templates[workload], self.situation.desired.policies[workload]
         shares, refusals = self.growth.spread(template, policy, shape, lacking)
+        passed = refusals
         for share in shares:
-            self.standing.change(self._change(share, shape, refusals, lacking))
+            choice = self.growth.choice(share.offer, shape)
+            self.growth.take(choice.cluster, shape, share.replicas)
+            self.standing.change(self._change(share, choice, shape, passed, lacking))
+            passed = (*passed, _filled(choice, share.replicas))
         left = lacking - sum(share.replicas for share in shares)
         if left:
             self._suppress(
@@ -120,15 +135,14 @@ class _Loan:
             return True
         return False
 
-    def _change(self, share: Share, shape: ReplicaShape, refusals: tuple[Refusal, ...], missing: int) -> Change:
-        """Take a cluster's room, and make the placement there or let the one that is there grow."""
-        demand, now = self.demand, self.situation.now
-        cluster, rank = share.offer.rung.cluster, share.offer.rung.rank
-        choice = self.growth.choice(share.offer, shape)
-        self.growth.take(cluster, shape, share.replicas)
+    def _change(
+        self, share: Share, choice: Choice, shape: ReplicaShape, refusals: tuple[Refusal, ...], missing: int
+    ) -> Change:
+        """Make a placement on the chosen cluster, or let the one that is there grow."""
+        demand, now, cluster = self.demand, self.situation.now, choice.cluster
         # Only a cluster that would have come first explains why this one was taken.
         ranks = {rung.cluster: rung.rank for rung in self.situation.reach.order(demand.workload)}
-        refused = tuple(refusal for refusal in refusals if ranks[refusal.cluster] < rank)
+        refused = tuple(refusal for refusal in refusals if ranks[refusal.cluster] < choice.rank)
         shortage = Shortage(
             primary=demand.primary,
             replicas=demand.deficit,
