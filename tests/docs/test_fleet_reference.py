@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import TypeAdapter
 
 from reconciler.core import yamlio
 from reconciler.core.dialect import CONTEXT
@@ -17,7 +15,6 @@ from reconciler.core.load import assemble, parse_file
 from reconciler.core.sandbox import FILTERS
 from reconciler.core.schema import KINDS, KNOWN_KINDS, json_schema
 from reconciler.model.ids import CommitId
-from reconciler.model.units import format_duration
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "fleet.md").read_text()
@@ -146,14 +143,12 @@ def kind_of(schema: dict[str, Any], node: dict[str, Any]) -> str:
 
 
 def default_of(node: dict[str, Any], *, required: bool) -> str:
-    """Write a default as the page does; the schemas of times are read back from ISO 8601."""
+    """Write a default as the page does."""
     if required:
         return "required"
     default = node.get("default")
     if isinstance(default, dict) and [*default] == ["window"]:
         return f"`window: {default['window']}`"
-    if isinstance(default, str) and default.startswith("PT"):
-        default = format_duration(TypeAdapter(timedelta).validate_python(default))
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
     return f"`{default}`" if isinstance(default, int | str) and default != "" else "none"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 
 from pydantic.json_schema import GenerateJsonSchema
@@ -15,6 +16,7 @@ from reconciler.core.schema.fleet import BurstPolicyFile, ClusterFile, FleetFile
 from reconciler.core.schema.observation import ObservationFile
 from reconciler.core.schema.strict import API_VERSION, Strict
 from reconciler.core.schema.template import WorkloadTemplateFile
+from reconciler.model.units import format_duration
 from reconciler.model.workload import Json
 
 _GPR = "gpr.kubeslice.io/v1alpha1"
@@ -136,6 +138,10 @@ def _versions(kind: str) -> tuple[str, ...]:
 
 class _Plain(GenerateJsonSchema):
     """Leaves out the titles that Pydantic makes of field names: editors show them, and they say nothing."""
+
+    def encode_default(self, dft: object) -> Json:
+        """Write a duration as files do; pydantic's own way would not match the pattern beside it."""
+        return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)
 
     def field_title_should_be_set(self, schema: Json) -> bool:  # noqa: ARG002 -- Pydantic's signature
         """Say no."""
