@@ -14,7 +14,7 @@ from reconciler.core.engines import engine
 from reconciler.core.record import digest, read_placement, read_spec
 from reconciler.core.restraints import read_restraints
 from reconciler.errors import InvalidInput, Problem
-from reconciler.model.ids import CommitId, TemplateName, WorkloadId, WorkspaceName, is_name
+from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName, is_name
 from reconciler.model.ledger import Ledger, Tampered
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.placements import Placements
@@ -26,7 +26,9 @@ ROOTS = ("clusters", "ledger")
 
 _PLACEMENT = re.compile(r"(clusters/[^/]+/[^/]+)/placement\.yaml")
 _LEDGER = re.compile(r"ledger/([^/]+)/([^/]+)\.yaml")
+_ANCHOR = re.compile(r"clusters/([^/]+)/flux/_anchor\.yaml")
 _INSIDE = re.compile(r"(clusters/[^/]+/[^/]+)/")
+_BESIDE = re.compile(r"(clusters/[^/]+)/flux/([^/]+)\.yaml")
 _NOTE = re.compile(
     rb"""^[ \t]+["']?overspill\.dev/(workspace|workload)["']?:[ \t]*["']?([-a-z0-9]+)["']?[ \t\r]*$""", re.MULTILINE
 )
@@ -41,6 +43,13 @@ class Restraints:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """That the directory which Flux follows for a cluster is kept alive. What the file says is of no account."""
+
+    cluster: ClusterName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
     """A record that could not be read, and the workload that it belongs to where that can still be told.
 
@@ -52,7 +61,7 @@ class Broken:
     traced: bool = False
 
 
-Record = Placement | Restraints | Broken
+Record = Placement | Restraints | Anchor | Broken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +71,7 @@ class Records:
     placements: Placements = field(default_factory=Placements)
     restraints: SortedMap[WorkloadId, tuple[Restraint, ...]] = field(default_factory=SortedMap)
     broken: SortedMap[str, Broken] = field(default_factory=SortedMap)
+    anchored: frozenset[ClusterName] = frozenset()
 
     @property
     def untraced(self) -> dict[str, Broken]:
@@ -81,10 +91,13 @@ class Records:
             elif isinstance(record, Broken):
                 broken[path] = record
         written = [workload for path in files if (workload := _ledger_of(path)) is not None]
+        anchors = {match[1]: record for path, record in files.items() if (match := _ANCHOR.fullmatch(path))}
+        anchored = {record.cluster for record in anchors.values() if isinstance(record, Anchor)}
         return Records(
             placements=self.placements.changed(placements, (path.removesuffix("/placement.yaml") for path in files)),
             restraints=self.restraints.changed(restraints, written) if written else self.restraints,
             broken=self.broken.changed(broken, files) if self.broken or broken else self.broken,
+            anchored=(self.anchored - anchors.keys()) | anchored if anchors else self.anchored,
         )
 
 
@@ -93,17 +106,37 @@ def is_record(path: str) -> bool:
 
     What cannot be printed is somebody else's: no name of ours is like that, and no message could tell it.
     """
-    return path.isprintable() and (_PLACEMENT.fullmatch(path) is not None or _LEDGER.fullmatch(path) is not None)
+    return path.isprintable() and any(kind.fullmatch(path) is not None for kind in (_PLACEMENT, _LEDGER, _ANCHOR))
 
 
 def directory_of(path: str) -> str:
-    """Return the directory that would be a placement's and holds this file, empty if it lies in none."""
+    """Return the directory of the placement that this file would be of, empty if of none.
+
+    It lies in that directory, or among what Flux follows in the cluster, under the placement's name.
+    """
+    beside = _BESIDE.fullmatch(path)
+    if beside is not None:
+        return f"{beside[1]}/{beside[2]}" if is_name(beside[2]) else ""
     inside = _INSIDE.match(path)
     return inside[1] if inside is not None else ""
 
 
+def places(directory: str) -> tuple[str, str]:
+    """Return where all files of a placement lie, from its directory."""
+    cluster, _, name = directory.rpartition("/")
+    return directory, f"{cluster}/flux/{name}.yaml"
+
+
+def relative(path: str) -> str:
+    """Return the path of a file below its cluster's directory, as engines and the digest know it."""
+    return path.split("/", 2)[2]
+
+
 def read_record(data: bytes, path: str) -> Record:
     """Read one record; one that cannot be read is a value too."""
+    anchor = _ANCHOR.fullmatch(path)
+    if anchor is not None:
+        return Anchor(cluster=ClusterName(anchor[1]))
     try:
         if _PLACEMENT.fullmatch(path) is not None:
             return read_placement(data, path)
@@ -115,13 +148,15 @@ def read_record(data: bytes, path: str) -> Record:
 
 
 def theirs(placement: Placement, files: Mapping[str, bytes], changed: Collection[str]) -> bool:
-    """Tell whether the changed files of a placement's directory are all somebody else's.
+    """Tell whether the changed files of a placement are all somebody else's.
 
-    `files` are the contents of the whole directory as the daemon left it, by path within it. The digest covers exactly
-    what the daemon wrote, so it fits only when nothing of ours is among the changed ones.
+    `files` are the contents of all that lies where a placement's files do, as the daemon left it, by path below the
+    cluster's directory. The digest covers exactly what the daemon wrote, so it fits only when nothing of ours is among
+    the changed ones.
     """
-    spec = read_spec(files["placement.yaml"], f"{placement.path}/placement.yaml")
-    not_digested = {"placement.yaml", *engine(placement.engine).marker(placement)}
+    record = f"{placement.name}/placement.yaml"
+    spec = read_spec(files[record], f"{placement.path}/placement.yaml")
+    not_digested = {record, engine(placement.engine).marker_path(placement)}
     if not not_digested.isdisjoint(changed):
         return False
     left = {path: data for path, data in files.items() if path not in not_digested and path not in changed}
@@ -129,7 +164,7 @@ def theirs(placement: Placement, files: Mapping[str, bytes], changed: Collection
 
 
 def touched(changes: Iterable[FileChange]) -> dict[str, list[FileChange]]:
-    """Group changes by placement directory, where something that was there before is changed or gone.
+    """Group changes by the directory of their placement, where something that was there before is changed or gone.
 
     What a person only adds is theirs and touches nothing of ours.
     """
@@ -157,6 +192,7 @@ def assembled(commit: CommitId, records: Records, tampered: Sequence[Tampered]) 
         tampered=tuple(tampered),
         problems=tuple(problem for record in broken for problem in record.problems),
         blocked=frozenset(record.workload for record in broken if record.workload is not None),
+        anchored=records.anchored,
     )
 
 

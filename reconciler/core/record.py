@@ -14,6 +14,7 @@ from datetime import timedelta
 from hashlib import sha256
 from sys import intern
 
+from reconciler.core.engines.deployment import autoscaled
 from reconciler.core.findings import Finding
 from reconciler.core.placementfile import Helm, PlacementFile, Spec
 from reconciler.core.recordfile import read_model, refused
@@ -48,8 +49,6 @@ __all__ = [
 
 SKIP = "# +argocd:skip-file-rendering\n"
 """Keeps Argo CD from applying the record where somebody's source covers the placement's whole directory."""
-
-_AUTOSCALERS = frozenset({"HorizontalPodAutoscaler", "ScaledObject"})
 
 
 def write_placement(placement: Placement, spec: DeploySpec, *, charts: str) -> bytes:
@@ -111,7 +110,7 @@ def read_spec(data: bytes, path: str) -> DeploySpec:
 
 
 def digest(files: Mapping[str, bytes], placement: Placement, spec: DeploySpec) -> str:
-    """Digest all that a placement is: its files by path within its directory, and its record without the digest.
+    """Digest all that a placement is: its files by path within its cluster's directory, and its record without digest.
 
     The marker and placement.yaml hold the digest and are no part of `files`. The end is left out of it: another end
     changes nothing that an engine applies.
@@ -126,7 +125,6 @@ def digest(files: Mapping[str, bytes], placement: Placement, spec: DeploySpec) -
 
 
 def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
-    autoscaled = any(resource.manifest.get("kind") in _AUTOSCALERS for resource in spec.manifests)
     annotations = {
         "workspace": placement.workload.workspace,
         "workload": placement.workload.name,
@@ -138,7 +136,7 @@ def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
         "policy": placement.policy,
         "engine": placement.engine.value,
         "charts": charts,
-        "autoscaled": "true" if autoscaled else "false",
+        "autoscaled": "true" if autoscaled(spec) else "false",
         "created-at": format_time(placement.created_at),
         "changed-at": format_time(placement.changed_at),
         "expires-at": format_time(placement.expires_at),

@@ -7,14 +7,15 @@ holds up another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.core import messages, record, restraints, templates, validate
-from reconciler.core.engines import Deployment, engine, target_namespace
+from reconciler.core.engines import Deployment, anchor, engine, target_namespace
 from reconciler.core.situation import Situation
+from reconciler.core.wording import listed
 from reconciler.errors import InvalidInput, Severity
-from reconciler.model.ids import BlobId, WorkloadId
+from reconciler.model.ids import BlobId, ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import (
     Change,
@@ -30,7 +31,7 @@ from reconciler.model.plan import (
     Revert,
     Suppressed,
 )
-from reconciler.model.policy import Desired
+from reconciler.model.policy import Desired, EngineName
 from reconciler.model.tree import Commit, Identity, LoggedCommit
 from reconciler.model.workload import DeploySpec, Json
 
@@ -123,6 +124,7 @@ def commits(plan: Plan, specs: Specs, material: Material, situation: Situation, 
     writer = _Writer(specs, material, situation, author)
     if situation.ledger.commit is None:
         writer.start()
+    writer.anchor(situation.ledger.anchored)
     for change in plan.changes:
         writer.write(change)
     return Rendered(
@@ -152,6 +154,19 @@ class _Writer:
             f"Overspill-Action: Start\nOverspill-Source: {self._desired.commit}\n"
         )
         self._commit(message, key="start", writes={"README.md": README.encode()})
+
+    def anchor(self, there: Collection[ClusterName]) -> None:
+        """Keep the directory of each cluster with Flux alive, in a commit of its own: no burst's end takes it away."""
+        clusters = self._desired.clusters.values()
+        wanted = sorted(one.name for one in clusters if one.engine is EngineName.FLUX and one.name not in there)
+        if not wanted:
+            return
+        message = (
+            f"start({self._desired.fleet.name}): what Flux follows in {listed(wanted, 1)}\n\n"
+            f"Flux fails where this directory is not there, so it stays when the last placement goes.\n\n"
+            f"Overspill-Action: Start\nOverspill-Source: {self._desired.commit}\n"
+        )
+        self._commit(message, key="start", writes=dict(map(anchor, wanted)))
 
     def write(self, change: Change) -> None:
         match change:
@@ -191,22 +206,23 @@ class _Writer:
         placement = replace(
             placement, target_namespace=target_namespace(spec), deletion_policy=spec.deletion_policy, digest=""
         )
+        deployment = Deployment(
+            placement=placement,
+            spec=spec,
+            workspace=workspace,
+            charts=self._material.charts.get(placement.path, {}),
+            flux=self._desired.fleet.flux,
+        )
         try:
-            files = chosen.files(
-                Deployment(
-                    placement=placement,
-                    spec=spec,
-                    workspace=workspace,
-                    charts=self._material.charts.get(placement.path, {}),
-                )
-            )
+            files = dict(chosen.files(deployment))
         except InvalidInput as error:
             self._refuse(placement, str(error))
             return
         placement = replace(placement, digest=record.digest(files, placement, spec))
-        files = {**files, **chosen.marker(placement)}
-        files["placement.yaml"] = record.write_placement(placement, spec, charts=chosen.charts_mode(spec))
-        writes = {f"{placement.path}/{path}": data for path, data in sorted(files.items())}
+        files[chosen.marker_path(placement)] = chosen.marker(replace(deployment, placement=placement))
+        written = record.write_placement(placement, spec, charts=chosen.charts_mode(spec))
+        files[f"{placement.name}/placement.yaml"] = written
+        writes = {f"clusters/{placement.cluster}/{path}": data for path, data in sorted(files.items())}
         if isinstance(change, Place):
             self._close(replace(change, placement=placement), writes=writes)
         elif isinstance(change, Resize):

@@ -47,6 +47,11 @@ def findings(spec: DeploySpec, workspace: Workspace) -> tuple[Finding, ...]:
     return tuple(found)
 
 
+def exact_version(version: str) -> bool:
+    """Tell whether a chart's version is one and no range."""
+    return _EXACT.fullmatch(version) is not None
+
+
 def objects(manifests: Iterable[Mapping[str, Json]], loc: Loc, workspace: Workspace) -> tuple[Finding, ...]:
     """Check the objects of a chart that Overspill has rendered; `loc` is the chart's place, since they have none."""
     found: list[Finding] = []
@@ -61,11 +66,7 @@ def objects(manifests: Iterable[Mapping[str, Json]], loc: Loc, workspace: Worksp
 
 
 def _chart(chart: HelmConfig, loc: Loc, workspace: Workspace) -> Iterator[Finding]:
-    if (
-        not workspace.allow_unpinned_charts
-        and not has_expression(chart.version)
-        and not _EXACT.fullmatch(chart.version)
-    ):
+    if not workspace.allow_unpinned_charts and not has_expression(chart.version) and not exact_version(chart.version):
         what = f"{shortened(chart.version)!r} is not one version" if chart.version else "the chart has no version"
         yield Finding(loc=(*loc, "version"), message=what, hint="write it out, as in 0.1.7, or set allowUnpinnedCharts")
     name = chart.release_name

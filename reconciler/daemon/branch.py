@@ -12,7 +12,9 @@ from reconciler.core.ledger import (
     assembled,
     directory_of,
     is_record,
+    places,
     read_record,
+    relative,
     theirs,
     touched,
 )
@@ -117,34 +119,35 @@ class BranchReader:
             return ()
         directories = touched(self._repository.changes(base, tip, under=ROOTS[:1]))
         files = self._files(base, directories)
-        records = [(f"{directory}/placement.yaml", files[directory].get("placement.yaml")) for directory in directories]
-        placements = dict(self._parsed((path, blob) for path, blob in records if blob is not None))
+        paths = {f"{directory}/placement.yaml" for directory in directories}
+        records = [(path, blob) for there in files.values() for path, blob in there.items() if path in paths]
+        placements = dict(self._parsed(records))
         found: list[Tampered] = []
         for directory, changes in sorted(directories.items()):
             path = f"{directory}/placement.yaml"
             placement = placements.get(path)
             if not isinstance(placement, Placement):
                 continue
-            changed = {change.path.removeprefix(f"{directory}/"): change.new for change in changes}
-            if "placement.yaml" not in changed and self._theirs(placement, files[directory], changed):
+            changed = {change.path: change.new for change in changes}
+            if path not in changed and self._theirs(placement, files[directory], changed):
                 continue
-            blobs = {f"{directory}/{name}": blob for name, blob in files[directory].items()}
-            removed = "placement.yaml" in changed and changed["placement.yaml"] is None
-            found.append(Tampered(placement=placement, removed=removed, files=blobs))
+            removed = path in changed and changed[path] is None
+            found.append(Tampered(placement=placement, removed=removed, files=files[directory]))
         return tuple(found)
 
     def _files(self, base: CommitId, directories: Collection[str]) -> dict[str, dict[str, BlobId]]:
-        """List the files of some placement directories, by their path within it."""
+        """List the files of some placements by path, each by its directory."""
         files: dict[str, dict[str, BlobId]] = {directory: {} for directory in directories}
         if not files:
             return files
-        under = sorted(files) if len(files) <= _FEW else ROOTS[:1]
+        under = sorted(place for directory in files for place in places(directory)) if len(files) <= _FEW else ROOTS[:1]
         for entry in self._repository.entries(base, under=under):
             directory = directory_of(entry.path)
             if directory in files:
-                files[directory][entry.path.removeprefix(f"{directory}/")] = entry.blob
+                files[directory][entry.path] = entry.blob
         return files
 
     def _theirs(self, placement: Placement, files: Mapping[str, BlobId], changed: Collection[str]) -> bool:
         contents = self._repository.read(set(files.values()))
-        return theirs(placement, {name: contents[blob] for name, blob in files.items()}, changed)
+        there = {relative(path): contents[blob] for path, blob in files.items()}
+        return theirs(placement, there, [relative(path) for path in changed])

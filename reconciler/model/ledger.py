@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reconciler.errors import Problem
-from reconciler.model.ids import BlobId, CommitId, WorkloadId
+from reconciler.model.ids import BlobId, ClusterName, CommitId, WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.placements import Placements
 
@@ -30,7 +30,8 @@ class Ledger:
 
     `placements` are keyed by directory (``clusters/worker-2/vllm-7f3a90c1``). `restraints` hold what was written,
     lapsed ones too. What cannot be read is told in `problems` and left as it is; the workloads of `blocked` are the
-    ones it is about, and they get nothing new until a person mends it.
+    ones it is about, and they get nothing new until a person mends it. `anchored` are the clusters where the directory
+    that Flux follows is kept alive.
     """
 
     commit: CommitId | None
@@ -39,3 +40,4 @@ class Ledger:
     tampered: tuple[Tampered, ...] = ()
     problems: tuple[Problem, ...] = ()
     blocked: frozenset[WorkloadId] = frozenset()
+    anchored: frozenset[ClusterName] = frozenset()

@@ -47,13 +47,16 @@ class Placement:
 
     @property
     def path(self) -> str:
-        """The directory that holds all of this placement's files."""
+        """The directory of this placement, by which everything knows it."""
         return f"clusters/{self.cluster}/{self.name}"
 
     @property
     def files(self) -> tuple[str, ...]:
         """Where everything lies that Overspill writes for it; whatever else is in the directory is somebody else's."""
-        return tuple(f"{self.path}/{name}" for name in ("placement.yaml", "kustomization.yaml", "manifests", "stages"))
+        names = ("placement.yaml", "kustomization.yaml", "manifests", "stages")
+        inside = tuple(f"{self.path}/{name}" for name in names)
+        beside = f"clusters/{self.cluster}/flux/{self.name}.yaml"
+        return (*inside, beside) if self.engine is EngineName.FLUX else inside
 
     @property
     def id(self) -> str:

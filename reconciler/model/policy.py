@@ -17,6 +17,7 @@ class EngineName(StrEnum):
     """What applies the output branch in a cluster."""
 
     ARGOCD = "argocd"
+    FLUX = "flux"
     MANIFESTS = "manifests"
 
 
@@ -37,6 +38,14 @@ class ArgoCD:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Flux:
+    """The namespace of the Flux objects of placements, and how often Flux asks the remote for changes."""
+
+    namespace: str = "overspill"
+    interval: timedelta = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
     """Settings that hold for all clusters. There is at most one; without it these defaults hold."""
 
@@ -46,6 +55,7 @@ class Fleet:
     observation_max_age: timedelta = timedelta(minutes=2)
     ignore: tuple[str, ...] = ()
     argocd: ArgoCD = ArgoCD()
+    flux: Flux = Flux()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

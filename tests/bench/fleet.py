@@ -166,11 +166,13 @@ def placed() -> Iterator[tuple[str, bytes]]:
 
 def _files(made: Placement, spec: DeploySpec, workspace: Workspace) -> Iterator[tuple[str, bytes]]:
     chosen = engine(made.engine)
-    files: Mapping[str, bytes] = chosen.files(Deployment(placement=made, spec=spec, workspace=workspace, charts={}))
+    deployment = Deployment(placement=made, spec=spec, workspace=workspace, charts={})
+    files: Mapping[str, bytes] = chosen.files(deployment)
     made = replace(made, digest=record.digest(files, made, spec))
+    marker = chosen.marker(replace(deployment, placement=made))
     yield f"{made.path}/placement.yaml", record.write_placement(made, spec, charts=chosen.charts_mode(spec))
-    for path, data in {**files, **chosen.marker(made)}.items():
-        yield f"{made.path}/{path}", data
+    for path, data in {**files, chosen.marker_path(made): marker}.items():
+        yield f"clusters/{made.cluster}/{path}", data
 
 
 def observe(short: Mapping[int, int], now: datetime, *, full: bool = False) -> Observed:

@@ -74,10 +74,10 @@ def placement(name: str = "vllm-7f3a90c1", cluster: str = "worker-2", **fields: 
 
 def files(of: Placement, **payload: str) -> tuple[Placement, dict[str, bytes]]:
     """Return a placement with its digest and its files as the daemon writes them, by path on the branch."""
-    contents = {f"manifests/{name}.yaml": text.encode() for name, text in payload.items()}
+    contents = {f"{of.name}/manifests/{name}.yaml": text.encode() for name, text in payload.items()}
     of = replace(of, digest=digest(contents, of, SPEC))
-    contents["placement.yaml"] = write_placement(of, SPEC, charts="engine")
-    return of, {f"{of.path}/{path}": data for path, data in contents.items()}
+    contents[f"{of.name}/placement.yaml"] = write_placement(of, SPEC, charts="engine")
+    return of, {f"clusters/{of.cluster}/{path}": data for path, data in contents.items()}
 
 
 def restraint(**fields: object) -> Restraint:

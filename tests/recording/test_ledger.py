@@ -419,15 +419,17 @@ def test_what_an_engine_writes_is_ours_and_what_lies_beside_it_is_not(name: Engi
     )
     chosen, of = engine(name), replace(PLACEMENT, engine=name)
     workspace = Workspace(name=VLLM.workspace, primary=ClusterName("worker-1"), clusters=())
-    written = dict(chosen.files(Deployment(placement=of, spec=spec, workspace=workspace, charts={})))
+    deployment = Deployment(placement=of, spec=spec, workspace=workspace, charts={})
+    written = dict(chosen.files(deployment))
     of = replace(of, digest=digest(written, of, spec))
-    written |= chosen.marker(of)
-    written["placement.yaml"] = write_placement(of, spec, charts="engine")
-    beside = written | {"manifests/mine.yaml": b"a: 1\n"}
-    assert theirs(of, beside, ["manifests/mine.yaml"])
+    written[chosen.marker_path(of)] = chosen.marker(replace(deployment, placement=of))
+    record, mine = f"{of.name}/placement.yaml", f"{of.name}/manifests/mine.yaml"
+    written[record] = write_placement(of, spec, charts="engine")
+    beside = written | {mine: b"a: 1\n"}
+    assert theirs(of, beside, [mine])
     for path in written:
         assert not theirs(of, beside, [path])
-        assert not theirs(of, beside, [path, "manifests/mine.yaml"])
+        assert not theirs(of, beside, [path, mine])
     longer = replace(of, expires_at=of.expires_at + timedelta(hours=1))
-    beside["placement.yaml"] = write_placement(longer, spec, charts="engine")
-    assert theirs(longer, beside, ["manifests/mine.yaml"])
+    beside[record] = write_placement(longer, spec, charts="engine")
+    assert theirs(longer, beside, [mine])

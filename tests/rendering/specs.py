@@ -129,11 +129,12 @@ def files(
     charts: Mapping[str, tuple[Any, ...]] | None = None,
     placement: Placement = PLACEMENT,
 ) -> dict[str, bytes]:
-    """What an engine writes for a spec, the marker included."""
+    """What an engine writes for a spec, the marker included, by path below the placement's directory."""
     chosen = engine(name)
     placement = replace(placement, engine=name, target_namespace=target_namespace(deployed))
     deployment = Deployment(placement=placement, spec=deployed, workspace=workspace, charts=charts or {})
-    return {**chosen.files(deployment), **chosen.marker(placement)}
+    written = {**chosen.files(deployment), chosen.marker_path(placement): chosen.marker(deployment)}
+    return {path.removeprefix(f"{placement.name}/"): data for path, data in written.items()}
 
 
 def objects(*args: Any, **kwargs: Any) -> dict[str, Any]:

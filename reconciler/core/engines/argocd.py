@@ -13,8 +13,7 @@ from typing import Literal
 
 from reconciler.core.engines import payload
 from reconciler.core.engines.deployment import Deployment, chart_steps
-from reconciler.core.engines.wanting import chart_refusals, command_refusals, once
-from reconciler.core.findings import shortened
+from reconciler.core.engines.wanting import chart_refusals, command_refusals, once, unreachable
 from reconciler.model.placement import Placement
 from reconciler.model.policy import EngineName, Workspace
 from reconciler.model.workload import DeploySpec, HelmConfig, StepType
@@ -50,14 +49,14 @@ class ArgoCDEngine:
         """Refuse charts from nowhere, and several charts without helm."""
         charts = chart_steps(spec)
         if self.charts_mode(spec) == "engine":
-            found = [reason for chart in charts if (reason := _unreachable(chart))]
+            found = [reason for chart in charts if (reason := unreachable(chart, "Argo CD"))]
         else:
             why = f"{len(charts)} helm steps cannot keep their order in one Argo CD Application"
             found = chart_refusals(charts, why, helm=helm)
         return (*found, *command_refusals(spec, workspace))
 
     def files(self, deployment: Deployment) -> Mapping[str, bytes]:
-        """Write ``manifests/``."""
+        """Write ``<placement>/manifests/``."""
         rendered = self.to_render(deployment.spec)
         made = payload.items(deployment, rendered)
         target = deployment.placement.target_namespace  # Argo CD makes this one itself (CreateNamespace)
@@ -66,21 +65,13 @@ class ArgoCDEngine:
         zero = helm[0] if helm and not rendered else 0
         return payload.write(deployment, made, lambda item: _annotations(item, zero))
 
-    def marker(self, placement: Placement) -> Mapping[str, bytes]:
+    def marker_path(self, placement: Placement) -> str:
+        """Put the marker beside the objects."""
+        return payload.marker_path(placement)
+
+    def marker(self, deployment: Deployment) -> bytes:
         """Write the marker."""
-        return payload.marker(placement)
-
-
-def _unreachable(chart: HelmConfig) -> str:
-    """Say why Argo CD could not find a chart; empty when it could."""
-    name = repr(shortened(chart.name))
-    if not chart.repo_url:
-        return f"chart {name} has no repoURL, so Argo CD cannot find it (set repoURL)"
-    alias, slash, _ = chart.chart.removeprefix(f"{chart.repo_name}/").rpartition("/")
-    if slash and not chart.repo_url.startswith("oci://"):
-        hint = f"set repoName: {shortened(alias)}, or leave {shortened(alias + slash)!r} out"
-        return f"chart {name} is called {shortened(chart.chart)!r}, and no repository has a chart of that name ({hint})"
-    return ""
+        return payload.marker(deployment.placement)
 
 
 def _annotations(item: payload.Item, zero: int) -> dict[str, str]:

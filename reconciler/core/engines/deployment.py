@@ -8,21 +8,25 @@ from typing import Literal, Protocol
 
 from reconciler.core import commands
 from reconciler.model.placement import Placement
-from reconciler.model.policy import EngineName, Workspace
+from reconciler.model.policy import EngineName, Flux, Workspace
 from reconciler.model.workload import DeploySpec, HelmConfig, Json, StepType
+
+_AUTOSCALERS = frozenset({"HorizontalPodAutoscaler", "ScaledObject"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
     """One placement to be written: its rendered spec, and the objects of the charts that Overspill rendered itself.
 
-    `charts` are keyed by the name of the helm config and hold what ``helm template`` printed, in its order.
+    `charts` are keyed by the name of the helm config and hold what ``helm template`` printed, in its order. `flux` are
+    the fleet's settings for Flux.
     """
 
     placement: Placement
     spec: DeploySpec
     workspace: Workspace
     charts: Mapping[str, tuple[Json, ...]] = field(default_factory=dict)
+    flux: Flux = field(default_factory=Flux)
 
 
 class Engine(Protocol):
@@ -45,14 +49,18 @@ class Engine(Protocol):
         ...
 
     def files(self, deployment: Deployment) -> Mapping[str, bytes]:
-        """Write the files of a placement by their path below its directory, without placement.yaml and the marker.
+        """Write the files of a placement, by path below its cluster's directory, but for placement.yaml and the marker.
 
         Raises InvalidInput when a chart makes what `validate` refuses, or two steps make the same object.
         """
         ...
 
-    def marker(self, placement: Placement) -> Mapping[str, bytes]:
-        """Write the object by which a cluster shows which version of a placement it has."""
+    def marker_path(self, placement: Placement) -> str:
+        """Return where the marker of a placement lies, below its cluster's directory."""
+        ...
+
+    def marker(self, deployment: Deployment) -> bytes:
+        """Write what shows in a cluster which version of a placement it has: it holds the placement's digest."""
         ...
 
 
@@ -60,6 +68,11 @@ def chart_steps(spec: DeploySpec) -> tuple[HelmConfig, ...]:
     """Return the charts of a spec's helm steps, in the order of the steps, as often as they are named."""
     charts = {chart.name: chart for chart in spec.helm}
     return tuple(charts[step.name] for step in spec.steps if step.type is StepType.HELM)
+
+
+def autoscaled(spec: DeploySpec) -> bool:
+    """Tell whether an autoscaler ships with a spec, so that the engine has to leave the replica count alone."""
+    return any(resource.manifest.get("kind") in _AUTOSCALERS for resource in spec.manifests)
 
 
 def target_namespace(spec: DeploySpec) -> str:

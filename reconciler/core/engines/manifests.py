@@ -16,13 +16,11 @@ from reconciler.core.engines import payload
 from reconciler.core.engines.deployment import Deployment, chart_steps
 from reconciler.core.engines.wanting import chart_refusals, command_refusals, command_steps, once
 from reconciler.core.findings import shortened
-from reconciler.core.yamlio import emit
 from reconciler.model.placement import Placement
 from reconciler.model.policy import EngineName, Workspace
 from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig
 
 DELETION_POLICY = "overspill.dev/deletion-policy"
-KUSTOMIZATION = "kustomization.yaml"
 
 
 class ManifestsEngine:
@@ -52,21 +50,21 @@ class ManifestsEngine:
         return tuple(found)
 
     def files(self, deployment: Deployment) -> Mapping[str, bytes]:
-        """Write ``manifests/`` and the kustomization that lists it."""
+        """Write ``<placement>/manifests/`` and the kustomization that lists it."""
         rendered = self.to_render(deployment.spec)
         made = payload.items(deployment, rendered)
         made = [*payload.namespaces(rendered, made), *made]
         retain = deployment.spec.deletion_policy is DeletionPolicy.RETAIN
         files = payload.write(deployment, made, lambda item: {DELETION_POLICY: "Retain"} if retain or item.kept else {})
-        kustomization = {
-            "apiVersion": "kustomize.config.k8s.io/v1beta1",
-            "kind": "Kustomization",
-            "resources": sorted([payload.MARKER_FILE, *files]),
-            "sortOptions": {"order": "fifo"},
-        }
-        files[KUSTOMIZATION] = emit(kustomization).encode()
+        directory = f"{deployment.placement.name}/"
+        listed = [path.removeprefix(directory) for path in (self.marker_path(deployment.placement), *files)]
+        files[f"{directory}{payload.KUSTOMIZATION}"] = payload.kustomization(listed)
         return files
 
-    def marker(self, placement: Placement) -> Mapping[str, bytes]:
+    def marker_path(self, placement: Placement) -> str:
+        """Put the marker beside the objects."""
+        return payload.marker_path(placement)
+
+    def marker(self, deployment: Deployment) -> bytes:
         """Write the marker."""
-        return payload.marker(placement)
+        return payload.marker(deployment.placement)

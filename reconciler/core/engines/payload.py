@@ -1,6 +1,6 @@
 """The objects of a placement, step by step, as files: what all engines have in common.
 
-Each object is a file of its own in ``manifests/``, named so that the alphabet is the order of the steps:
+Each object is a file of its own, named so that the alphabet is the order of the steps:
 ``NN-<step>-<kind>-<name>.yaml``. Namespaces come before everything (``00-namespace-<name>.yaml``), wherever their step
 stands, since nothing can be applied without its namespace. An object gets the label ``overspill.dev/placement``, and so
 do the pods of the usual workload kinds; selectors and everything else of the user's stay as they are.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.core import commandjobs, commands, validate
@@ -24,7 +24,7 @@ from reconciler.model.workload import HelmConfig, Json, StepType
 
 LABEL = "overspill.dev/placement"
 DIRECTORY = "manifests"
-MARKER_FILE = f"{DIRECTORY}/00-overspill-marker.yaml"
+KUSTOMIZATION = "kustomization.yaml"
 
 _SLUG = re.compile(r"[^a-z0-9.-]+")
 _MAX_SLUG = 80
@@ -115,10 +115,14 @@ def namespaces(rendered: tuple[HelmConfig, ...], made: list[Item], but: str = ""
 
 
 def write(
-    deployment: Deployment, objects: list[Item], annotations: Callable[[Item], Mapping[str, str]]
+    deployment: Deployment,
+    objects: list[Item],
+    annotations: Callable[[Item], Mapping[str, str]],
+    directory: Callable[[Item], str] = lambda _: DIRECTORY,
 ) -> dict[str, bytes]:
-    """Write the objects as files, with the label and with the engine's `annotations` for each.
+    """Write the objects as files by path below the cluster's directory.
 
+    Each gets the label and the engine's `annotations`, and lies in the `directory` of the placement that it belongs to.
     Raises InvalidInput when the same object is made twice: engines would apply one over the other for ever.
     """
     placement = deployment.placement
@@ -136,7 +140,7 @@ def write(
             by = f"{origins[identity]} and step {item.name!r}"
             raise InvalidInput(f"{by} both make {manifest['kind']} {where}: an object can be made once")
         origins[identity] = f"step {item.name!r}"
-        files[f"{DIRECTORY}/{_file_name(item, identity, width)}"] = emit(manifest).encode()
+        files[f"{placement.name}/{directory(item)}/{_file_name(item, identity, width)}"] = emit(manifest).encode()
     return files
 
 
@@ -212,7 +216,22 @@ def _marker_name(placement: Placement) -> str:
     return f"overspill-{placement.name}"
 
 
-def marker(placement: Placement) -> dict[str, bytes]:
+def kustomization(resources: Iterable[str]) -> bytes:
+    """Write a ``kustomization.yaml`` that lists the files beside or below it in their order."""
+    return emit({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": sorted(resources),
+        "sortOptions": {"order": "fifo"},
+    }).encode()  # fmt: skip
+
+
+def marker_path(placement: Placement) -> str:
+    """Return where the marker lies, below the cluster's directory."""
+    return f"{placement.name}/{DIRECTORY}/00-overspill-marker.yaml"
+
+
+def marker(placement: Placement) -> bytes:
     """Write the ConfigMap that shows in a cluster which version of a placement it has.
 
     It also keeps an Application from being empty: Argo CD refuses a sync that would prune everything.
@@ -227,4 +246,4 @@ def marker(placement: Placement) -> dict[str, bytes]:
         },
         "data": {"placement": placement.id, "digest": placement.digest},
     }
-    return {MARKER_FILE: emit(manifest).encode()}
+    return emit(manifest).encode()

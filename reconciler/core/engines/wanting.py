@@ -15,6 +15,23 @@ def once(charts: Iterable[HelmConfig]) -> tuple[HelmConfig, ...]:
     return tuple({chart.name: chart for chart in charts}.values())
 
 
+def unreachable(chart: HelmConfig, who: str) -> str:
+    """Say why `who` could not find a chart; empty when it could."""
+    name = repr(shortened(chart.name))
+    if not chart.repo_url:
+        return f"chart {name} has no repoURL, so {who} cannot find it (set repoURL)"
+    alias, slash, _ = plain_name(chart).rpartition("/")
+    if slash and not chart.repo_url.startswith("oci://"):
+        hint = f"set repoName: {shortened(alias)}, or leave {shortened(alias + slash)!r} out"
+        return f"chart {name} is called {shortened(chart.chart)!r}, and no repository has a chart of that name ({hint})"
+    return ""
+
+
+def plain_name(chart: HelmConfig) -> str:
+    """Return the chart's name without the alias of its repository."""
+    return chart.chart.removeprefix(f"{chart.repo_name}/")
+
+
 def chart_refusals(charts: Iterable[HelmConfig], why: str, *, helm: bool) -> list[str]:
     """Say why charts cannot be rendered here; `why` says why they have to be."""
     found: list[str] = []

@@ -85,6 +85,13 @@ class ArgoCDFile(Strict):
     project: Name = "overspill"
 
 
+class FluxFile(Strict):
+    """What Flux's objects are like, the same in each cluster."""
+
+    namespace: Name = Field("overspill", description="Where Flux's objects live; set it before the first burst.")
+    interval: Duration = Field(timedelta(minutes=1), description="How often Flux asks the remote for changes.")
+
+
 class FleetSpec(Strict):
     """Settings that hold for all clusters."""
 
@@ -97,6 +104,7 @@ class FleetSpec(Strict):
     )
     ignore: list[Text] = Field([], description="Paths that are not read, as globs: 'charts/**', 'docs/*.yaml'.")
     argocd: ArgoCDFile = ArgoCDFile()
+    flux: FluxFile = FluxFile()
 
 
 class FleetFile(Strict):
@@ -116,6 +124,7 @@ class FleetFile(Strict):
             observation_max_age=self.spec.observation_max_age,
             ignore=tuple(self.spec.ignore),
             argocd=model.ArgoCD(namespace=self.spec.argocd.namespace, project=self.spec.argocd.project),
+            flux=model.Flux(namespace=self.spec.flux.namespace, interval=self.spec.flux.interval),
         )
 
 
