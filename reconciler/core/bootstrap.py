@@ -7,15 +7,12 @@ clusters, namespaces and chart repositories. Nothing is applied from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from reconciler.core import commandjobs
+from reconciler.core import bounds, commandjobs
 from reconciler.core.dialect import has_expression
-from reconciler.core.engines.deployment import chart_steps, target_namespace
+from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.kinds import cluster_scoped
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
-from reconciler.model.ids import WorkspaceName, is_name
 from reconciler.model.policy import ArgoCD, Desired, EngineName, Fleet
 from reconciler.model.workload import Json
 
@@ -112,7 +109,7 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
 
 
 def _project(fleet: Fleet, desired: Desired) -> Json:
-    reach = _reach(desired)
+    reach = bounds.reach(desired, EngineName.ARGOCD)
     namespaces = sorted({namespace for _, namespace in reach} - {commandjobs.JOB_NAMESPACE})
     allowed = {kind for workspace in desired.workspaces.values() for kind in workspace.allowed_kinds}
     cluster_kinds = sorted(kind for kind in allowed if cluster_scoped(kind) and kind != "/Namespace")
@@ -136,38 +133,6 @@ def _project(fleet: Fleet, desired: Desired) -> Json:
             "namespaceResourceBlacklist": refused,
         },
     }
-
-
-def _reach(desired: Desired) -> list[tuple[str, str]]:
-    """List the pairs of cluster and namespace that placements may go to; ``*`` where nothing bounds a workspace."""
-    found: set[tuple[str, str]] = set()
-    for workspace in desired.workspaces.values():
-        namespaces = set(workspace.namespaces) or _used(desired, workspace.name)
-        if workspace.command_jobs is not None:
-            namespaces.add(commandjobs.JOB_NAMESPACE)
-        for name in workspace.clusters:
-            cluster = desired.clusters.get(name)
-            if cluster is not None and cluster.engine is EngineName.ARGOCD:
-                found.update((str(name), namespace) for namespace in namespaces)
-    return sorted(found)
-
-
-def _used(desired: Desired, workspace: WorkspaceName) -> set[str]:
-    """Return the namespaces that the templates of a workspace name, or ``*`` where one of them cannot be told yet."""
-    found: set[str] = set()
-    for template in desired.templates.values():
-        if template.workspace != workspace:
-            continue
-        named = {target_namespace(template.spec)}
-        named.update(chart.release_namespace for chart in chart_steps(template.spec))
-        named.update(_manifest_namespaces(resource.manifest for resource in template.spec.manifests))
-        found.update(name if is_name(name) else "*" for name in named)
-    return {"*"} if "*" in found else found
-
-
-def _manifest_namespaces(manifests: Iterable[Json]) -> set[str]:
-    metadata = (manifest.get("metadata") for manifest in manifests)
-    return {part["namespace"] for part in metadata if isinstance(part, dict) and part.get("namespace")}
 
 
 def _chart_repositories(desired: Desired) -> list[str]:

@@ -1,6 +1,7 @@
 """Plays the stories of tests/golden: repo-layout as the fleet, a file of observations a step, and what comes of it.
 
-``python -m tests.stories.golden`` writes the expected files anew; read the difference before it is committed.
+A story may lay files of its own over the layout, in ``fleet/``. ``python -m tests.stories.golden`` writes the expected
+files anew; read the difference before it is committed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tests.memory import OURS
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 LAYOUT = Path(__file__).parent.parent.parent / "repo-layout"
-_COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
+_COMMIT = re.compile(r'"?\b[0-9a-f]{40}\b"?')  # in quotes where YAML could take it for a number
 _DIGEST = re.compile(r"sha256-[0-9a-f]{64}")
 
 
@@ -49,7 +50,11 @@ class Scene:
 def play(story: Path, work: Path) -> dict[str, str]:
     """Play one story, and return the files of the branch after each step and its whole log, by path."""
     remote = Remote(work / "remote.git")
-    fleet = {str(path.relative_to(LAYOUT)): path.read_bytes() for path in sorted(LAYOUT.rglob("*.yaml"))}
+    fleet = {
+        str(path.relative_to(root)): path.read_bytes()
+        for root in (LAYOUT, story / "fleet")
+        for path in sorted(root.rglob("*.yaml"))
+    }
     remote.commit("main", fleet)
     results: dict[str, str] = {}
     with GitRepository(remote.url, cache=work / "cache") as repository:

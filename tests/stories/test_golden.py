@@ -20,3 +20,8 @@ def test_story_comes_out_as_it_is_written_down(story: Path, tmp_path: Path) -> N
 def test_shortage_ends_with_the_tree_it_began_with() -> None:
     last = GOLDEN / "shortage" / "expected" / "4-time-is-up"
     assert not (last / "clusters").exists()
+
+
+def test_flux_story_leaves_nothing_but_what_it_began_with() -> None:
+    last = GOLDEN / "flux" / "expected" / "2-time-is-up" / "clusters"
+    assert [path.name for path in last.rglob("*") if path.is_file()] == ["_anchor.yaml"]

@@ -206,7 +206,7 @@ def _timeout(deployment: Deployment, stage: Sequence[payload.Item]) -> timedelta
     for item in stage:
         if group_kind(item.manifest).startswith(f"helm.{TOOLKIT}/"):
             charts = {chart.name: chart for chart in deployment.spec.helm}
-            return fluxcharts.longest(charts[item.name]) + _SLACK
+            return fluxcharts.timeout(charts[item.name]) + _SLACK
     if any(_alone(item.manifest) for item in stage):
         return timedelta(seconds=commandjobs.JOB_DEADLINE) + _SLACK
     return _SETTLE

@@ -35,10 +35,9 @@ def objects(placement: PlacementName, chart: HelmConfig, flux: Flux) -> tuple[Js
     return source, _release(chart, metadata, source)
 
 
-def longest(chart: HelmConfig) -> timedelta:
-    """Return the longest that Flux may take over a chart: twice, and undone after each, where it is atomic."""
-    timeout = chart.flags.timeout or _HELM_TIMEOUT
-    return timeout * 4 if chart.flags.atomic else timeout
+def timeout(chart: HelmConfig) -> timedelta:
+    """Return how long one try to install a chart may take."""
+    return chart.flags.timeout or _HELM_TIMEOUT
 
 
 def _name(placement: PlacementName, chart: str) -> str:
@@ -76,7 +75,7 @@ def _release(chart: HelmConfig, metadata: Json, source: Json) -> Json:
     reference = {"kind": source["kind"], "name": metadata["name"]}
     spec: dict[str, Json] = {
         "interval": "10m",
-        "timeout": lasting(chart.flags.timeout or _HELM_TIMEOUT),
+        "timeout": lasting(timeout(chart)),
         "releaseName": chart.release_name,
         "targetNamespace": chart.release_namespace,
         "storageNamespace": chart.release_namespace,

@@ -1,0 +1,46 @@
+"""How far the placements of a fleet may reach: what an engine has to be allowed, and nothing beyond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reconciler.core import commandjobs
+from reconciler.core.engines.deployment import chart_steps, target_namespace
+from reconciler.model.ids import WorkspaceName, is_name
+from reconciler.model.policy import Desired, EngineName
+from reconciler.model.workload import Json
+
+
+def reach(desired: Desired, engine: EngineName) -> list[tuple[str, str]]:
+    """List the pairs of cluster and namespace that placements of an engine may go to.
+
+    The namespace is ``*`` where nothing bounds a workspace.
+    """
+    found: set[tuple[str, str]] = set()
+    for workspace in desired.workspaces.values():
+        namespaces = set(workspace.namespaces) or _used(desired, workspace.name)
+        if workspace.command_jobs is not None:
+            namespaces.add(commandjobs.JOB_NAMESPACE)
+        for name in workspace.clusters:
+            cluster = desired.clusters.get(name)
+            if cluster is not None and cluster.engine is engine:
+                found.update((str(name), namespace) for namespace in namespaces)
+    return sorted(found)
+
+
+def _used(desired: Desired, workspace: WorkspaceName) -> set[str]:
+    """Return the namespaces that the templates of a workspace name, or ``*`` where one of them cannot be told yet."""
+    found: set[str] = set()
+    for template in desired.templates.values():
+        if template.workspace != workspace:
+            continue
+        named = {target_namespace(template.spec)}
+        named.update(chart.release_namespace for chart in chart_steps(template.spec))
+        named.update(_manifest_namespaces(resource.manifest for resource in template.spec.manifests))
+        found.update(name if is_name(name) else "*" for name in named)
+    return {"*"} if "*" in found else found
+
+
+def _manifest_namespaces(manifests: Iterable[Json]) -> set[str]:
+    metadata = (manifest.get("metadata") for manifest in manifests)
+    return {part["namespace"] for part in metadata if isinstance(part, dict) and part.get("namespace")}
