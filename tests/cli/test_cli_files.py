@@ -175,6 +175,26 @@ def test_bootstrap_prints_a_project_and_an_application_set(overspill: Terminal, 
     assert "refs/heads/bursts" in shown
 
 
+def test_bootstrap_prints_for_flux_what_one_cluster_needs(overspill: Terminal, fleet: Remote) -> None:
+    text = SOURCE_FILES["fleet.yaml"].replace(
+        "engine: manifests", "engine: flux, repoURL: https://git.example.com/f.git"
+    )
+    fleet.commit("main", {"fleet.yaml": text})
+    shown = overspill.done("bootstrap", "flux", "--cluster", "worker-2", "--output-branch", "bursts")
+    assert "sparseCheckout:\n  - clusters/worker-2\n" in shown
+    assert "branch: bursts" in shown
+    result = overspill("bootstrap", "flux", "--cluster", "worker-7")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "there is no such Cluster (try worker-1, worker-2, worker-3)" in result.stderr
+
+
+@pytest.mark.parametrize("words", [["flux"], ["argocd", "--cluster", "worker-2"]])
+def test_bootstrap_takes_a_cluster_for_flux_and_only_for_flux(overspill: Terminal, words: list[str]) -> None:
+    result = overspill("bootstrap", *words)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--cluster" in result.stderr
+
+
 def test_bootstrap_prints_nothing_from_a_broken_fleet(overspill: Terminal, fleet: Remote) -> None:
     fleet.commit("main", {"fleet.yaml": SOURCE_FILES["fleet.yaml"].replace("engine", "motor")})
     result = overspill("bootstrap", "argocd")

@@ -1,8 +1,10 @@
 """Whatever demand, capacity, time and people do: what was lent comes back, on time, and never more than was needed."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from reconciler.core.engines import engine
 from tests.memory import MemoryRepository
 from tests.passes import SOURCE_FILES, Passes
 
@@ -34,15 +36,19 @@ def act(passes: Passes, person: str) -> None:
     elif placements and person == "delete":
         passes.repository.person("output", removes=(placements[0].path,), at=passes.moment)
     elif placements and person == "edit":
-        path = f"{placements[-1].path}/manifests/00-overspill-marker.yaml"
+        last = placements[-1]
+        path = f"clusters/{last.cluster}/{engine(last.engine).marker_path(last)}"
         passes.repository.person("output", {path: "kind: Broken\n"}, at=passes.moment)
 
 
+@pytest.mark.parametrize("applied_by", ["manifests", "flux"])
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEP, min_size=1, max_size=12))
-def test_everything_lent_comes_back_and_never_more_than_was_needed(steps: list[dict]) -> None:
-    passes = Passes(MemoryRepository(SOURCE_FILES))
+def test_everything_lent_comes_back_and_never_more_than_was_needed(applied_by: str, steps: list[dict]) -> None:
+    fleet = SOURCE_FILES["fleet.yaml"].replace("manifests", applied_by)
+    passes = Passes(MemoryRepository(SOURCE_FILES | {"fleet.yaml": fleet}))
     passes.repository.person("output", FOREIGN, at=passes.moment)
+    passes.run()  # a cluster with Flux begins with a file of its own
     notes: dict[str, bytes] = passes.repository.tree(under="clusters")
     for step in steps:
         passes.advance(step["seconds"])
