@@ -91,13 +91,14 @@ class Records:
             elif isinstance(record, Broken):
                 broken[path] = record
         written = [workload for path in files if (workload := _ledger_of(path)) is not None]
-        anchors = {match[1]: record for path, record in files.items() if (match := _ANCHOR.fullmatch(path))}
-        anchored = {record.cluster for record in anchors.values() if isinstance(record, Anchor)}
+        anchored = {record.cluster for record in files.values() if isinstance(record, Anchor)}
+        gone = [path for path, record in files.items() if record is None]
+        adrift = {match[1] for path in gone if (match := _ANCHOR.fullmatch(path)) is not None}
         return Records(
             placements=self.placements.changed(placements, (path.removesuffix("/placement.yaml") for path in files)),
             restraints=self.restraints.changed(restraints, written) if written else self.restraints,
             broken=self.broken.changed(broken, files) if self.broken or broken else self.broken,
-            anchored=(self.anchored - anchors.keys()) | anchored if anchors else self.anchored,
+            anchored=(self.anchored - adrift) | anchored,
         )
 
 
@@ -106,7 +107,11 @@ def is_record(path: str) -> bool:
 
     What cannot be printed is somebody else's: no name of ours is like that, and no message could tell it.
     """
-    return path.isprintable() and any(kind.fullmatch(path) is not None for kind in (_PLACEMENT, _LEDGER, _ANCHOR))
+    return path.isprintable() and (
+        _PLACEMENT.fullmatch(path) is not None
+        or _LEDGER.fullmatch(path) is not None
+        or _ANCHOR.fullmatch(path) is not None
+    )
 
 
 def directory_of(path: str) -> str:
@@ -114,7 +119,7 @@ def directory_of(path: str) -> str:
 
     It lies in that directory, or among what Flux follows in the cluster, under the placement's name.
     """
-    beside = _BESIDE.fullmatch(path)
+    beside = _BESIDE.fullmatch(path) if "/flux/" in path else None
     if beside is not None:
         return f"{beside[1]}/{beside[2]}" if is_name(beside[2]) else ""
     inside = _INSIDE.match(path)

@@ -41,7 +41,7 @@ _ANCHOR = """\
 
 
 class FluxEngine:
-    """Flux 2.7 or newer with what `bootstrap` prints (an `Engine`); 2.9 where an autoscaler ships with a template."""
+    """Flux 2.9 or newer with what `fluxbootstrap` prints (an `Engine`)."""
 
     name = EngineName.FLUX
     hooks = True
