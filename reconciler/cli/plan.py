@@ -13,7 +13,7 @@ from reconciler.cli.diff import patch
 from reconciler.core.render import Rendered
 from reconciler.core.times import format_time
 from reconciler.core.wording import count
-from reconciler.daemon.reconcile import View, write
+from reconciler.daemon.reconcile import View, draft
 from reconciler.errors import Problem
 from reconciler.model.ledger import Tampered
 from reconciler.model.plan import (
@@ -54,8 +54,7 @@ def plan(settings: Settings, at: datetime | None, *, as_diff: bool, form: option
     everything stayed as it is seen now: what will have lapsed, which windows will be over.
     """
     with app.connected(settings) as (world, memory):
-        view = app.look_ahead(world, memory, at)
-        rendered = write(world, view, view.plan)
+        view, rendered = draft(world, app.look_ahead(world, memory, at))
         files = _before(world.repository, view, rendered.commits) if as_diff else {}
     if form == "json":
         printing.json_out(answer(view, rendered))

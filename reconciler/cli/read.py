@@ -14,6 +14,7 @@ from reconciler.core.explain import Assessment, Explanation
 from reconciler.core.explain import explain as explained
 from reconciler.core.times import format_time
 from reconciler.core.wording import amounts
+from reconciler.daemon.reconcile import draft
 from reconciler.daemon.status import Status
 from reconciler.daemon.status import status as summed_up
 from reconciler.errors import InvalidInput
@@ -33,7 +34,8 @@ from reconciler.settings import Settings
 def status(settings: Settings, at: datetime | None, form: options.Output) -> None:
     """Show every workload's demand and every placement."""
     with app.connected(settings) as (world, memory):
-        found = summed_up(app.look_ahead(world, memory, at))
+        view, _ = draft(world, app.look_ahead(world, memory, at))
+        found = summed_up(view)
     if form == "json":
         printing.json_out(found)
     else:
@@ -59,7 +61,7 @@ def explain(settings: Settings, workload: str, at: datetime | None, form: option
     only one has it.
     """
     with app.connected(settings) as (world, memory):
-        view = app.look_ahead(world, memory, at)
+        view, _ = draft(world, app.look_ahead(world, memory, at))
     told = explained(_workload(workload, tuple(view.desired.templates)), view, view.plan)
     if form == "json":
         printing.json_out(told)

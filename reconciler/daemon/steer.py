@@ -56,7 +56,7 @@ def steer(
     view = replace(seen, plan=decide(seen))
     if not view.plan.changes:
         return Outcome(view=view, rendered=Rendered(commits=(), changes=(), suppressed=()), commits=())
-    rendered = write(world, view, view.plan)
+    rendered = write(world, view)
     if person is not None:
         rendered = _signed(rendered, person)
     commits = publish(world.repository, view.tips, rendered.commits)

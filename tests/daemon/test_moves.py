@@ -72,5 +72,36 @@ def test_a_template_that_cannot_be_filled_in_is_told_and_others_go_on() -> None:
     passes = Passes(MemoryRepository({**SOURCE_FILES, "odd.yaml": broken}))
     passes.missing = 1
     outcome = passes.run_once()
-    assert {str(one.workload): one.reason for one in outcome.rendered.suppressed} == {"llm/odd": "NotRendered"}
+    (suppressed,) = outcome.rendered.suppressed
+    assert str(suppressed.workload) == "llm/odd"
+    assert {refusal.cluster: refusal.reason for refusal in suppressed.refusals} == {
+        "worker-2": "NotRendered",
+        "worker-3": "NotRendered",
+    }
     assert [str(one.workload) for one in passes.placements()] == ["llm/vllm"]
+
+
+def test_a_template_that_fails_for_one_cluster_goes_to_the_next() -> None:
+    picky = SOURCE_FILES["template.yaml"].replace(
+        'replicas: "{{ replicas }}"', "replicas: \"{{ replicas // (0 if cluster.name == 'worker-2' else 1) }}\""
+    )
+    passes = Passes(MemoryRepository({**SOURCE_FILES, "template.yaml": picky}))
+    passes.missing = 3
+    passes.run()
+    assert [(one.cluster, one.replicas) for one in passes.placements()] == [("worker-3", 3)]
+    (commit,) = passes.repository.log(passes.repository.heads["output"], limit=1)
+    assert "worker-2 refused: " in commit.body
+
+
+def test_a_template_that_cannot_be_filled_in_takes_no_room_from_others() -> None:
+    broken = SOURCE_FILES["template.yaml"].replace('"{{ replicas }}"', '"{{ replicas // 0 }}"')
+    other = SOURCE_FILES["template.yaml"].replace("name: vllm,", "name: zz,", 1)
+    other = other.replace(
+        "metadata: {name: zz,", "metadata: {annotations: {overspill.dev/workload: demo/zz}, name: zz,"
+    )
+    passes = Passes(MemoryRepository({**SOURCE_FILES, "template.yaml": broken, "zz.yaml": other}))
+    passes.free = {"worker-2": 3, "worker-3": 0}
+    passes.names = ("vllm", "zz")
+    passes.missing = 3
+    passes.run()
+    assert [(str(one.workload), one.cluster) for one in passes.placements()] == [("llm/zz", "worker-2")]
