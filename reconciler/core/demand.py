@@ -106,11 +106,17 @@ def ceiling(demand: Demand, window: timedelta, now: datetime) -> int | None:
     return max(within, default=demand.deficit)
 
 
-def fall_complete(demand: Demand, window: timedelta, now: datetime) -> datetime:
-    """Tell when the window will hold nothing higher than the present deficit, if the demand stays as it is."""
-    higher = [index for index, sample in enumerate(demand.history) if sample.deficit > demand.deficit]
-    since = demand.history[higher[-1] + 1].at if higher else demand.history[0].at
-    return max(now, since + window)
+def next_fall(demand: Demand, window: timedelta, now: datetime) -> datetime:
+    """Tell when the window will first hold less than it does now, if the demand stays as it is.
+
+    That is when it has been watched for the whole window, or else when the highest deficit within it leaves it.
+    """
+    highest = ceiling(demand, window, now)
+    if highest is None:
+        return demand.history[0].at + window
+    ends = (*(sample.at for sample in demand.history[1:]), now)
+    last = max(end for sample, end in zip(demand.history, ends, strict=True) if sample.deficit == highest)
+    return last + window
 
 
 def _by_name(cluster: ClusterObservation) -> dict[tuple[str, str], list[WorkloadObservation]]:

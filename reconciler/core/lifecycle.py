@@ -39,11 +39,6 @@ def duration(template: WorkloadTemplate, policy: BurstPolicy) -> timedelta:
     return min(asked, policy.max_duration) if policy.max_duration else asked
 
 
-def lapsed(placement: Placement, now: datetime) -> bool:
-    """Tell whether a placement's time is over; it ends at the very second that is written in git."""
-    return now >= placement.expires_at
-
-
 def in_flight(placement: Placement, bound: int, timeout: timedelta, now: datetime) -> int:
     """Count the replicas that were committed and have no node yet.
 

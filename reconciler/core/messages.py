@@ -57,7 +57,7 @@ def subject(change: Change) -> str:
             return f"extend({after.workload}): {_what(after)} until {format_time(after.expires_at)}"
         case Move(before=before, after=after):
             return (
-                f"move({after.workload}): {count(after.replicas, 'replica')} from {before.cluster} to {after.cluster}"
+                f"move({after.workload}): {count(before.replicas, 'replica')} from {before.cluster} to {after.cluster}"
             )
         case Revert(placement=placement):
             return f'Revert "{placed(placement)}"'
@@ -140,8 +140,9 @@ def _reasons(change: Change) -> Iterable[str]:
             moved = after.expires_at - before.expires_at
             later = f"{format_duration(abs(moved))} {'later' if moved == abs(moved) else 'earlier'}"
             yield f"It ends {later} than {format_time(before.expires_at)}."
-        case Move(why=why, detail=detail, choice=choice, refused=refused):
+        case Move(why=why, detail=detail, choice=choice, refused=refused, joined=joined, after=after):
             yield _because(why, detail)
+            yield f"It joins {joined.name} there, which grows to {after.replicas} replicas." if joined else ""
             yield _choice(choice, refused)
         case Revert(why=why, detail=detail, restraint=restraint):
             yield _because(why, detail)
@@ -154,7 +155,8 @@ def _reasons(change: Change) -> Iterable[str]:
             yield from (f"{held.placement}: {_since(held)}." for held in restraints)
         case Restore(detail=detail):
             yield sentence(detail)
-            yield "To change a placement, change its template. To end it, delete its directory."
+            yield "To change what is deployed, change the template: the next resize takes it up."
+            yield "To end a placement, delete its directory."
 
 
 def _because(why: Why, detail: str) -> str:
@@ -242,7 +244,7 @@ def _common(placement: Placement, action: tuple[str, str], until: datetime) -> l
 def _added(change: Change) -> list[tuple[str, str]]:
     """Give the trailers that only some changes have."""
     if isinstance(change, Revert):
-        return [("Why", change.why.value)]
+        return [("Why", change.why.value), ("Phase", change.phase.value)]
     if not isinstance(change, Move):
         return []
     moved = [("Moved-From", str(change.before.cluster))]

@@ -30,7 +30,7 @@ from reconciler.model.plan import (
     Revert,
     Suppressed,
 )
-from reconciler.model.tree import Commit, Identity, LoggedCommit
+from reconciler.model.tree import Commit, Identity, LoggedCommit, checked_path
 from reconciler.model.workload import DeploySpec, Json
 
 README = """\
@@ -144,7 +144,7 @@ class _Writer:
             return
         try:
             placement, writes = self._files(placement, spec, self._material.charts.get(position, {}))
-        except InvalidInput as error:
+        except (InvalidInput, UnicodeError) as error:
             self._refuse(placement, str(error))
             return
         if isinstance(change, Place):
@@ -176,7 +176,7 @@ class _Writer:
         files["placement.yaml"] = record.write_placement(placement, spec, charts=chosen.charts_mode(spec))
         if record.read_placement(files["placement.yaml"], path) != placement:
             raise InvalidInput(f"{path} would not be read again as it was written")
-        return placement, {f"{placement.path}/{name}": data for name, data in sorted(files.items())}
+        return placement, {checked_path(f"{placement.path}/{name}"): data for name, data in sorted(files.items())}
 
     def _refuse(self, placement: Placement, problem: str) -> None:
         self.unwritable[placement.workload, placement.cluster] = problem

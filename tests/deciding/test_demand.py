@@ -64,7 +64,8 @@ def test_ceiling_is_the_highest_deficit_within_the_window() -> None:
     now = measured(short(0), history=history)
     assert demand.ceiling(now, WINDOW, NOW) == 5
     assert demand.ceiling(now, WINDOW, NOW + seconds(31)) == 2
-    assert demand.fall_complete(now, WINDOW, NOW) == NOW + WINDOW
+    assert demand.next_fall(now, WINDOW, NOW) == NOW + seconds(30)
+    assert demand.next_fall(now, WINDOW, NOW + seconds(31)) == NOW + seconds(60)
 
 
 def test_the_sources_own_word_of_how_long_stands_in_for_watching() -> None:
