@@ -118,14 +118,14 @@ class Passes:
     def run_once(self, observed_at: datetime | None = None) -> Outcome:
         """Run one pass on what is to be seen now."""
         self._observed = self._look(observed_at or self.moment)
-        return reconcile_once(self._world(), self.memory)
+        return reconcile_once(self.world(), self.memory)
 
     def look(self) -> View:
         """Decide on what is to be seen now, and change nothing."""
         self._observed = self._look(self.moment)
-        return look(self._world(), self.memory)
+        return look(self.world(), self.memory)
 
-    def _world(self) -> World:
+    def world(self) -> World:
         return World(repository=self.repository, clusters=self, charts=Helm(), clock=self, outbox=self, author=OURS)
 
     def run(self, observed_at: datetime | None = None) -> Outcome:

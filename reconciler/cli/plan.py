@@ -52,6 +52,9 @@ def plan(settings: Settings, at: datetime | None, *, as_diff: bool, form: option
 
     Beside each change stands why, and below what was held back. With --at the answer is for another moment, as if
     everything stayed as it is seen now: what will have lapsed, which windows will be over.
+
+    A single look has not watched the demand fall. What a daemon gives back because it has watched for the scale-down
+    window is here only where the observations say since when (deficitSince).
     """
     with app.connected(settings) as (world, memory):
         view, rendered = draft(world, app.look_ahead(world, memory, at))
