@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from reconciler.core import validate
-from reconciler.core.draft import Draft
+from reconciler.core.counting import counted_before
+from reconciler.core.draft import WORKLOAD, Draft
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.governing import govern
 from reconciler.core.ignoring import ignored
@@ -68,6 +69,8 @@ def examine(commit: CommitId, files: Mapping[str, ParsedFile], *, blobs: Mapping
     workspaces = _workspaces(work, clusters)
     templates = _templates(work, workspaces, blobs)
     policies = _policies(work, clusters, workspaces, templates)
+    for workload in _counted_twice(work, policies, workspaces, templates):
+        del policies[workload]
     desired = Desired(
         commit=commit,
         fleet=fleet,
@@ -289,6 +292,26 @@ def _policies(
                 ),
             )
     return dict(governed.policies)
+
+
+def _counted_twice(
+    work: _Work,
+    policies: Iterable[WorkloadId],
+    workspaces: Mapping[WorkspaceName, Workspace],
+    templates: Mapping[WorkloadId, tuple[WorkloadTemplate, _Placed[Draft]]],
+) -> frozenset[WorkloadId]:
+    """Report the templates that would burst for an object for which another one does so already.
+
+    They stay loaded, since a person may still ask for their placement; only demand must not place them.
+    """
+    found = counted_before((templates[workload][0] for workload in policies), workspaces)
+    for workload, counted in found.items():
+        template, placed = templates[workload]
+        what = f"{shortened(str(counted))} on {workspaces[template.workspace].primary}"
+        where = f"template {counted.by.workload} in {counted.by.path}:{counted.by.line}"
+        hint = f"try the annotation {WORKLOAD}, or another release name"
+        work.tell(placed, Finding(loc=_NAME, message=f"{what} is already counted by {where}", hint=hint))
+    return frozenset(found)
 
 
 def _places(root: Loc, names: Iterable[str]) -> list[tuple[Loc, str]]:

@@ -160,6 +160,58 @@ def test_a_template_that_no_policy_governs_is_a_warning():
     ]
 
 
+def counting(name: str, **annotations: str) -> str:
+    """Return a template of another name that counts the same object, unless annotated."""
+    lines = "".join(f"    overspill.dev/{key}: {value}\n" for key, value in annotations.items())
+    annotated = f"  annotations:\n{lines}" if lines else ""
+    return TEMPLATE.replace("  name: vllm\n", f"  name: {name}\n{annotated}", 1)
+
+
+CHAT = WorkloadId("llm", "chat")
+COUNTED = (
+    "templates/z.yaml:4: metadata.name: {} on worker-1 is already counted by template llm/vllm in "
+    "templates/vllm.yaml:1 (try the annotation overspill.dev/workload, or another release name)"
+)
+
+
+def test_two_templates_that_count_one_object_do_not_both_burst():
+    desired = load({**FLEET, "templates/z.yaml": counting("chat")})
+    assert errors(desired) == [COUNTED.format("Deployment/llm-demo/vllm")]
+    assert set(desired.templates) == {VLLM, CHAT}
+    assert set(desired.policies) == {VLLM}
+    assert not desired.incomplete
+
+
+def test_an_object_named_without_its_kind_is_counted_once_too():
+    desired = load({**FLEET, "templates/z.yaml": counting("chat", workload="llm-demo/vllm")})
+    assert errors(desired) == [COUNTED.format("llm-demo/vllm")]
+    assert set(desired.policies) == {VLLM}
+
+
+def test_the_first_by_path_counts_whatever_the_templates_are_called():
+    desired = load({**FLEET, "templates/a.yaml": counting("z")})
+    assert set(desired.policies) == {WorkloadId("llm", "z")}
+
+
+def test_objects_of_one_name_on_two_primaries_or_of_two_kinds_are_two():
+    kinds = load({**FLEET, "templates/z.yaml": counting("chat", workload="StatefulSet/llm-demo/vllm")})
+    assert (errors(kinds), set(kinds.policies)) == ([], {VLLM, CHAT})
+    elsewhere = workspace("chat").replace("primaryCluster: worker-1", "primaryCluster: worker-2")
+    other = counting("chat", workload="llm-demo/vllm").replace("workspaceName: llm", "workspaceName: chat")
+    other = other.replace("namespace: llm-demo", "namespace: chat-demo")
+    desired = load({**FLEET, "workspaces/chat.yaml": elsewhere, "templates/z.yaml": other})
+    assert (errors(desired), len(desired.policies)) == ([], 2)
+    same = elsewhere.replace("primaryCluster: worker-2", "primaryCluster: worker-1")
+    assert len(load({**FLEET, "workspaces/chat.yaml": same, "templates/z.yaml": other}).policies) == 1
+
+
+def test_a_template_that_does_not_burst_counts_nothing():
+    files = {**FLEET, "templates/a.yaml": counting("chat"), "policies/gpu.yaml": policy("gpu", "{templates: [vllm]}")}
+    desired = load(files)
+    assert errors(desired) == []
+    assert set(desired.policies) == {VLLM}
+
+
 NAMELESS = TEMPLATE.replace("  workspaceName: llm\n", "")
 
 
