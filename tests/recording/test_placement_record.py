@@ -131,6 +131,8 @@ FAULTS = [
     ('replicas: "3"', "replicas: 3", '/replicas"]: 3 is not a number of replicas (try "3")'),
     ("origin: burst", "origin: whim", '/origin"]: \'whim\' is not one of burst, request'),
     ("10:15:00Z", "10:15:00+01:00", 'is not a time (try "2026-11-20T10:15:00Z")'),
+    ("2026-11-20T10:15", "9999-12-31T10:15", "'9999-12-31T10:15:00Z' is not between the years 2000 and 2200 (try"),
+    ("2026-11-20T10:15", "1999-12-31T10:15", "'1999-12-31T10:15:00Z' is not between the years 2000 and 2200 (try"),
     ("10:15:00Z", "25:15:00Z", "'2026-11-20T25:15:00Z' is not a time"),
     ('template-commit: "8d0c', 'template-commit: "--upload-pack', '/template-commit"]: \'--upload-pack'),
     ("groupSize", "groupsize", "22: metadata.annotations[\"overspill.dev/replica\"]: is no replica's shape: groupsize"),
