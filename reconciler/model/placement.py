@@ -12,6 +12,9 @@ from reconciler.model.ids import ClusterName, CommitId, PlacementName, WorkloadI
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import DeletionPolicy
 
+PARTS = ("placement.yaml", "kustomization.yaml", "manifests", "stages")
+"""The files and directories within a placement's directory that are ours; whatever else is there is somebody else's."""
+
 
 class Origin(StrEnum):
     """Who asked for a placement: demand, or a person."""
@@ -53,7 +56,7 @@ class Placement:
     @property
     def files(self) -> tuple[str, ...]:
         """Where everything lies that Overspill writes for it; whatever else is in the directory is somebody else's."""
-        return tuple(f"{self.path}/{name}" for name in ("placement.yaml", "kustomization.yaml", "manifests", "stages"))
+        return tuple(f"{self.path}/{name}" for name in PARTS)
 
     @property
     def id(self) -> str:
