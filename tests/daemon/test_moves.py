@@ -66,10 +66,11 @@ def test_a_changed_template_reaches_a_burst_with_its_next_resize() -> None:
 def test_a_template_that_cannot_be_filled_in_is_told_and_others_go_on() -> None:
     broken = (
         SOURCE_FILES["template.yaml"]
-        .replace("name: vllm,", "name: odd,", 1)
+        .replace("name: vllm,", "name: odd,")
         .replace('replicas: "{{ replicas }}"', 'replicas: "{{ replicas // (replicas - replicas) }}"')
     )
     passes = Passes(MemoryRepository({**SOURCE_FILES, "odd.yaml": broken}))
+    passes.names = ("vllm", "odd")
     passes.missing = 1
     outcome = passes.run_once()
     (suppressed,) = outcome.rendered.suppressed
