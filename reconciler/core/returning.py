@@ -55,7 +55,7 @@ def _keep_limits(situation: Situation, standing: Standing, workload: WorkloadId,
 def _follow_demand(situation: Situation, standing: Standing, demand: Demand, policy: BurstPolicy) -> None:
     """Give back, last cluster first, what has not been missing for the whole scale-down window."""
     placed, window = standing.replicas(demand.workload), policy.scale_down_window
-    highest = ceiling(demand, window, situation.now)
+    highest = ceiling(demand, window)
     keep = placed if highest is None else min(placed, highest)
     if keep > demand.deficit:
         but = "nobody has watched for the whole" if highest is None else f"up to {highest} were needed within the"
@@ -66,7 +66,7 @@ def _follow_demand(situation: Situation, standing: Standing, demand: Demand, pol
                 message=f"{demand.deficit} of {placed} placed replicas are needed now, but {but} scale-down window of"
                 f" {format_duration(window)}",
                 replicas=placed - demand.deficit,
-                until=next_fall(demand, window, situation.now),
+                until=next_fall(demand, window),
             )
         )
     detail = f"no more than {keep} of {placed} replicas were needed in the last {format_duration(window)}"

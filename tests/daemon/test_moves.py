@@ -71,6 +71,7 @@ def test_a_template_that_cannot_be_filled_in_is_told_and_others_go_on() -> None:
     )
     passes = Passes(MemoryRepository({**SOURCE_FILES, "odd.yaml": broken}))
     passes.names = ("vllm", "odd")
+    passes.names = ("odd", "vllm")
     passes.missing = 1
     outcome = passes.run_once()
     (suppressed,) = outcome.rendered.suppressed
