@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -273,3 +274,21 @@ def test_the_objects_of_a_rendered_chart_are_held_to_the_same_rules():
         "the chart makes Role r: Role grants rights (RBAC), which templates may not",
         "the chart makes Secret s: a Secret with data may not lie in git",
     ]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"a": "-eyJaaaaaaaa" * 85_000},
+        {"a" * 400_000: ["aaaa"] * 80_000},
+    ],
+    ids=["halves of tokens", "a list under a long name"],
+)
+def test_what_is_long_is_looked_at_in_time_that_grows_with_its_length(values):
+    started = time.perf_counter()
+    assert findings(chart(values=values)) == ()
+    assert time.perf_counter() - started < 2
+
+
+def test_a_long_name_is_judged_by_its_end():
+    assert only(chart(values={"x" * 300 + "Password": "hunter22"})).message.startswith("this looks like a password")
