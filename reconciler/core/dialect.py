@@ -231,11 +231,11 @@ class _Walk:
         return None
 
     def arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> None:
-        """Refuse arguments that are not written out, and ``attribute``, a path that each item would be followed along."""
+        """Refuse arguments that are not written out, and ``attribute``: a path to follow into each item."""
         if node.dyn_args is not None or node.dyn_kwargs is not None:
             self.fault("'*' and '**' arguments are not available in templates", "write the arguments out")
         if isinstance(node, nodes.Filter) and (
-            any(isinstance(argument, nodes.Keyword) and argument.key == "attribute" for argument in node.kwargs)
+            any(argument.key == "attribute" for argument in node.kwargs)
             or len(node.args) > _BEFORE_ATTRIBUTE.get(node.name, len(node.args))
         ):
             self.fault(f"the attribute argument of {node.name!r} is not available in templates", "use a for loop")

@@ -58,7 +58,9 @@ def _filled(placement: Placement, desired: Desired) -> Filled:
         spec = templates.render(template.spec, context)
     except InvalidInput as error:
         return Filled(placement=placement, problem=str(error))
-    wrong = [finding for finding in validate.findings(spec, workspace) if finding.severity is Severity.ERROR]
+    wrong = [
+        finding for finding in validate.findings(spec, workspace, rendered=True) if finding.severity is Severity.ERROR
+    ]
     if wrong:
         where = f"{template.path}:{template.line}"
         problem = "; ".join(f"{where}: {dotted(finding.loc)}: {finding.message}" for finding in wrong)

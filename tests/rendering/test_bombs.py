@@ -87,14 +87,17 @@ BOMBS = {
         "too much work",
     ),
     "slices of a long text": (
-        f"{{% for a in ['{LONG}'] %}}{{{{ [" + "a[1:]," * 900 + "] | length }}" + END,
+        f"{{% for a in ['{LONG}'] %}}{{{{ [" + "a[1:]," * 400 + "] | length }}" + END,
         "too much work",
     ),
     "a long path into every item": (
         "{{ '" + "a" * 12_000 + "' | list | max(attribute='" + ".".join("0" * 12_000) + "') }}",
         "the attribute argument of 'max' is not available",
     ),
-    "a path that is not called attribute": ("{{ [1] | sort(false, false, '0.0') }}", "the attribute argument of 'sort'"),
+    "a path that is not called attribute": (
+        "{{ [1] | sort(false, false, '0.0') }}",
+        "the attribute argument of 'sort'",
+    ),
     "a path in arguments that are unpacked": ("{{ [1] | max(**{'attribute': '0'}) }}", "arguments are not available"),
     "printing too much": (
         "{% for i in range(9000) %}" + "x" * 99 + "{{ placement.name }}{% endfor %}",
