@@ -75,15 +75,12 @@ def _move(situation: Situation, standing: Standing, growth: Growth, placement: P
     cluster = situation.desired.clusters[offer.rung.cluster]
     there = (one for one in standing.of(placement.workload) if one.cluster == cluster.name)
     joined = next(there, None)
+    replicas = placement.replicas + (joined.replicas if joined else 0)
     moved = replace(
-        joined or placement,
+        lifecycle.renewed(joined or placement, situation.desired, situation.now, replicas),
         name=joined.name if joined else lifecycle.placement_name(placement.workload, cluster.name, situation.now),
         cluster=cluster.name,
-        replicas=placement.replicas + (joined.replicas if joined else 0),
         engine=cluster.engine,
-        changed_at=situation.now,
-        source_commit=situation.desired.commit,
-        digest="",
     )
     choice = growth.choice(offer, placement.shape)
     growth.take(cluster.name, placement.shape, placement.replicas)

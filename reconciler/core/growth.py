@@ -137,6 +137,7 @@ class Growth:
             policy=policy.name,
             deletion_policy=template.spec.deletion_policy,
             source_commit=self._desired.commit,
+            template_version=lifecycle.version(template),
             namespace=template.namespace,
             target_namespace="",
             shape=shape,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from reconciler.core import lifecycle
 from reconciler.core.demand import Blind, matured, next_maturity
 from reconciler.core.distribute import Share
 from reconciler.core.growth import Growth
@@ -160,14 +161,8 @@ class _Loan:
             placement = self.growth.placement(template, policy, shape, cluster, share.replicas)
             return Place(placement=placement, shortage=shortage, choice=choice, refused=refused)
         before = max(here, key=lambda placement: (placement.created_at, placement.name))
-        after = replace(
-            before,
-            replicas=before.replicas + share.replicas,
-            changed_at=now,
-            source_commit=self.situation.desired.commit,
-            shape=shape,
-            digest="",
-        )
+        grown = lifecycle.renewed(before, self.situation.desired, now, before.replicas + share.replicas)
+        after = replace(grown, shape=shape)
         detail = f"{share.replicas} of {count(missing, 'more replica')} that {demand.primary} is missing"
         return Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
 from reconciler.model.ids import MAX_PLACEMENT_NAME, ClusterName, PlacementName, WorkloadId
 from reconciler.model.placement import TRANSITIONS, Event, Phase, Placement, Restraint, RestraintKind
 from reconciler.model.plan import Why
-from reconciler.model.policy import BurstPolicy
+from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.workload import WorkloadTemplate
 
 _DIGITS = 8
@@ -37,6 +38,23 @@ def duration(template: WorkloadTemplate, policy: BurstPolicy) -> timedelta:
     """Say how long a burst may last: the template's word, else the policy's default, at most the policy's maximum."""
     asked = template.spec.burst_duration or policy.default_duration
     return min(asked, policy.max_duration) if policy.max_duration else asked
+
+
+def renewed(placement: Placement, desired: Desired, now: datetime, replicas: int) -> Placement:
+    """Give a placement another number of replicas, deployed from its template as it stands now."""
+    return replace(
+        placement,
+        replicas=replicas,
+        changed_at=now,
+        source_commit=desired.commit,
+        template_version=version(desired.templates[placement.workload]),
+        digest="",
+    )
+
+
+def version(template: WorkloadTemplate) -> str:
+    """Name the version of a template's file: the first digits of its blob in git, empty where it came from no git."""
+    return template.blob[:12] if template.blob else ""
 
 
 def in_flight(placement: Placement, bound: int, timeout: timedelta, now: datetime) -> int:

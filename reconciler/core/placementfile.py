@@ -150,6 +150,7 @@ class Annotations(BaseModel):
     workspace: Name
     workload: Name
     template_commit: Annotated[str, AfterValidator(_commit)]
+    template_version: str = ""
     namespace: str
     replicas: Annotated[int, PlainValidator(_count)]
     origin: Annotated[Origin, Field(strict=False)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from reconciler.core import lifecycle
 from reconciler.core.demand import ceiling, next_fall
 from reconciler.core.distribute import drained
 from reconciler.core.ending import revert
@@ -91,6 +91,5 @@ def _drain(
         if rest == 0:
             revert(situation, standing, placement, why, detail)
             continue
-        commit = situation.desired.commit
-        after = replace(placement, replicas=rest, changed_at=situation.now, source_commit=commit, digest="")
+        after = lifecycle.renewed(placement, situation.desired, situation.now, rest)
         standing.change(Resize(before=placement, after=after, detail=detail))

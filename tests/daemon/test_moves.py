@@ -179,3 +179,13 @@ def test_a_burst_on_a_cluster_that_nobody_describes_any_more_holds_up_no_pass() 
     passes.advance(600)
     passes.run()
     assert passes.placements() == []
+
+
+def test_a_resize_that_takes_up_a_changed_template_says_so() -> None:
+    passes = lent()
+    newer = SOURCE_FILES["template.yaml"].replace("vllm:1.0", "vllm:1.1")
+    passes.repository.person("source", {"template.yaml": newer})
+    passes.missing = 4
+    passes.run()
+    (commit,) = passes.repository.log(passes.repository.heads["output"], limit=1)
+    assert "Its template has changed, from " in commit.body

@@ -45,6 +45,7 @@ PLACEMENT = Placement(
     target_namespace="vllm-demo",
     shape=ReplicaShape(requests=Resources(amounts={"nvidia.com/gpu": ONE}), node_selector=H100),
     digest="sha256-3b1c",
+    template_version="5b1e9f2c04aa",
 )
 
 SPEC = DeploySpec(

@@ -215,7 +215,7 @@ def test_a_copied_placement_that_still_names_its_old_cluster_is_told(two: Branch
     two.person({"clusters/worker-5/vllm-7f3a90c1/placement.yaml": FIRST_FILES[RECORD]})
     ledger = two.now()
     (problem,) = said(ledger.problems)
-    assert problem.endswith("25: spec.clusterName: is 'worker-2', and the file lies under 'worker-5'")
+    assert problem.endswith("26: spec.clusterName: is 'worker-2', and the file lies under 'worker-5'")
     assert list(ledger.placements) == [FIRST.path, SECOND.path]
 
 
