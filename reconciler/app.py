@@ -88,7 +88,7 @@ def serve(settings: Settings) -> None:
             lambda fetch: guarded(world, memory, fetch=fetch),
             clock=world.clock,
             alarm=alarms,
-            tell=Announcer().tell,
+            tell=Announcer(source_branch=settings.source_branch).tell,
             maintain=repository.maintain,
             random=random.random,
             poll=settings.poll_interval,
