@@ -36,8 +36,9 @@ from reconciler.model.workload import DeploySpec, Json
 README = """\
 # Placements
 
-Overspill writes this branch; Argo CD, Flux or kubectl apply what lies under `clusters/`. Each commit says what was
-decided and why. `git revert` one to undo it: Overspill respects that and holds the workload back on that cluster.
+Overspill writes this branch, and an engine applies what lies under `clusters/`. Each commit says what was decided and
+why. To end a burst, `git revert` the commit that began it, or delete its directory once other commits have followed:
+Overspill respects that, and holds the workload back on that cluster.
 """
 
 

@@ -14,6 +14,7 @@ from reconciler.core.filling import fill
 from reconciler.core.messages import line
 from reconciler.core.reach import Reach
 from reconciler.core.situation import Situation, given_up
+from reconciler.core.strangers import with_strangers_told
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.publish import gather, publish
 from reconciler.daemon.source import SourceReader
@@ -101,7 +102,7 @@ def look(world: World, memory: Memory, *, fetch: bool = True) -> View:
     now = world.clock.now()
     desired = memory.source.desired(tips.source)
     ledger = memory.branch.ledger(tips.output)
-    observed = world.clusters.observe()
+    observed = with_strangers_told(world.clusters.observe(), desired)
     demands = demand.measure(desired, observed, memory.history, now)
     memory.history = demand.remembered(demands)
     memory.reach = memory.reach.following(desired)
