@@ -131,7 +131,7 @@ def _tables(view: View, rendered: Rendered) -> None:
     if view.plan.wake_at is not None:
         told.append(f"the next look is due at {format_time(view.plan.wake_at)}")
     click.echo()
-    printing.say(f"At {format_time(view.now)}: {', '.join(told)}.")
+    printing.sentence(f"At {format_time(view.now)}: {', '.join(told)}.")
 
 
 def _row(change: Change) -> tuple[object, ...]:

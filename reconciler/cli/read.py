@@ -85,7 +85,7 @@ def _workload(text: str, known: tuple[WorkloadId, ...]) -> WorkloadId:
 
 def _status_tables(found: Status) -> None:
     due = f"; the next look is due at {format_time(found.wake_at)}" if found.wake_at else ""
-    printing.say(f"At {format_time(found.now)}{due}.")
+    printing.sentence(f"At {format_time(found.now)}{due}.")
     printing.heading("Workloads")
     printing.table(
         ("WORKLOAD", "PRIMARY", "POLICY", "WANTED", "RUNNING", "MISSING", "ELSEWHERE", "NOTE"),
@@ -114,13 +114,13 @@ def _status_tables(found: Status) -> None:
 
 def _explanation(told: Explanation) -> None:
     policy = f"policy {told.policy}" if told.policy else "no policy"
-    printing.say(f"{told.workload}: primary {told.primary}, {policy}")
-    printing.say(_demand(told.demand))
+    printing.sentence(f"{told.workload}: primary {told.primary}, {policy}")
+    printing.sentence(_demand(told.demand))
     for one in told.placements:
-        printing.say(f"  {one.name}: {one.replicas} on {one.cluster} until {format_time(one.expires_at)}")
+        printing.sentence(f"  {one.name}: {one.replicas} on {one.cluster} until {format_time(one.expires_at)}")
     for restraint in told.restraints:
         where = restraint.cluster or "every cluster"
-        printing.say(f"  held back on {where} until {format_time(restraint.until)}: {restraint.reason}")
+        printing.sentence(f"  held back on {where} until {format_time(restraint.until)}: {restraint.reason}")
     printing.heading("Clusters")
     printing.table(
         ("RANK", "CLUSTER", "FITS", "PLACED", "LIMIT", "FREE", "$/GPU-h", "VERDICT", "WHAT WOULD CHANGE IT"),
@@ -129,7 +129,7 @@ def _explanation(told: Explanation) -> None:
     )
     printing.heading("Conclusion")
     for sentence in told.conclusion:
-        printing.say(sentence)
+        printing.sentence(sentence)
 
 
 def _demand(demand: Demand | Blind | None) -> str:
