@@ -8,7 +8,7 @@ clusters, namespaces and chart repositories. Nothing is applied from here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from reconciler.core import commandjobs
 from reconciler.core.dialect import has_expression
@@ -112,7 +112,10 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
         )
     introduction = _INTRODUCTION.format(fleet=fleet.name, namespace=fleet.argocd.namespace)
     project = emit(_project(fleet, desired))
-    applications = emit(_application_set(fleet.argocd, fleet.repo_url, f"refs/heads/{output_branch}"))
+    # Other engines' clusters have a placement.yaml too; only where there are none of them will one pattern do.
+    followed = ["*"] if len(names) == len(desired.clusters) else names
+    revision = f"refs/heads/{output_branch}"
+    applications = emit(_application_set(fleet.argocd, fleet.repo_url, revision, followed))
     return f"{introduction}---\n{_PROJECT}{project}---\n{_SET}{applications}"
 
 
@@ -200,7 +203,7 @@ def _chart_repositories(desired: Desired) -> list[str]:
     })  # fmt: skip
 
 
-def _application_set(argo: ArgoCD, repo_url: str, revision: str) -> Json:
+def _application_set(argo: ArgoCD, repo_url: str, revision: str, clusters: Sequence[str]) -> Json:
     patch = _PATCH.replace("@REPO@", _quoted(repo_url)).replace("@REVISION@", _quoted(revision))
     return {
         "apiVersion": "argoproj.io/v1alpha1",
@@ -215,7 +218,7 @@ def _application_set(argo: ArgoCD, repo_url: str, revision: str) -> Json:
                         "repoURL": repo_url,
                         "revision": revision,
                         "requeueAfterSeconds": 60,
-                        "files": [{"path": "clusters/*/*/placement.yaml"}],
+                        "files": [{"path": f"clusters/{cluster}/*/placement.yaml"} for cluster in clusters],
                     }
                 }
             ],

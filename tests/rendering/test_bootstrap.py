@@ -114,8 +114,13 @@ def test_kinds_that_a_workspace_allows_are_allowed_in_the_project():
 
 
 def test_clusters_of_other_engines_are_left_out():
-    project, _ = written(desired(engines={"worker-1": EngineName.MANIFESTS}))
+    project, applications = written(desired(engines={"worker-1": EngineName.MANIFESTS}))
     assert {item["name"] for item in project["spec"]["destinations"]} == {"worker-2"}
+    (generator,) = applications["spec"]["generators"]
+    assert generator["git"]["files"] == [
+        {"path": "clusters/worker-2/*/placement.yaml"},
+        {"path": "clusters/worker-9/*/placement.yaml"},
+    ]
 
 
 def test_the_application_set_takes_project_cluster_and_name_from_the_path_only():
