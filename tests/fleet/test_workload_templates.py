@@ -179,6 +179,31 @@ def test_a_chart_without_a_version_is_an_error_elsewhere():
     assert desired.incomplete
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://charts.example.com",
+        "http://user:pass" + "word@127.0.0.2.example.com",
+        "charts.example.com",
+        "http://[::1",
+    ],
+)
+def test_a_chart_from_the_open_is_an_error(address):
+    desired = in_open_workspace(SAMPLE.replace("https://vllm-project.github.io/production-stack", address))
+    assert errors(desired) == [
+        (
+            "templates/vllm.yaml:16: spec.helmConfig[0].repoURL: must begin with https:// or oci:// "
+            "(plain http is for localhost only)"
+        )
+    ]
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8879", "http://[::1]/charts", "http://localhost", "oci://a/b"])
+def test_a_chart_from_this_machine_or_a_registry_passes(address):
+    desired = in_open_workspace(SAMPLE.replace("https://vllm-project.github.io/production-stack", address))
+    assert errors(desired) == []
+
+
 def test_what_kubectl_exports_loads_unchanged_and_its_selector_is_the_workload():
     desired = in_open_workspace(EXPORTED)
     assert errors(desired) == []
