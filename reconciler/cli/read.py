@@ -20,6 +20,7 @@ from reconciler.daemon.status import status as summed_up
 from reconciler.errors import InvalidInput
 from reconciler.model.demand import Demand
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.plan import Reason
 from reconciler.settings import Settings
 
 
@@ -104,7 +105,7 @@ def _status_tables(found: Status) -> None:
         [
             (
                 one.placement.name, one.placement.workload, one.placement.cluster, one.placement.replicas, one.bound,
-                one.phase, one.placement.expires_at, one.left,
+                one.phase, one.placement.expires_at, one.left or "over",
             )
             for one in found.placements
         ],
@@ -124,7 +125,7 @@ def _explanation(told: Explanation) -> None:
     printing.heading("Clusters")
     printing.table(
         ("RANK", "CLUSTER", "FITS", "PLACED", "LIMIT", "FREE", "$/GPU-h", "VERDICT", "WHAT WOULD CHANGE IT"),
-        [_assessment_row(one) for one in told.assessments],
+        [_assessment_row(one, taken=not _held_back(told)) for one in told.assessments],
         empty="No cluster was looked at: nothing says what one replica needs.",
     )
     printing.heading("Conclusion")
@@ -145,8 +146,14 @@ def _demand(demand: Demand | Blind | None) -> str:
             )
 
 
-def _assessment_row(one: Assessment) -> tuple[object, ...]:
-    verdict = f"{one.refusal.reason}: {one.refusal.message}" if one.refusal else "can take it"
+def _held_back(told: Explanation) -> bool:
+    """Tell whether something that is no cluster's doing keeps replicas from being placed."""
+    return any(one.reason not in (Reason.NOTHING_FITS, Reason.SCALE_DOWN_WINDOW) for one in told.suppressed)
+
+
+def _assessment_row(one: Assessment, *, taken: bool) -> tuple[object, ...]:
+    room = "can take it" if taken else "has room"
+    verdict = f"{one.refusal.reason}: {one.refusal.message}" if one.refusal else room
     return (
         one.rank, one.cluster, one.fits, one.placed, one.limit, ", ".join(amounts(one.free)),
         one.price_per_gpu_hour, verdict, one.refusal.remedy if one.refusal else None,
