@@ -28,8 +28,8 @@ class Placement:
     """A placement as its ``placement.yaml`` records it, without the spec (that stays in git until it is needed).
 
     `changed_at` is when its replicas were last set: what is in flight counts from there. `expires_at` is absolute, so
-    that nobody has to remember. `template_version` names the version of the template's file that is deployed, empty when
-    it is not known. `digest` covers every file of the placement.
+    that nobody has to remember. `template_version` names the version of the template's file that is deployed, empty
+    when it is not known. `digest` covers every file of the placement.
     """
 
     name: PlacementName
