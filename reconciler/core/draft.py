@@ -48,8 +48,8 @@ _LISTS = {
 class Draft:
     """A template before its workspace is known.
 
-    `used` are the namespaces that it names outright. `charts` is the field that its charts stand under: findings about
-    a spec say ``helmConfig``, whatever the file says.
+    `used` are the namespaces that it names outright; `annotated` tells that an annotation says what `ref` is. `charts`
+    is the field that its charts stand under: findings about a spec say ``helmConfig``, whatever the file says.
     """
 
     name: TemplateName
@@ -61,6 +61,7 @@ class Draft:
     used: tuple[str, ...]
     labels: Mapping[str, str]
     uses_replicas: bool
+    annotated: bool = False
     charts: str = "helmConfig"
 
     def spelt(self, finding: Finding) -> Finding:
@@ -104,6 +105,7 @@ def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
         used=_used_namespaces(file.spec.namespaces, spec),
         labels=file.metadata.labels,
         uses_replicas=uses_replicas,
+        annotated=WORKLOAD in file.metadata.annotations,
         charts="helmConfig" if file.spec.helm_config else "helmConfigs",
     )
     return value, tuple(value.spelt(finding) for finding in found)
@@ -276,6 +278,10 @@ def _ref(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> 
     written = file.metadata.annotations.get(WORKLOAD)
     if written is not None:
         *kind, namespace, name = parts if len(parts := written.split("/")) in (2, 3) else ("", "")
+        if not kind and namespace[:1].isupper():  # no namespace has capital letters, and every kind has
+            message, hint = f"{shortened(written)!r} names no namespace", "try '<Kind>/<namespace>/<name>'"
+            found.append(Finding(loc=loc, message=message, hint=hint))
+            return None
         if namespace and name and all(kind):
             return WorkloadRef(namespace=namespace, name=name, kind=kind[0] if kind else "")
         found.append(

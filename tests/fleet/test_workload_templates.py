@@ -408,6 +408,13 @@ def test_a_step_that_names_no_config_is_an_error(step, message):
                 "(try 'Deployment/namespace/name')"
             ),
         ),
+        (
+            ("kubeslice-acme\n", "kubeslice-acme\n  annotations:\n    overspill.dev/workload: Job/train\n"),
+            (
+                "7: metadata.annotations[\"overspill.dev/workload\"]: 'Job/train' names no namespace "
+                "(try '<Kind>/<namespace>/<name>')"
+            ),
+        ),
     ],
 )
 def test_what_cannot_work_in_a_template_is_an_error(change, message):
