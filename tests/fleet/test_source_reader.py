@@ -288,7 +288,7 @@ STEPS = st.dictionaries(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(steps=st.lists(st.tuples(STEPS, st.booleans()), min_size=1, max_size=6))
 def test_what_is_in_force_depends_on_the_commit_alone(steps: list[tuple[dict[str, str], bool]]):
     fleet = MemoryRepository(FLEET)
