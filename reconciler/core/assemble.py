@@ -45,9 +45,20 @@ def assemble(commit: CommitId, files: Mapping[str, ParsedFile], *, blobs: Mappin
     return examine(commit, files, blobs=blobs).desired
 
 
-def examine(commit: CommitId, files: Mapping[str, ParsedFile], *, blobs: Mapping[str, BlobId] = _NO_BLOBS) -> Assembly:
-    """Do what `assemble` does, and tell which files it had to leave out."""
+def examine(
+    commit: CommitId,
+    files: Mapping[str, ParsedFile],
+    *,
+    blobs: Mapping[str, BlobId] = _NO_BLOBS,
+    absent: Iterable[ParsedFile] = (),
+) -> Assembly:
+    """Do what `assemble` does, and tell which files it had to leave out.
+
+    `absent` are broken files that take no part; what only follows from their absence is not told.
+    """
     work = Gathered()
+    for file in absent:
+        work.excused |= file.mentioned
     patterns = ignore_patterns(files)
     for path, file in sorted(files.items()):
         if ignored(path, patterns):

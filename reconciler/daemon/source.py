@@ -74,7 +74,8 @@ class SourceReader:
         while True:
             files = {path: version.file for path, version in in_force.items()}
             blobs = {path: version.blob for path, version in in_force.items()}
-            assembly = examine(commit, files, blobs=blobs)
+            absent = (version.file for version in current.values() if version.file.broken)
+            assembly = examine(commit, files, blobs=blobs, absent=absent)
             if not assembly.rejected:
                 break
             for path in sorted(assembly.rejected):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from reconciler.adapters.git import GitRepository
+from reconciler.errors import Severity
 from reconciler.model.plan import Hold
 from tests.conftest import Remote
 from tests.memory import MemoryRepository
@@ -107,3 +108,10 @@ def test_an_observed_cluster_that_no_file_describes_is_told_with_the_name_that_w
         "observation of worker-22: cluster: no file describes a Cluster of this name, so it counts for nothing"
         " (try 'worker-2')"
     )
+
+
+def test_what_only_follows_from_a_broken_file_is_not_told() -> None:
+    broken = SOURCE_FILES["clusters.yaml"].replace("spec: {}", "spec: {availability: cordoned}", 1)
+    passes = Passes(MemoryRepository({**SOURCE_FILES, "clusters.yaml": broken}))
+    errors = [problem for problem in passes.run().problems if problem.severity is Severity.ERROR]
+    assert [problem.field for problem in errors] == ["spec.availability"]
