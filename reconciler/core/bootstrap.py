@@ -7,10 +7,12 @@ clusters, namespaces and chart repositories. Nothing is applied from here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from reconciler.core import bounds, commandjobs
 from reconciler.core.dialect import has_expression
 from reconciler.core.engines.deployment import chart_steps
-from reconciler.core.kinds import cluster_scoped
+from reconciler.core.kinds import RIGHTS, cluster_scoped
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
 from reconciler.model.policy import ArgoCD, Desired, EngineName, Fleet
@@ -19,7 +21,7 @@ from reconciler.model.workload import Json
 _INTRODUCTION = """\
 # What Argo CD needs to follow the placements of fleet {fleet}. Written by `overspill bootstrap argocd`.
 #
-# Apply it once, where Argo CD (3.2 or newer) and its ApplicationSet controller run:
+# Apply it once, where Argo CD (3.4 or newer) and its ApplicationSet controller run:
 #
 #     overspill bootstrap argocd | kubectl apply -n {namespace} -f -
 #
@@ -86,8 +88,10 @@ spec:
       - FailOnSharedResource=true
       {{- end }}
 """
-"""What cannot be said in strings. A namespace that a command or a rendered chart asked for outlives its placement and
-still bears the old Application's name: FailOnSharedResource would take that for a conflict, as it would with Retain."""
+"""What cannot be said in strings. Retain needs Argo CD 3.4: before, Prune=false and Delete=false are no options of a
+whole Application, and all of it goes. A namespace that a command or a rendered chart asked for outlives its placement
+and still bears the old Application's name: FailOnSharedResource would take that for a conflict, as it would with
+Retain."""
 
 
 def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
@@ -104,7 +108,10 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
         )
     introduction = _INTRODUCTION.format(fleet=fleet.name, namespace=fleet.argocd.namespace)
     project = emit(_project(fleet, desired))
-    applications = emit(_application_set(fleet.argocd, fleet.repo_url, f"refs/heads/{output_branch}"))
+    # Other engines' clusters have a placement.yaml too; only where there are none of them will one pattern do.
+    followed = ["*"] if len(names) == len(desired.clusters) else names
+    revision = f"refs/heads/{output_branch}"
+    applications = emit(_application_set(fleet.argocd, fleet.repo_url, revision, followed))
     return f"{introduction}---\n{_PROJECT}{project}---\n{_SET}{applications}"
 
 
@@ -113,11 +120,6 @@ def _project(fleet: Fleet, desired: Desired) -> Json:
     namespaces = sorted({namespace for _, namespace in reach} - {commandjobs.JOB_NAMESPACE})
     allowed = {kind for workspace in desired.workspaces.values() for kind in workspace.allowed_kinds}
     cluster_kinds = sorted(kind for kind in allowed if cluster_scoped(kind) and kind != "/Namespace")
-    refused = (
-        []
-        if any(kind.startswith("rbac.authorization.k8s.io/Role") for kind in allowed)
-        else [{"group": "rbac.authorization.k8s.io", "kind": "*"}]
-    )
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "AppProject",
@@ -130,9 +132,17 @@ def _project(fleet: Fleet, desired: Desired) -> Json:
                 *({"group": "", "kind": "Namespace", "name": namespace} for namespace in namespaces),
                 *({"group": kind.partition("/")[0], "kind": kind.partition("/")[2]} for kind in cluster_kinds),
             ],
-            "namespaceResourceBlacklist": refused,
+            "namespaceResourceBlacklist": [
+                {"group": group, "kind": kind} for group in RIGHTS for kind in _withheld(group, allowed)
+            ],
         },
     }
+
+
+def _withheld(group: str, allowed: set[str]) -> list[str]:
+    """List the kinds of a group that no workspace allows: all others, where one allows some."""
+    kinds = [kind for kind in RIGHTS[group] if f"{group}/{kind}" not in allowed]
+    return ["*"] if len(kinds) == len(RIGHTS[group]) else kinds
 
 
 def _chart_repositories(desired: Desired) -> list[str]:
@@ -145,7 +155,7 @@ def _chart_repositories(desired: Desired) -> list[str]:
     })  # fmt: skip
 
 
-def _application_set(argo: ArgoCD, repo_url: str, revision: str) -> Json:
+def _application_set(argo: ArgoCD, repo_url: str, revision: str, clusters: Sequence[str]) -> Json:
     patch = _PATCH.replace("@REPO@", _quoted(repo_url)).replace("@REVISION@", _quoted(revision))
     return {
         "apiVersion": "argoproj.io/v1alpha1",
@@ -160,7 +170,7 @@ def _application_set(argo: ArgoCD, repo_url: str, revision: str) -> Json:
                         "repoURL": repo_url,
                         "revision": revision,
                         "requeueAfterSeconds": 60,
-                        "files": [{"path": "clusters/*/*/placement.yaml"}],
+                        "files": [{"path": f"clusters/{cluster}/*/placement.yaml"} for cluster in clusters],
                     }
                 }
             ],

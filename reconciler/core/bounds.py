@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from reconciler.core import commandjobs
-from reconciler.core.engines.deployment import chart_steps, target_namespace
+from reconciler.core.engines.deployment import chart_steps, command_namespace, target_namespace
+from reconciler.core.kinds import group_kind
 from reconciler.model.ids import WorkspaceName, is_name
 from reconciler.model.policy import Desired, EngineName
-from reconciler.model.workload import Json
+from reconciler.model.workload import DeploySpec, Json
+
+_EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 
 def reach(desired: Desired, engine: EngineName) -> list[tuple[str, str]]:
@@ -37,10 +41,22 @@ def _used(desired: Desired, workspace: WorkspaceName) -> set[str]:
         named = {target_namespace(template.spec)}
         named.update(chart.release_namespace for chart in chart_steps(template.spec))
         named.update(_manifest_namespaces(resource.manifest for resource in template.spec.manifests))
+        named.update(_command_namespaces(template.spec))
         found.update(name if is_name(name) else "*" for name in named)
     return {"*"} if "*" in found else found
 
 
 def _manifest_namespaces(manifests: Iterable[Json]) -> set[str]:
-    metadata = (manifest.get("metadata") for manifest in manifests)
-    return {part["namespace"] for part in metadata if isinstance(part, dict) and part.get("namespace")}
+    found: set[str] = set()
+    for manifest in manifests:
+        metadata = manifest.get("metadata")
+        name = "name" if group_kind(manifest) == "/Namespace" else "namespace"
+        if isinstance(metadata, dict) and metadata.get(name):
+            found.add(str(metadata[name]))
+    return found
+
+
+def _command_namespaces(spec: DeploySpec) -> set[str]:
+    """Return the namespaces that commands make or work in; an expression is taken for a word that is no name."""
+    lines = [_EXPRESSION.sub("{{}}", command.cmd) for command in spec.commands]
+    return {"*" if "{%" in line else command_namespace(line) for line in lines} - {""}

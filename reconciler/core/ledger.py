@@ -16,7 +16,7 @@ from reconciler.core.restraints import read_restraints
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName, is_name
 from reconciler.model.ledger import Ledger, Tampered
-from reconciler.model.placement import Placement, Restraint
+from reconciler.model.placement import PARTS, Placement, Restraint
 from reconciler.model.placements import Placements
 from reconciler.model.sortedmap import SortedMap
 from reconciler.model.tree import FileChange
@@ -137,6 +137,13 @@ def relative(path: str) -> str:
     return path.split("/", 2)[2]
 
 
+def is_ours(path: str) -> bool:
+    """Tell whether a path is one of those that the daemon writes a placement's files at."""
+    directory = directory_of(path)
+    inside = path.removeprefix(f"{directory}/")
+    return bool(directory) and (inside == path or inside.partition("/")[0] in PARTS)
+
+
 def read_record(data: bytes, path: str) -> Record:
     """Read one record; one that cannot be read is a value too."""
     anchor = _ANCHOR.fullmatch(path)
@@ -155,9 +162,9 @@ def read_record(data: bytes, path: str) -> Record:
 def theirs(placement: Placement, files: Mapping[str, bytes], changed: Collection[str]) -> bool:
     """Tell whether the changed files of a placement are all somebody else's.
 
-    `files` are the contents of all that lies where a placement's files do, as the daemon left it, by path below the
-    cluster's directory. The digest covers exactly what the daemon wrote, so it fits only when nothing of ours is among
-    the changed ones.
+    `files` are the contents of everything that `is_ours`, as the daemon left it, by path below the cluster's directory.
+    A person's own manifest may be among them. The digest covers exactly what the daemon wrote, so it fits only when
+    nothing of ours is among the changed ones.
     """
     record = f"{placement.name}/placement.yaml"
     spec = read_spec(files[record], f"{placement.path}/placement.yaml")
@@ -169,14 +176,14 @@ def theirs(placement: Placement, files: Mapping[str, bytes], changed: Collection
 
 
 def touched(changes: Iterable[FileChange]) -> dict[str, list[FileChange]]:
-    """Group changes by the directory of their placement, where something that was there before is changed or gone.
+    """Group changes by the directory of their placement, where something of ours that was there is changed or gone.
 
-    What a person only adds is theirs and touches nothing of ours.
+    What a person only adds is theirs and touches nothing of ours, and so does every file beside our own.
     """
     directories: dict[str, list[FileChange]] = {}
     for change in changes:
         directory = directory_of(change.path)
-        if change.old is not None and directory:
+        if change.old is not None and is_ours(change.path):
             directories.setdefault(directory, []).append(change)
     return directories
 

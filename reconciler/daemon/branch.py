@@ -11,6 +11,7 @@ from reconciler.core.ledger import (
     Records,
     assembled,
     directory_of,
+    is_ours,
     is_record,
     places,
     read_record,
@@ -136,14 +137,14 @@ class BranchReader:
         return tuple(found)
 
     def _files(self, base: CommitId, directories: Collection[str]) -> dict[str, dict[str, BlobId]]:
-        """List the files of some placements by path, each by its directory."""
+        """List our files of some placements by path, each by its directory."""
         files: dict[str, dict[str, BlobId]] = {directory: {} for directory in directories}
         if not files:
             return files
         under = sorted(place for directory in files for place in places(directory)) if len(files) <= _FEW else ROOTS[:1]
         for entry in self._repository.entries(base, under=under):
             directory = directory_of(entry.path)
-            if directory in files:
+            if directory in files and is_ours(entry.path):
                 files[directory][entry.path] = entry.blob
         return files
 
