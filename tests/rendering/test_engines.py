@@ -402,7 +402,7 @@ def test_kubectl_reads_the_directory_and_the_kustomization_in_order(tmp_path):
     assert built[1]["spec"]["replicas"] == 2
 
 
-@pytest.mark.parametrize("name", EngineName)
+@pytest.mark.parametrize("name", [ARGOCD, MANIFESTS])
 def test_what_only_looks_like_a_list_is_refused_with_its_chart(name):
     odd = [{**CONFIG, "items": [CONFIG]}, {"kind": "List", "items": ["a"]}, {"apiVersion": "v1", "kind": "List"}]
     for made in odd:
