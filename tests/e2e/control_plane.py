@@ -16,6 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,15 @@ def program(name: str) -> str:
     return str(found.path)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What somebody else needs to log in as the administrator."""
+
+    server: str
+    token: str
+    authority: Path
+
+
 class Cluster:
     """One cluster, running until `stop`."""
 
@@ -80,6 +90,12 @@ class Cluster:
     def kubeconfig(self) -> Path:
         """The administrator's."""
         return self._home / "admin.kubeconfig"
+
+    @property
+    def access(self) -> Access:
+        """The administrator's login in parts."""
+        server = f"https://127.0.0.1:{self._port}"
+        return Access(server=server, token=self._tokens["admin"], authority=self._home / "server.crt")
 
     def stop(self) -> None:
         """End every process, those first that would complain about the others."""
@@ -168,6 +184,13 @@ class Cluster:
         """Make a namespace unless it is there."""
         with contextlib.suppress(Refused):
             self.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+
+    def served(self, group: str) -> set[str]:
+        """Name the resources of a group and version that the API server serves by now."""
+        try:
+            return {resource["name"] for resource in self.call("GET", f"/apis/{group}")["resources"]}
+        except Refused:
+            return set()
 
     def inventory(self, *, selector: str = "") -> frozenset[str]:
         """Name every object that the API server holds, of every kind it serves, but events and leases."""

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from reconciler.core import yamlio
+from tests.e2e.argo_cd import teach
 from tests.e2e.components import Missing, sources
 from tests.e2e.conftest import LAYOUT
-from tests.e2e.control_plane import Cluster, Json, Refused
+from tests.e2e.control_plane import Cluster, Json
 
 BOOTSTRAP = LAYOUT / "bootstrap" / "argocd.yaml"
 KINDS = {"AppProject": "appprojects", "ApplicationSet": "applicationsets"}
@@ -23,20 +24,8 @@ def cluster(start_cluster: Callable[[str], Cluster], request: pytest.FixtureRequ
     if isinstance(found, Missing):
         pytest.skip(found.reason)
     cluster = start_cluster("worker-2")
-    for name in ("application", "appproject", "applicationset"):
-        file = found / "manifests" / "crds" / f"{name}-crd.yaml"
-        cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename", str(file))
-    cluster.until(lambda: served(cluster) >= set(KINDS.values()), "Argo CD's kinds are not served")
-    cluster.ensure_namespace("argocd")
+    teach(cluster, found)
     return cluster
-
-
-def served(cluster: Cluster) -> set[str]:
-    """Name the resources of Argo CD's that the API server serves."""
-    try:
-        return {resource["name"] for resource in cluster.call("GET", "/apis/argoproj.io/v1alpha1")["resources"]}
-    except Refused:
-        return set()
 
 
 def test_argo_cd_bootstrap_is_accepted_with_every_field_kept(cluster: Cluster) -> None:
