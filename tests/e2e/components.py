@@ -148,9 +148,8 @@ def _stamp(component: Component) -> str:
     if not component.stamped:
         return ""
     module = component.package.partition("/cmd")[0]
-    pinned = re.search(
-        rf"^require {module} (v(\d+)\.(\d+)\S*)$", (TOOLS / component.module / "go.mod").read_text(), re.MULTILINE
-    )
+    text = (TOOLS / component.module / "go.mod").read_text()
+    pinned = re.search(rf"^\s*(?:require )?{re.escape(module)} (v(\d+)\.(\d+)\S*)", text, re.MULTILINE)
     assert pinned is not None, f"{component.module}/go.mod does not require {module}"
     names = zip(("gitVersion", "gitMajor", "gitMinor"), pinned.groups(), strict=True)
     return " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in names)
