@@ -78,13 +78,13 @@ def find(name: str) -> Ready | Missing:
         if found := shutil.which(name, path=path) if path else None:
             return Ready(path=Path(found), how=f"from {where}")
     if shutil.which("go") is None:
-        return Missing(reason=f"{name}: not on the PATH, and Go is missing to build it (https://go.dev/doc/install)")
+        return Missing(reason="not on the PATH, and Go is missing to build it (https://go.dev/doc/install)")
     built = _target(COMPONENTS[name])
     if built.exists():
         return Ready(path=built, how="built before")
     told = built.with_suffix(".error")
     reason = told.read_text() if told.exists() else "not built yet (run `make e2e`)"
-    return Missing(reason=f"{name}: {reason}")
+    return Missing(reason=reason)
 
 
 def build(name: str, timeout: float) -> Ready | Missing:
@@ -112,7 +112,7 @@ def build(name: str, timeout: float) -> Ready | Missing:
     if error:
         unfinished.unlink(missing_ok=True)
         told.write_text(error)
-        return Missing(reason=f"{name}: {error}")
+        return Missing(reason=error)
     unfinished.rename(target)
     told.unlink(missing_ok=True)
     return Ready(path=target, how=f"built in {took:.0f} s")

@@ -48,13 +48,17 @@ class Refused(Exception):  # noqa: N818 -- it is the API server's answer
 
 def missing(names: Iterable[str] = NEEDED) -> str:
     """Say what a cluster lacks here; empty if it can be started."""
-    return "; ".join(found.reason for name in names if isinstance(found := find(name), Missing))
+    reasons: dict[str, list[str]] = {}
+    for name in names:
+        if isinstance(found := find(name), Missing):
+            reasons.setdefault(found.reason, []).append(name)
+    return "; ".join(f"{', '.join(lacking)}: {reason}" for reason, lacking in reasons.items())
 
 
 def program(name: str) -> str:
     """Return the path of a program that is there."""
     found = find(name)
-    assert isinstance(found, Ready), found.reason
+    assert isinstance(found, Ready), f"{name}: {found.reason}"
     return str(found.path)
 
 
