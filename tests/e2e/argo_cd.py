@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.e2e.control_plane import Cluster, program
+from tests.e2e.control_plane import Cluster, Json, program
 from tests.e2e.control_plane import missing as missing_programs
 from tests.e2e.git_server import GitServer, free_port
 
@@ -44,16 +44,17 @@ class ArgoCD:
         self._cluster = cluster
         self._home = home
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._settings: list[str] = []
         home.mkdir(parents=True)
-        self._configure(known_as)
         try:
+            self._configure(known_as)
             self._start()
         except BaseException:
             self.stop()
             raise
 
     def stop(self) -> None:
-        """End every process."""
+        """End every process, and take its settings away."""
         while self._processes:
             process = self._processes.pop()
             process.terminate()
@@ -62,6 +63,8 @@ class ArgoCD:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+        while self._settings:
+            self._cluster.call("DELETE", self._settings.pop())
 
     def trust(self, server: GitServer, repository: str) -> None:
         """Give it the account of a git server for a repository."""
@@ -84,10 +87,10 @@ class ArgoCD:
         part = {"app.kubernetes.io/part-of": "argocd"}
         for name, data in (("argocd-cm", {"application.resourceTrackingMethod": "annotation"}), ("argocd-rbac-cm", {})):
             body = {"metadata": {"name": name, "labels": part}, "data": data}
-            self._cluster.create(f"/api/v1/namespaces/{NAMESPACE}/configmaps", body)
+            self._make("configmaps", body)
         key = base64.b64encode(os.urandom(32)).decode()
         body = {"metadata": {"name": "argocd-secret", "labels": part}, "stringData": {"server.secretkey": key}}
-        self._cluster.create(f"/api/v1/namespaces/{NAMESPACE}/secrets", body)
+        self._make("secrets", body)
         access = self._cluster.access
         config = {
             "bearerToken": access.token,
@@ -99,7 +102,12 @@ class ArgoCD:
     def _secret(self, name: str, kind: str, data: dict[str, str]) -> None:
         labels = {"argocd.argoproj.io/secret-type": kind}
         body = {"metadata": {"name": f"{kind}-{name}", "labels": labels}, "stringData": data}
-        self._cluster.create(f"/api/v1/namespaces/{NAMESPACE}/secrets", body)
+        self._make("secrets", body)
+
+    def _make(self, kind: str, body: Json) -> None:
+        path = f"/api/v1/namespaces/{NAMESPACE}/{kind}"
+        self._cluster.create(path, body)
+        self._settings.append(f"{path}/{body['metadata']['name']}")
 
     def _start(self) -> None:
         redis, repo = free_port(), free_port()

@@ -70,7 +70,7 @@ class Fleet:
         self.git("commit", "-q", "-m", "Describe the fleet", at=self._work)
         self.git("push", "-q", str(self.bare), "HEAD:main", at=self._work)
 
-    def observe(self, *, missing: int) -> None:
+    def observe(self, *, missing: int, namespace: str = "vllm-demo") -> None:
         """Write the layout's observations as if made now, with so many replicas of vllm waiting for a minute."""
         self.seen.mkdir(exist_ok=True)
         now = datetime.now(UTC)
@@ -81,7 +81,7 @@ class Fleet:
                 text = re.sub(r'  - replicas: 3\n    since: ".*"', waiting, text)
             else:
                 text = re.sub(r'  unschedulable:\n  - replicas: 3\n    since: ".*"\n', "", text)
-            text = text.replace("wanted: 19", f"wanted: {16 + missing}")
+            text = text.replace("wanted: 19", f"wanted: {16 + missing}").replace("vllm-demo", namespace)
             unfinished = self.seen / f".{source.name}"
             unfinished.write_text(text)
             unfinished.rename(self.seen / source.name)
