@@ -53,6 +53,7 @@ class Fleet:
         self.bare = path / "git" / "fleet.git"
         self.seen = path / "seen"
         self._work = path / "work"
+        self._seeing: tuple[int, str] | None = None
 
     def describe(self, edits: Mapping[str, Mapping[str, str]]) -> None:
         """Commit the layout to the source branch; `edits` says by file what to replace in it by what."""
@@ -72,6 +73,7 @@ class Fleet:
 
     def observe(self, *, missing: int, namespace: str = "vllm-demo") -> None:
         """Write the layout's observations as if made now, with so many replicas of vllm waiting for a minute."""
+        self._seeing = (missing, namespace)
         self.seen.mkdir(exist_ok=True)
         now = datetime.now(UTC)
         for source in (LAYOUT / "observations").glob("*.yaml"):
@@ -136,11 +138,16 @@ class Fleet:
         return (self.path / "daemon.log").read_text()
 
     def until(self, condition: Callable[[], object], what: str) -> None:
-        """Wait for the daemon to have done something."""
+        """Wait for the daemon to have done something, and go on observing: what is not looked at is not watched."""
         deadline = time.monotonic() + PATIENCE
+        looked = time.monotonic()
         while not condition():
             assert time.monotonic() < deadline, f"{what}: not within {PATIENCE} s; it said:\n{self.told()}"
             time.sleep(0.05)
+            if self._seeing is not None and time.monotonic() - looked > 1:
+                missing, namespace = self._seeing
+                self.observe(missing=missing, namespace=namespace)
+                looked = time.monotonic()
 
     def git(self, *arguments: str, at: Path) -> str:
         """Run git as a person."""
