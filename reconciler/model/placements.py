@@ -7,6 +7,7 @@ the copying, so that a branch with 33,000 standing placements can be followed co
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TypeVar
@@ -22,15 +23,19 @@ _FEW = 64
 
 
 class Lent:
-    """Some placements, by directory, and what they come to together."""
+    """Some placements, by directory, and what they come to together; `most` is the replicas on the fullest cluster."""
 
-    __slots__ = ("clusters", "placements", "replicas")
+    __slots__ = ("clusters", "most", "placements", "replicas")
 
     def __init__(self, placements: Iterable[Placement] = ()) -> None:
         """Sort the placements and sum them up."""
         self.placements = tuple(sorted(placements, key=lambda one: one.path))
-        self.replicas = sum(one.replicas for one in self.placements)
-        self.clusters = frozenset(one.cluster for one in self.placements)
+        counts: Counter[ClusterName] = Counter()
+        for one in self.placements:
+            counts[one.cluster] += one.replicas
+        self.replicas = counts.total()
+        self.clusters = frozenset(counts)
+        self.most = max(counts.values(), default=0)
 
     def with_(self, placement: Placement) -> Lent:
         """Return these and one more, in place of one of the same directory if there is one."""
@@ -47,7 +52,7 @@ NOTHING = Lent()
 class Placements(Mapping[str, Placement]):
     """Placements by directory (``clusters/worker-2/vllm-7f3a90c1``), and three ways to find some of them."""
 
-    __slots__ = ("_by_cluster", "_by_path", "_by_workload", "_expiries")
+    __slots__ = ("_by_cluster", "_by_path", "_by_workload", "_expiries", "_workloads")
 
     def __init__(self, placements: Mapping[str, Placement] | None = None) -> None:
         """Take a copy of `placements`, keyed by their directories."""
@@ -57,6 +62,7 @@ class Placements(Mapping[str, Placement]):
         for placement in self._by_path.values():
             workloads.setdefault(placement.workload, []).append(placement)
             clusters.setdefault(placement.cluster, []).append(placement)
+        self._workloads: tuple[WorkloadId, ...] | None = None
         self._by_workload = {workload: Lent(found) for workload, found in workloads.items()}
         self._by_cluster = {cluster: Lent(found) for cluster, found in clusters.items()}
         self._expiries: list[tuple[datetime, str]] = sorted(
@@ -70,7 +76,9 @@ class Placements(Mapping[str, Placement]):
         if not put and not gone:
             return self
         if len(put) + len(gone) > _FEW:
-            left = {path: placement for path, placement in self._by_path.items() if path not in set(gone)}
+            left = dict(self._by_path)
+            for path in gone:
+                del left[path]
             return Placements({**left, **put})
         copy = Placements()
         copy._by_path = self._by_path.changed(put, gone)
@@ -87,9 +95,11 @@ class Placements(Mapping[str, Placement]):
             insort(copy._expiries, (placement.expires_at, placement.path))
         return copy
 
-    def workloads(self) -> Iterable[WorkloadId]:
-        """List the workloads that have placements, in no order."""
-        return self._by_workload.keys()
+    def workloads(self) -> tuple[WorkloadId, ...]:
+        """List the workloads that have placements, by name."""
+        if self._workloads is None:
+            self._workloads = tuple(sorted(self._by_workload))
+        return self._workloads
 
     def of(self, workload: WorkloadId) -> Lent:
         """Return what a workload has elsewhere."""
