@@ -21,7 +21,7 @@ from reconciler.settings import Settings
     "overspill once --repo git@git.example.com:ml/fleet.git -o json",
 )
 @click.command()
-@options.connected("OBSERVATIONS")
+@options.connected("OBSERVATIONS", "KUBECONFIG")
 @options.output
 def once(settings: Settings, form: options.Output) -> None:
     """Run one pass: look, decide, commit and push.
@@ -47,7 +47,7 @@ def once(settings: Settings, form: options.Output) -> None:
     "OVERSPILL_PUSH_TOKEN_FILE=/run/secrets/push overspill run --listen :8080 --poll-interval 1m",
 )
 @click.command()
-@options.connected("OBSERVATIONS", "POLL_INTERVAL", "LISTEN", "LOG_FORMAT")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "POLL_INTERVAL", "LISTEN", "LOG_FORMAT")
 def run(settings: Settings) -> None:
     """Run the daemon: watch, and commit what is called for.
 

@@ -39,6 +39,9 @@ class Scene:
     def now(self) -> datetime:
         return self.moment
 
+    def follow(self, desired: object) -> None:
+        """Show the same whatever is asked for."""
+
     def observe(self) -> Observed:
         return self.observed
 

@@ -119,6 +119,27 @@ class FleetFile(Strict):
         )
 
 
+class ConnectionFile(Strict):
+    """How the daemon reaches the cluster's API server. Addresses and credentials stay in the daemon's kubeconfig."""
+
+    context: Text | None = Field(
+        None, description="A context of the daemon's kubeconfig; else the cluster's name."
+    )
+    in_cluster: bool = Field(False, description="The daemon runs in this cluster, and uses its service account.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> ConnectionFile:
+        """Refuse two ways at once."""
+        if self.context is not None and self.in_cluster:
+            raise refusal("has both context and inCluster", "try leaving context out")
+        return self
+
+    def value_of(self, cluster: str) -> model.Connection:
+        """Make the model's value."""
+        context = "" if self.in_cluster else self.context or cluster
+        return model.Connection(context=context, in_cluster=self.in_cluster)
+
+
 class ClusterSpec(Strict):
     """What cannot be seen from the cluster itself."""
 
@@ -130,6 +151,9 @@ class ClusterSpec(Strict):
     )
     price_per_gpu_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
         None, alias="pricePerGPUHour", description="In dollars; told in commits, not weighed."
+    )
+    connection: ConnectionFile | None = Field(
+        None, description="How the daemon reaches it, to watch it; by the context of its name if absent."
     )
 
 
@@ -150,6 +174,7 @@ class ClusterFile(Strict):
             engine=self.spec.engine or fleet.engine,
             availability=self.spec.availability,
             price_per_gpu_hour=self.spec.price_per_gpu_hour,
+            connection=None if self.spec.connection is None else self.spec.connection.value_of(self.metadata.name),
         )
 
 
