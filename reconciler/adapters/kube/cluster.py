@@ -9,7 +9,7 @@ from datetime import datetime
 from threading import Lock
 
 from reconciler.adapters.kube.pace import Pace
-from reconciler.adapters.kube.server import ApiServer, Expired, Unauthorized
+from reconciler.adapters.kube.server import ApiServer, Expired
 from reconciler.adapters.kube.stream import Stream
 from reconciler.core.kubernetes.resources import Resource, needed
 from reconciler.core.kubernetes.state import ClusterState, Effect, key_of
@@ -76,7 +76,7 @@ class FollowedCluster:
     async def close(self) -> None:
         """Stop, and close the connection."""
         await _cancel([self._beat, *self._tasks.values()])
-        await self._server.forget()
+        await self._server.close()
 
     def observation(self) -> ClusterObservation | None:
         """Return what was last seen as a whole, as of the last sign of life; None before the first complete list."""
@@ -149,10 +149,6 @@ class FollowedCluster:
             await asyncio.sleep(self._pace.backoff(failures) if failures else self._pace.beat)
             try:
                 await self._server.get("/version", {}, within=self._pace.connect)
-            except Unauthorized:
-                # A watch that stands outlives its credentials; what comes after it would not.
-                failures += 1
-                await self._server.forget()
             except (Transient, Expired):  # the streams tell what goes wrong
                 failures += 1
             else:
@@ -161,6 +157,9 @@ class FollowedCluster:
 
 
 async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)  # what they end in is that they were cancelled
+    """End tasks. A cancellation can be lost to a timeout, of asyncio or aiohttp, that runs out at the same moment."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=0.2)

@@ -38,8 +38,9 @@ class Unauthorized(Transient):
 class ApiServer:
     """Answers of one API server as raw JSON.
 
-    The connection is made at the first question, and made anew after `forget`, from the kubeconfig as it is then. All
-    methods raise Transient, Unauthorized or Expired, and nothing else on purpose.
+    The connection is made at the first question, and made anew when the kubeconfig has changed or the server takes the
+    credentials no longer; streams that use the old one break off, and come back with the new one. All methods raise
+    Transient, Unauthorized or Expired, and nothing else on purpose.
     """
 
     def __init__(self, connection: Connection, kubeconfig: Path | None, pace: Pace) -> None:
@@ -47,6 +48,7 @@ class ApiServer:
         self._kubeconfig = kubeconfig
         self._pace = pace
         self._client: ApiClient | None = None
+        self._stamp: tuple[int, ...] = ()
         self._opening = asyncio.Lock()
 
     async def get(self, path: str, query: Mapping[str, object], *, within: float) -> Json:
@@ -72,8 +74,8 @@ class ApiServer:
                 if len(rest) > _LONGEST_EVENT:
                     raise Transient("sent an event of over 16 MiB")
 
-    async def forget(self) -> None:
-        """Drop the connection and the credentials; streams that use it break off and come back with new ones."""
+    async def close(self) -> None:
+        """Close the connection; the next question opens another."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -92,6 +94,10 @@ class ApiServer:
             async with answer.response as response:
                 await _check(response)
                 yield response
+        except Unauthorized:
+            if self._client is client:  # and not the next one already, after somebody else's question
+                await self.close()
+            raise
         except TimeoutError as error:
             raise Transient("did not answer in time") from error
         except (aiohttp.ClientError, OSError, RuntimeError) as error:  # RuntimeError: the session is closed
@@ -101,9 +107,22 @@ class ApiServer:
 
     async def _connected(self) -> ApiClient:
         async with self._opening:
+            stamp = self._stamped()
+            if stamp != self._stamp:
+                await self.close()
             if self._client is None:
-                self._client = await self._open()
+                self._client, self._stamp = await self._open(), stamp
             return self._client
+
+    def _stamped(self) -> tuple[int, ...]:
+        """Tell one state of the kubeconfig from the next; one that is missing is like the one before."""
+        if self._kubeconfig is None or self._connection.in_cluster:
+            return ()
+        try:
+            stat = self._kubeconfig.stat()
+        except OSError:
+            return self._stamp
+        return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
     async def _open(self) -> ApiClient:
         """Read how to connect, from the kubeconfig or as the pod that we are, and log in where that asks for it."""

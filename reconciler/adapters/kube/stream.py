@@ -12,7 +12,7 @@ from typing import Protocol
 import structlog
 
 from reconciler.adapters.kube.pace import Pace
-from reconciler.adapters.kube.server import ApiServer, Expired, Unauthorized
+from reconciler.adapters.kube.server import ApiServer, Expired
 from reconciler.core.kubernetes.resources import Resource
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
@@ -69,13 +69,8 @@ class Stream:
                 await self._watch()
             except Expired:
                 self._version = ""
-            except Unauthorized as error:
-                self._fail(str(error))
-                await self._server.forget()
             except Transient as error:
                 self._fail(str(error))
-                if self.failures > 1:  # the kubeconfig may say by now where the cluster has gone
-                    await self._server.forget()
             except Exception as error:  # one object that we cannot read must not end the watch for good
                 log.exception("bug; listing anew", resource=self.resource.plural)
                 self._version = ""
