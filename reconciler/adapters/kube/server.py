@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,20 +36,28 @@ class Unauthorized(Transient):
     """The credentials are not, or no longer, good: read them anew."""
 
 
+@dataclass(slots=True)
+class _Session:
+    """One login, and how many questions are under way over it; closed once it is not the latest and has none."""
+
+    client: ApiClient
+    stamp: tuple[int, ...]
+    questions: int = 0
+
+
 class ApiServer:
     """Answers of one API server as raw JSON.
 
     The connection is made at the first question, and made anew when the kubeconfig has changed or the server takes the
-    credentials no longer; streams that use the old one break off, and come back with the new one. All methods raise
-    Transient, Unauthorized or Expired, and nothing else on purpose.
+    credentials no longer; what is under way over the old one goes on. All methods raise Transient, Unauthorized or
+    Expired, and nothing else on purpose.
     """
 
     def __init__(self, connection: Connection, kubeconfig: Path | None, pace: Pace) -> None:
         self._connection = connection
         self._kubeconfig = kubeconfig
         self._pace = pace
-        self._client: ApiClient | None = None
-        self._stamp: tuple[int, ...] = ()
+        self._session: _Session | None = None
         self._opening = asyncio.Lock()
 
     async def get(self, path: str, query: Mapping[str, object], *, within: float) -> Json:
@@ -75,53 +84,63 @@ class ApiServer:
                     raise Transient("sent an event of over 16 MiB")
 
     async def close(self) -> None:
-        """Close the connection; the next question opens another."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        """Close the connection, when nothing is asked any more."""
+        if self._session is not None:
+            await self._drop(self._session)
 
     @asynccontextmanager
     async def _answer(
         self, path: str, query: Mapping[str, object], times: aiohttp.ClientTimeout
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Ask, and yield an answer that is no error. What goes wrong while it is read is told apart here as well."""
-        client = await self._connected()
+        session = await self._latest()
+        session.questions += 1
         try:
-            method, url, headers, *_ = await client.param_serialize(
+            method, url, headers, *_ = await session.client.param_serialize(
                 "GET", path, None, list(query.items()), {"Accept": "application/json"}, auth_settings=["BearerToken"]
             )
-            answer = await client.call_api(method, url, headers, _request_timeout=times)
+            answer = await session.client.call_api(method, url, headers, _request_timeout=times)
             async with answer.response as response:
                 await _check(response)
                 yield response
         except Unauthorized:
-            if self._client is client:  # and not the next one already, after somebody else's question
-                await self.close()
+            if session is self._session:  # and not a later one already
+                self._session = None
             raise
         except TimeoutError as error:
             raise Transient("did not answer in time") from error
-        except (aiohttp.ClientError, OSError, RuntimeError) as error:  # RuntimeError: the session is closed
+        except (aiohttp.ClientError, OSError) as error:
             raise Transient(f"cannot be reached: {_plain(error)}") from error
         except ValueError as error:  # JSON that was cut off
             raise Transient("sent what is not JSON") from error
+        finally:
+            session.questions -= 1
+            if session is not self._session and not session.questions:
+                await session.client.close()
 
-    async def _connected(self) -> ApiClient:
+    async def _latest(self) -> _Session:
         async with self._opening:
-            stamp = self._stamped()
-            if stamp != self._stamp:
-                await self.close()
-            if self._client is None:
-                self._client, self._stamp = await self._open(), stamp
-            return self._client
+            stamp = self._stamp()
+            if self._session is not None and self._session.stamp != stamp:
+                await self._drop(self._session)
+            if self._session is None:
+                self._session = _Session(await self._open(), stamp)
+            return self._session
 
-    def _stamped(self) -> tuple[int, ...]:
+    async def _drop(self, session: _Session) -> None:
+        """Use a login no longer."""
+        self._session = None
+        if not session.questions:
+            await session.client.close()
+
+    def _stamp(self) -> tuple[int, ...]:
         """Tell one state of the kubeconfig from the next; one that is missing is like the one before."""
         if self._kubeconfig is None or self._connection.in_cluster:
             return ()
         try:
             stat = self._kubeconfig.stat()
         except OSError:
-            return self._stamp
+            return self._session.stamp if self._session is not None else ()
         return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
     async def _open(self) -> ApiClient:
