@@ -20,7 +20,7 @@ from reconciler.core.kubernetes.state import Effect
 from reconciler.errors import Problem, Severity
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName
-from reconciler.model.policy import Cluster, Connection, Desired
+from reconciler.model.policy import Connection, Desired
 from reconciler.model.workload import WorkloadRef
 from reconciler.ports import Clock, Wake
 
@@ -55,6 +55,7 @@ class KubeObservations:
         self._pace = pace or Pace()
         self._contexts: tuple[object, frozenset[str]] = (None, frozenset())
         self._wrong: tuple[Problem, ...] = ()
+        self._followed: tuple[Desired | None, frozenset[str]] = (None, frozenset())
         self._targets: dict[ClusterName, Target] = {}
         self._clusters: dict[ClusterName, FollowedCluster] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -64,12 +65,15 @@ class KubeObservations:
 
     def follow(self, desired: Desired) -> None:
         """Watch the clusters of the fleet, and of each primary the workloads that may burst from it."""
-        targets = self._wanted(desired)
-        if targets == self._targets:
+        contexts = self._known_contexts()
+        if desired is self._followed[0] and contexts == self._followed[1]:
             return
-        self._targets = targets
-        self._run(self._settle(targets), _SOON)
-        if self._patience:
+        targets = _wanted(desired, contexts, asked=self._kubeconfig is not None)
+        changed = targets != self._targets
+        if changed:
+            self._run(self._settle(targets), _SOON)
+        self._followed, self._targets = (desired, contexts), targets
+        if changed and self._patience:
             self._run(self._wait(), self._patience + _SOON)
 
     def observe(self) -> Observed:
@@ -97,30 +101,7 @@ class KubeObservations:
         self._thread.join()
         self._loop.close()
         self._loop = self._thread = None
-        self._targets = {}
-
-    def _wanted(self, desired: Desired) -> dict[ClusterName, Target]:
-        """Say which clusters can be watched, and for whose sake."""
-        refs: dict[ClusterName, set[WorkloadRef]] = {}
-        for workload in desired.policies:
-            ref = desired.templates[workload].ref
-            if ref is not None:
-                refs.setdefault(desired.workspaces[workload.workspace].primary, set()).add(ref)
-        contexts = self._known_contexts()
-        targets = {}
-        for name, cluster in desired.clusters.items():
-            connection = self._connection(cluster, contexts)
-            if connection is not None:
-                targets[name] = Target(name=name, connection=connection, refs=frozenset(refs.get(name, ())))
-        return targets
-
-    def _connection(self, cluster: Cluster, contexts: frozenset[str]) -> Connection | None:
-        """Say how a cluster is reached; None when nobody says that it can be."""
-        asked = cluster.connection
-        if asked is None:
-            return Connection(context=cluster.name) if cluster.name in contexts else None
-        # Without any kubeconfig this machine is not meant to see the clusters: files or pushes tell of them.
-        return asked if asked.in_cluster or self._kubeconfig is not None else None
+        self._followed, self._targets = (None, frozenset()), {}
 
     def _known_contexts(self) -> frozenset[str]:
         """Read which contexts the kubeconfig has, whenever it has changed; a broken one keeps those that it had."""
@@ -192,6 +173,26 @@ class KubeObservations:
         self._ringing = None
         if self._wake is not None:
             self._wake(WOKEN_BY)
+
+
+def _wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> dict[ClusterName, Target]:
+    """Say which clusters can be watched, and for whose sake; `asked` tells that there is a kubeconfig at all."""
+    refs: dict[ClusterName, set[WorkloadRef]] = {}
+    for workload in desired.policies:
+        ref = desired.templates[workload].ref
+        if ref is not None:
+            refs.setdefault(desired.workspaces[workload.workspace].primary, set()).add(ref)
+    targets = {}
+    for name, cluster in desired.clusters.items():
+        connection = cluster.connection
+        if connection is None:
+            if name not in contexts:
+                continue
+            connection = Connection(context=name)
+        # Without any kubeconfig this machine is not meant to see the clusters: files or pushes tell of them.
+        if connection.in_cluster or asked:
+            targets[name] = Target(name=name, connection=connection, refs=frozenset(refs.get(name, ())))
+    return targets
 
 
 def _contexts(kubeconfig: Path) -> frozenset[str]:
