@@ -40,7 +40,7 @@ from reconciler.ports import Charts, ClusterView, Outbox, Wake
 from reconciler.settings import Settings
 
 PATIENCE = timedelta(seconds=10)
-"""How long a command waits for clusters to be listed; a thousand nodes with their pods take a second or two."""
+"""How long a command waits for clusters to be listed; a thousand nodes with 20,000 pods take a few."""
 
 LOOK_AT_FILES = timedelta(seconds=1)
 """How often the observation files are asked for their times; a second is what a person takes for at once."""

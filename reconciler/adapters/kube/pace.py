@@ -24,7 +24,7 @@ class Pace:
     longest_backoff: float = 60
     demand: float = 0.2
     capacity: float = 3
-    page: int = 500
+    page: int = 200
 
     def backoff(self, failures: int) -> float:
         """Draw the wait after so many failures in a row: up to twice as long each time, never much less than half."""

@@ -122,9 +122,7 @@ class FleetFile(Strict):
 class ConnectionFile(Strict):
     """How the daemon reaches the cluster's API server. Addresses and credentials stay in the daemon's kubeconfig."""
 
-    context: Text | None = Field(
-        None, description="A context of the daemon's kubeconfig; else the cluster's name."
-    )
+    context: Text | None = Field(None, description="A context of the daemon's kubeconfig; else the cluster's name.")
     in_cluster: bool = Field(False, description="The daemon runs in this cluster, and uses its service account.")
 
     @model_validator(mode="after")
