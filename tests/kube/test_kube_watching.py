@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -189,6 +191,37 @@ def test_expired_token_is_read_anew(clusters: Fleet) -> None:
     clusters.one.put("pods", pod("a", on="gpu-1"))
     until(lambda: free(view) == 7)
     until(lambda: not any(problem.path == "cluster worker-1" for problem in view.observe().problems))
+
+
+def test_login_plugin_is_asked_for_the_token_and_again_when_that_expires(clusters: Fleet, tmp_path: Path) -> None:
+    given = tmp_path / "token"
+    given.write_text("first-" * 4)
+    clusters.one.token = given.read_text()
+    answer = "{kind: ExecCredential, apiVersion: client.authentication.k8s.io/v1, status: {token: '%s'}}"
+    plugin = f"import json, yaml; print(json.dumps(yaml.safe_load({answer!r} % open({str(given)!r}).read())))"
+    config = json.loads(clusters.path.read_text())
+    asks = {"apiVersion": "client.authentication.k8s.io/v1", "command": sys.executable, "args": ["-c", plugin]}
+    config["users"] = [{"name": "reader", "user": {"exec": asks}}]
+    clusters.path.write_text(json.dumps(config))
+    view = clusters.following()
+    assert free(view) == 8
+    given.write_text("second-" * 4)
+    clusters.one.token = given.read_text()
+    clusters.one.drop()
+    clusters.one.put("pods", pod("a", on="gpu-1"))
+    until(lambda: free(view) == 7, seconds=15)
+
+
+def test_workload_that_is_asked_for_later_is_looked_for(clusters: Fleet) -> None:
+    clusters.one.put("deployments", workload("vllm", 3))
+    view = clusters.view()
+    view.follow(desired(clusters=clusters.desired.clusters.values(), policies={}))
+    assert seen(view).workloads == ()
+    assert clusters.one.count("/deployments", watch=False) == 0
+    view.follow(clusters.desired)
+    until(lambda: [one.wanted for one in seen(view).workloads] == [3])
+    view.follow(desired(clusters=clusters.desired.clusters.values(), policies={}))
+    assert seen(view).workloads == ()
 
 
 def test_cluster_that_hangs_holds_up_no_other(clusters: Fleet) -> None:

@@ -66,10 +66,10 @@ class FollowedCluster:
         resources = needed(target.refs)
         gone = {one for one in self._tasks if one not in resources or (anew and one not in needed(()))}
         await _cancel([self._tasks.pop(resource) for resource in gone])
-        for resource in gone:
-            del self._streams[resource]
-        for resource in gone - resources:
-            with self._lock:
+        with self._lock:
+            for resource in gone:
+                del self._streams[resource]
+            for resource in gone - resources:
                 self._state.retain(resource, set())
         self._run(resources - self._tasks.keys())
 
