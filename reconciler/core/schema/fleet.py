@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from reconciler.core.findings import shortened
+from reconciler.core.schema.connection import ConnectionFile
 from reconciler.core.schema.strict import Duration, Labels, Metadata, Name, Strict, Text, Window, refusal
 from reconciler.model import policy as model
 from reconciler.model.capacity import Taint, Toleration
@@ -117,25 +118,6 @@ class FleetFile(Strict):
             ignore=tuple(self.spec.ignore),
             argocd=model.ArgoCD(namespace=self.spec.argocd.namespace, project=self.spec.argocd.project),
         )
-
-
-class ConnectionFile(Strict):
-    """How the daemon reaches the cluster's API server. Addresses and credentials stay in the daemon's kubeconfig."""
-
-    context: Text | None = Field(None, description="A context of the daemon's kubeconfig; else the cluster's name.")
-    in_cluster: bool = Field(False, description="The daemon runs in this cluster, and uses its service account.")
-
-    @model_validator(mode="after")
-    def _one_way(self) -> ConnectionFile:
-        """Refuse two ways at once."""
-        if self.context is not None and self.in_cluster:
-            raise refusal("has both context and inCluster", "try leaving context out")
-        return self
-
-    def value_of(self, cluster: str) -> model.Connection:
-        """Make the model's value."""
-        context = "" if self.in_cluster else self.context or cluster
-        return model.Connection(context=context, in_cluster=self.in_cluster)
 
 
 class ClusterSpec(Strict):
