@@ -30,7 +30,7 @@ WORKDIR /cache
 # Asks the daemon itself; a remote that is away does not make it unhealthy. Another OVERSPILL_LISTEN is followed.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 \
   CMD ["python", "-c", "import os, urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:' + os.environ['OVERSPILL_LISTEN'].rpartition(':')[2] + '/healthz', timeout=4)"]
-# A push under way is finished first: give it 60 seconds (docker stop --time 60).
+# The pass under way is finished first: give it 90 seconds (docker stop --time 90).
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["overspill"]
 CMD ["run"]

@@ -27,9 +27,10 @@ from reconciler.core.wording import count
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import OBSERVATION, Loop
-from reconciler.daemon.reconcile import Memory, Outcome, View, World, look, reconcile_once
+from reconciler.daemon.reconcile import Memory, Outcome, View, World, look
 from reconciler.daemon.signals import signals_for
 from reconciler.daemon.source import SourceReader
+from reconciler.daemon.steer import guarded
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
@@ -91,10 +92,10 @@ def serve(settings: Settings) -> None:
         memory = _memory(repository)
         alarms = Alarms(wake)
         loop: Loop[Outcome] = Loop(
-            lambda fetch: reconcile_once(world, memory, fetch=fetch),
+            lambda fetch: guarded(world, memory, fetch=fetch),
             clock=world.clock,
             alarm=alarms,
-            tell=Announcer().tell,
+            tell=Announcer(source_branch=settings.source_branch).tell,
             maintain=repository.maintain,
             random=random.random,
             poll=settings.poll_interval,

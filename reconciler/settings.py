@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import atexit
 import difflib
 import re
+import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,7 +27,7 @@ VARIABLES: Mapping[str, str] = {
     "OUTPUT_BRANCH": "the branch that Overspill writes",
     "OBSERVATIONS": "a file or directory of observations",
     "KUBECONFIG": "a kubeconfig whose contexts are clusters to watch",
-    "CACHE_DIR": "where the bare mirror of the repository is kept; safe to delete",
+    "CACHE_DIR": "where the bare mirror of the repository is kept, for its owner alone; safe to delete",
     "POLL_INTERVAL": "how often to ask the remote for changes",
     "LISTEN": "host:port for observations, webhooks and health; nothing listens without it",
     "PUSH_TOKEN": "the bearer token for pushing observations",
@@ -126,9 +129,17 @@ def from_environment(env: Mapping[str, str]) -> Settings:
 
 
 def _default_cache(env: Mapping[str, str]) -> Path:
-    """Follow the XDG rules: ``$XDG_CACHE_HOME/overspill``, else ``~/.cache/overspill``."""
-    base = Path(env["XDG_CACHE_HOME"]) if env.get("XDG_CACHE_HOME") else Path(env.get("HOME") or "/tmp") / ".cache"  # noqa: S108 - a container without a home has only /tmp to write to; the mirror there is made owner-only
-    return base / "overspill"
+    """Follow the XDG rules: ``$XDG_CACHE_HOME/overspill``, else ``~/.cache/overspill``.
+
+    Without a home it is a new directory for this process alone: a name that others can guess may be theirs already.
+    """
+    if env.get("XDG_CACHE_HOME"):
+        return Path(env["XDG_CACHE_HOME"]) / "overspill"
+    if env.get("HOME"):
+        return Path(env["HOME"]) / ".cache" / "overspill"
+    made = tempfile.mkdtemp(prefix="overspill-")
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return Path(made)
 
 
 def _unknown(env: Mapping[str, str]) -> tuple[Problem, ...]:

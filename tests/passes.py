@@ -82,6 +82,7 @@ class Passes:
         self.moment = START
         self.free = {"worker-2": 4, "worker-3": 8}
         self.missing = 0
+        self.names: tuple[str, ...] = ("vllm",)
         self.since = START - seconds(600)
         self.steady_since: datetime | None = None
         self.bound: dict[str, int] = {}
@@ -120,14 +121,14 @@ class Passes:
     def run_once(self, observed_at: datetime | None = None) -> Outcome:
         """Run one pass on what is to be seen now."""
         self._observed = self._look(observed_at or self.moment)
-        return reconcile_once(self._world(), self.memory)
+        return reconcile_once(self.world(), self.memory)
 
     def look(self) -> View:
         """Decide on what is to be seen now, and change nothing."""
         self._observed = self._look(self.moment)
-        return look(self._world(), self.memory)
+        return look(self.world(), self.memory)
 
-    def _world(self) -> World:
+    def world(self) -> World:
         return World(repository=self.repository, clusters=self, charts=Helm(), clock=self, outbox=self, author=OURS)
 
     def run(self, observed_at: datetime | None = None) -> Outcome:
@@ -143,15 +144,18 @@ class Passes:
 
     def _look(self, at: datetime) -> Observed:
         waiting = (Waiting(replicas=self.missing, since=self.since),) if self.missing else ()
-        seen = WorkloadObservation(
-            ref=WorkloadRef(namespace="demo", name="vllm"),
-            wanted=4 + self.missing,
-            running=4,
-            waiting=waiting,
-            deficit_since=self.steady_since,
-            shape=shape(),
+        workloads = tuple(
+            WorkloadObservation(
+                ref=WorkloadRef(namespace="demo", name=name),
+                wanted=4 + self.missing,
+                running=4,
+                waiting=waiting,
+                deficit_since=self.steady_since,
+                shape=shape(),
+            )
+            for name in self.names
         )
-        clusters = [ClusterObservation(cluster=ClusterName("worker-1"), observed_at=at, workloads=(seen,))]
+        clusters = [ClusterObservation(cluster=ClusterName("worker-1"), observed_at=at, workloads=workloads)]
         names = {placement.name: placement.cluster for placement in self.placements()}
         for name, gpus in self.free.items():
             bound = {one: count for one, count in self.bound.items() if names.get(one) == name}

@@ -80,9 +80,11 @@ class FileObservations:
         return Observed(clusters=clusters, problems=problems)
 
     def changed(self) -> bool:
-        """Tell whether `observe` would find a file that it has not read yet; reads no content."""
+        """Tell whether `observe` has a file to read, new or left for another look; reads no content."""
         with self._lock:
             stamps, _ = self._stamps()
+            if not all(file.read for file in self._files.values()):
+                return True
             return stamps != {path: file.stamp for path, file in self._files.items()}
 
     def _stamps(self) -> tuple[dict[str, _Stamp], tuple[Problem, ...]]:

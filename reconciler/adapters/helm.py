@@ -7,31 +7,31 @@ taken: a path would let a template read this machine.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import selectors
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlsplit
 
-import yaml
-
+from reconciler.adapters.helmoutput import MAX_OUTPUT, objects
 from reconciler.core.findings import shortened
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.workload import HelmConfig, Json
 
-TIMEOUT = 60.0
+TIMEOUT = 30.0
 """Seconds that one chart may take, download included."""
 
-MAX_OUTPUT = 16 * 2**20
-"""Bytes that one chart may become; git hosts refuse less."""
-
-MAX_VALUES = 200_000
-"""Values that one chart may become once its aliases are written out."""
+_MAX_SAID = 64 << 10
+_PART = 64 << 10
 
 _PASSED_ON = (
     "PATH",
@@ -94,7 +94,7 @@ class Helm:
             options += [] if chart.flags.skip_crds else ["--include-crds"]
             options += [] if hooks else ["--no-hooks"]
             output = self._run([self._binary, "template", *options, *source], what)
-        return tuple(_objects(output, what))
+        return tuple(objects(output, what))
 
     def _run(self, argv: list[str], what: str) -> bytes:
         home = self._home.name
@@ -102,31 +102,70 @@ class Helm:
         environment |= {"HOME": home, "KUBECONFIG": os.devnull}
         environment |= {f"HELM_{name}_HOME": f"{home}/{name.lower()}" for name in ("CACHE", "CONFIG", "DATA")}
         try:
-            done = subprocess.run(
+            process = subprocess.Popen(
                 argv,
                 env=environment,
                 cwd=home,
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=self._timeout,
-                check=False,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
             )
-        except subprocess.TimeoutExpired as error:
-            raise Transient(f"{what}: helm did not end within {self._timeout:g} s") from error
         except OSError as error:
             raise InvalidInput(f"{what}: helm cannot be run: {error}") from error
-        if done.returncode:
-            message = _message(done.stderr)
+        try:
+            output, said = _heard(process, time.monotonic() + self._timeout, what)
+        except subprocess.TimeoutExpired as error:
+            raise Transient(f"{what}: helm did not end within {self._timeout:g} s") from error
+        finally:
+            _end(process)
+        if process.returncode:
+            message = _message(said)
             raise (Transient if _AWAY.search(message) else InvalidInput)(f"{what}: {message}")
-        if len(done.stdout) > MAX_OUTPUT:
-            raise InvalidInput(f"{what}: it becomes {len(done.stdout) / 2**20:.0f} MiB of manifests (at most 16)")
-        return done.stdout
+        return output
+
+
+def _heard(process: subprocess.Popen[bytes], deadline: float, what: str) -> tuple[bytes, bytes]:
+    """Read both outputs up to their ends: of the first no more than a chart may become, of the second its beginning."""
+    output, said = bytearray(), bytearray()
+    with selectors.DefaultSelector() as ready:
+        ready.register(process.stdout or -1, selectors.EVENT_READ, output)
+        ready.register(process.stderr or -1, selectors.EVENT_READ, said)
+        while ready.get_map():
+            if time.monotonic() >= deadline:
+                raise subprocess.TimeoutExpired(process.args, 0)
+            for key, _ in ready.select(deadline - time.monotonic()):
+                part = os.read(key.fd, _PART)
+                if not part:
+                    ready.unregister(key.fileobj)
+                elif key.data is output or len(said) < _MAX_SAID:
+                    key.data.extend(part)
+            if len(output) > MAX_OUTPUT:
+                raise InvalidInput(f"{what}: it becomes more than {MAX_OUTPUT >> 20} MiB of manifests")
+    process.wait(max(0.0, deadline - time.monotonic()))
+    return bytes(output), bytes(said)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End helm, if it still runs, with what it may have started, and close its streams."""
+    if process.returncode is None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+    process.wait()
 
 
 def _source(chart: HelmConfig, what: str) -> list[str]:
     """Say to helm which chart to render, after all options; the repository's alias in the chart's name is dropped."""
     name = chart.chart.removeprefix(f"{chart.repo_name}/") if chart.repo_name else chart.chart
     release = chart.release_name
+    if _may_log_in(chart.repo_url):
+        raise InvalidInput(
+            f"{what}: its repoURL holds a login, which every process here could see (try a repository that needs none,"
+            " or an engine that renders charts itself, with a secretRef)"
+        )
     if chart.repo_url.startswith("oci://"):
         return ["--", release, f"{chart.repo_url.rstrip('/')}/{name}"]
     if not chart.repo_url.startswith(("http://", "https://")):
@@ -139,6 +178,15 @@ def _source(chart: HelmConfig, what: str) -> list[str]:
     return ["--repo", chart.repo_url, "--", release, name]
 
 
+def _may_log_in(url: str) -> bool:
+    """Tell whether an address has a place for a password or token; helm takes it in its arguments only."""
+    try:
+        parts = urlsplit(url)
+        return "@" in parts.netloc or bool(parts.query) or (parts.port or 0) < 0
+    except ValueError:  # such as a password with a slash, which begins the path and leaves no port
+        return True
+
+
 def _message(stderr: bytes) -> str:
     """Return what helm said went wrong, on one line, without credentials of URLs."""
     lines = [line.strip() for line in stderr.decode(errors="replace").splitlines()]
@@ -148,72 +196,3 @@ def _message(stderr: bytes) -> str:
     return shortened(
         _CREDENTIALS.sub("://", " ".join(said)).removeprefix("Error: ") or "helm failed and said nothing", 1000
     )
-
-
-class _Loader(yaml.CSafeLoader):
-    """Reads what kubectl would read: helm's output is no user's file, and may hold anchors and repeated keys.
-
-    Go's reader takes no scalar for a time, a date or a number in base 60, and takes ``1e3`` for a number.
-    """
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [
-        (tag, pattern)
-        for tag, pattern in resolvers
-        if tag.rpartition(":")[2] not in ("timestamp", "int", "float", "value")
-    ]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:int",
-    re.compile(r"[-+]?(?:0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$"),
-    list("-+0123456789"),
-)
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(
-        r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
-    ),
-    list("-+0123456789."),
-)
-
-
-def _objects(output: bytes, what: str) -> Iterator[dict[str, Json]]:
-    try:
-        documents = list(yaml.load_all(output, Loader=_Loader))  # a safe loader with fewer types
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"{what}: the manifests are not YAML: {shortened(str(error), 300)}") from error
-    budget = _Counter(what)
-    for document in documents:
-        if document is None:
-            continue
-        manifest = budget.plain(document)
-        if not isinstance(manifest, dict) or not isinstance(manifest.get("kind"), str):
-            raise InvalidInput(f"{what}: a document of it is no Kubernetes object")
-        yield manifest
-
-
-class _Counter:
-    """Copies values to plain JSON and counts them, since aliases can make few bytes many values."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._left = MAX_VALUES
-
-    def plain(self, value: Any, depth: int = 0) -> Json:
-        """Copy a value; keys become texts, as they do in JSON."""
-        self._left -= 1
-        if self._left < 0 or depth > 100:  # noqa: PLR2004  # far beyond any object
-            raise InvalidInput(f"{self._what}: the manifests hold more than {MAX_VALUES:,} values")
-        if isinstance(value, dict):
-            return {_key(key): self.plain(item, depth + 1) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self.plain(item, depth + 1) for item in value]
-        if value is None or isinstance(value, str | bool | int | float):
-            return value
-        raise InvalidInput(f"{self._what}: a value is a {type(value).__name__}, which JSON does not have")
-
-
-def _key(key: Any) -> str:
-    return ("true" if key else "false") if isinstance(key, bool) else "null" if key is None else str(key)

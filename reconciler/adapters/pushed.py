@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from threading import Lock
 
 from reconciler.errors import InvalidInput
@@ -15,7 +16,11 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired
 
 MAX_CLUSTERS = 10_000
-"""Ten times the largest fleet that is measured; a sender that makes up names must not fill the memory."""
+"""Ten times the largest fleet that is measured; a sender that makes up names must not fill the memory.
+
+When they are reached, the clusters that were not heard of for longest are forgotten: a fleet whose clusters come and go
+must not come to a point where new ones are refused.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,21 +41,27 @@ class PushedObservations:
     def take(self, observations: Iterable[ClusterObservation]) -> Taken:
         """Keep each observation unless a newer one of its cluster is known; one of the same moment replaces it.
 
-        Raises InvalidInput, and keeps none of them, when that would make more clusters than any fleet has.
+        A cluster that is new takes the place of the one not heard of for longest when there are too many. Raises
+        InvalidInput, and keeps none of them, when they alone are more clusters than any fleet has.
         """
         taken: list[ClusterObservation] = []
         older: list[ClusterObservation] = []
         with self._lock:
-            clusters = dict(self._clusters)
+            clusters = dict(self._clusters)  # in the order in which they were last heard of
+            heard: set[ClusterName] = set()
             for observation in observations:
-                known = clusters.get(observation.cluster)
+                known = clusters.pop(observation.cluster, None)
+                heard.add(observation.cluster)
                 if known is not None and observation.observed_at < known.observed_at:
+                    clusters[observation.cluster] = known
                     older.append(observation)
                 else:
                     clusters[observation.cluster] = observation
                     taken.append(observation)
-            if len(clusters) > MAX_CLUSTERS:
+            if len(heard) > MAX_CLUSTERS:
                 raise InvalidInput(f"taking observations: more than {MAX_CLUSTERS} clusters (are their names right?)")
+            for forgotten in list(islice(clusters, max(0, len(clusters) - MAX_CLUSTERS))):
+                del clusters[forgotten]
             self._clusters = clusters
         return Taken(taken=tuple(taken), older=tuple(older))
 

@@ -10,25 +10,31 @@ from typing import Any
 
 import uvicorn
 
+from reconciler.api.connections import limited, protocol
 from reconciler.errors import InvalidInput, OverspillError
 
 _START_TIME = 10.0
 _STOP_TIME = 5
+_MOST_REQUESTS = 64
+"""As many bodies of 1 MiB as may be in memory at once."""
 
 
 class Server:
     """Listens from `start` to `stop`."""
 
-    def __init__(self, app: Any, *, host: str, port: int) -> None:
-        """Take an ASGI application and an address; port 0 takes any that is free."""
+    def __init__(self, app: Any, *, host: str, port: int, patience: float = 10, most: int = 256) -> None:
+        """Take an ASGI application and an address; port 0 takes any that is free.
+
+        A connection has `patience` seconds for a request's header; `most` is how many there may be at once.
+        """
         self._host, self._port = host, port
         config = uvicorn.Config(
-            app,
+            limited(app, most=_MOST_REQUESTS),
+            http=protocol(patience=patience, most=most),
             log_config=None,  # the log is ours
             access_log=False,
             lifespan="off",
             server_header=False,
-            limit_concurrency=100,
             timeout_keep_alive=5,
             timeout_graceful_shutdown=_STOP_TIME,
         )

@@ -39,8 +39,9 @@ def init(directory: Path, *, with_git: bool) -> None:
     empty repository will do.
     """
     there = sorted(entry.name for entry in directory.iterdir()) if directory.exists() else []
-    if [name for name in there if name != ".git"]:
-        raise InvalidInput(f"{directory} is not empty: it holds {there[0]} (try a new directory)")
+    in_the_way = [name for name in there if name != ".git"]
+    if in_the_way:
+        raise InvalidInput(f"{directory} is not empty: it holds {in_the_way[0]} (try a new directory)")
     if with_git and ".git" in there:
         raise InvalidInput(f"{directory} is a git repository already (try without --git)")
     try:

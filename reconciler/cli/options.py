@@ -18,7 +18,7 @@ import click
 from reconciler import settings as environment
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.git import checkout
-from reconciler.cli.printing import problems
+from reconciler.cli.printing import note, problems
 from reconciler.errors import InvalidInput
 from reconciler.model.units import parse_duration
 from reconciler.settings import PREFIX, Settings
@@ -37,6 +37,8 @@ _FLAGS: dict[str, tuple[str, str]] = {
     "LISTEN": ("--listen", "HOST:PORT"),
     "LOG_FORMAT": ("--log-format", "FORMAT"),
 }
+_DURATION = re.compile(r"\d[^-:T]*")
+"""What can only be a duration: a moment has a date, and so hyphens."""
 _BRANCHES = ("REPO", "SOURCE_BRANCH", "OUTPUT_BRANCH")
 
 
@@ -92,15 +94,30 @@ def at(command: Callable[P, None]) -> Callable[P, None]:
         "--at",
         "at",
         type=MOMENT,
+        callback=_past_is_noted,
         help="Answer for this moment, as if all stayed as it is seen now: 2026-11-20T10:15:00Z, or +30m from now.",
     )
     return option(command)
 
 
+def _past_is_noted(_ctx: click.Context, _parameter: click.Parameter, value: datetime | None) -> datetime | None:
+    """Say that a moment has passed. It is no error: observations that tell of that moment can be looked at then."""
+    if value is not None and value < SystemClock().now():
+        note("note: --at is in the past")
+    return value
+
+
 class Moment(click.ParamType[datetime]):
-    """A moment: RFC 3339 with a zone, or a duration from now (``+30m``) or before now (``-2h``)."""
+    """A moment: RFC 3339 with a zone, or a duration from now (``+30m``) or before now (``-2h``).
+
+    With `past`, a duration without a sign is one before now: ``7d`` is what people say for seven days ago.
+    """
 
     name = "TIME"
+
+    def __init__(self, *, past: bool = False) -> None:
+        self._unsigned = "-" if past else ""
+        self._example = "-7d" if past else "+30m"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         """Read a moment, or fail as a usage error."""
@@ -110,9 +127,11 @@ class Moment(click.ParamType[datetime]):
         try:
             if re.match(r"[+-]\s*\d", text):
                 return moved(SystemClock().now(), text)
+            if self._unsigned and _DURATION.fullmatch(text):
+                return moved(SystemClock().now(), self._unsigned + text)
             moment = datetime.fromisoformat(text)
         except (ValueError, OverflowError):
-            self.fail(f"{text!r} is not a time (try 2026-11-20T10:15:00Z, or +30m)", param, ctx)
+            self.fail(f"{text!r} is not a time (try 2026-11-20T10:15:00Z, or {self._example})", param, ctx)
         if moment.tzinfo is None:
             self.fail(f"{text!r} has no time zone (try {text}Z)", param, ctx)
         return moment.replace(microsecond=0)
@@ -134,6 +153,7 @@ class Duration(click.ParamType[timedelta]):
 
 
 MOMENT = Moment()
+PAST = Moment(past=True)
 DURATION = Duration()
 
 

@@ -13,7 +13,7 @@ from reconciler.cli.diff import patch
 from reconciler.core.render import Rendered
 from reconciler.core.times import format_time
 from reconciler.core.wording import count
-from reconciler.daemon.reconcile import View, write
+from reconciler.daemon.reconcile import View, draft
 from reconciler.errors import Problem
 from reconciler.model.ledger import Tampered
 from reconciler.model.plan import (
@@ -52,10 +52,12 @@ def plan(settings: Settings, at: datetime | None, *, as_diff: bool, form: option
 
     Beside each change stands why, and below what was held back. With --at the answer is for another moment, as if
     everything stayed as it is seen now: what will have lapsed, which windows will be over.
+
+    A single look has not watched the demand fall. What a daemon gives back because it has watched for the scale-down
+    window is here only where the observations say since when (deficitSince).
     """
     with app.connected(settings) as (world, memory):
-        view = app.look_ahead(world, memory, at)
-        rendered = write(world, view, view.plan)
+        view, rendered = draft(world, app.look_ahead(world, memory, at))
         files = _before(world.repository, view, rendered.commits) if as_diff else {}
     if form == "json":
         printing.json_out(answer(view, rendered))
@@ -129,7 +131,7 @@ def _tables(view: View, rendered: Rendered) -> None:
     if view.plan.wake_at is not None:
         told.append(f"the next look is due at {format_time(view.plan.wake_at)}")
     click.echo()
-    printing.say(f"At {format_time(view.now)}: {', '.join(told)}.")
+    printing.sentence(f"At {format_time(view.now)}: {', '.join(told)}.")
 
 
 def _row(change: Change) -> tuple[object, ...]:

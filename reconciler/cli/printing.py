@@ -1,20 +1,21 @@
 """How values look on a terminal, in a pipe, and on the error stream.
 
-A terminal gets a rich table that fits its width. A pipe gets plain aligned columns: no colour, nothing cut off, so that
+A terminal gets a table that fits its width. A pipe gets plain aligned columns: no colour, nothing cut off, so that
 ``grep`` and ``awk`` work on them. JSON is the form to build on.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 import click
-from rich.cells import cell_len
 
 from reconciler.app import BLIND
+from reconciler.cli.columns import NONE, aligned, fitted, wrapped
 from reconciler.cli.plainly import plainly
 from reconciler.core.times import format_time
 from reconciler.errors import Problem, Severity
@@ -27,17 +28,17 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: st
     cells = [[cell(value) for value in row] for row in rows]
     if not cells:
         say(empty)
-    elif sys.stdout.isatty():
-        _rich(headers, cells)
-    else:
-        _columns(headers, cells)
+        return
+    lines = fitted(headers, cells, _width()) if sys.stdout.isatty() else aligned(headers, cells)
+    for number, line in enumerate(lines):
+        click.echo(line if number else click.style(line, bold=True))
 
 
 def cell(value: object) -> str:
     """Write one value as people read it."""
     match value:
         case None | "":
-            return "-"
+            return NONE
         case datetime():
             return format_time(value)
         case timedelta():
@@ -57,6 +58,18 @@ def say(text: str) -> None:
     """Print a text, unless it is empty."""
     if text:
         click.echo(printable(text))
+
+
+def sentence(text: str) -> None:
+    """Print a sentence; on a terminal it is broken between words, so that no name in it is, and keeps its indent."""
+    shown = printable(text)
+    if not sys.stdout.isatty():
+        click.echo(shown)
+        return
+    words = shown.lstrip(" ")
+    indent = " " * (len(shown) - len(words))
+    for line in wrapped(words, _width() - len(indent)):
+        click.echo(indent + line)
 
 
 def heading(text: str, *, first: bool = False) -> None:
@@ -102,32 +115,12 @@ def problems(found: Iterable[Problem]) -> bool:
     return errors
 
 
+def _width() -> int:
+    # A terminal of a few columns shows nothing that could be read; it must not stop the answer either.
+    return max(20, shutil.get_terminal_size().columns)
+
+
 def _tell(word: str, colour: str, text: str) -> None:
     first, *rest = printable(text).split("\n")
     lines = [first, *(f"  {line}" for line in rest)]
     click.echo(click.style(f"{word}: ", fg=colour, bold=True) + "\n".join(lines), err=True)
-
-
-def _columns(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns two spaces apart, each as wide as its widest cell as terminals count."""
-    lines = [headers, *rows]
-    widths = [max(cell_len(line[column]) for line in lines) for column in range(len(headers))]
-    for line in lines:
-        padded = (text + " " * (width - cell_len(text)) for text, width in zip(line, widths, strict=True))
-        click.echo("  ".join(padded).rstrip())
-
-
-def _rich(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table that folds long cells rather than cutting them."""
-    from rich import box  # noqa: PLC0415 - only a terminal needs it, and a pipe should not wait for it
-    from rich.console import Console  # noqa: PLC0415 - as above
-    from rich.table import Table  # noqa: PLC0415 - as above
-    from rich.text import Text  # noqa: PLC0415 - as above
-
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for header in headers:
-        shown.add_column(header, overflow="fold")
-    for row in rows:
-        # Text, since a string would be read as markup: [bold] in somebody's file is not ours to obey.
-        shown.add_row(*(Text(text) for text in row))
-    Console().print(shown)

@@ -14,11 +14,13 @@ from reconciler.core.explain import Assessment, Explanation
 from reconciler.core.explain import explain as explained
 from reconciler.core.times import format_time
 from reconciler.core.wording import amounts
+from reconciler.daemon.reconcile import draft
 from reconciler.daemon.status import Status
 from reconciler.daemon.status import status as summed_up
 from reconciler.errors import InvalidInput
 from reconciler.model.demand import Demand
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.plan import Reason
 from reconciler.settings import Settings
 
 
@@ -33,7 +35,8 @@ from reconciler.settings import Settings
 def status(settings: Settings, at: datetime | None, form: options.Output) -> None:
     """Show every workload's demand and every placement."""
     with app.connected(settings) as (world, memory):
-        found = summed_up(app.look_ahead(world, memory, at))
+        view, _ = draft(world, app.look_ahead(world, memory, at))
+        found = summed_up(view)
     if form == "json":
         printing.json_out(found)
     else:
@@ -59,7 +62,7 @@ def explain(settings: Settings, workload: str, at: datetime | None, form: option
     only one has it.
     """
     with app.connected(settings) as (world, memory):
-        view = app.look_ahead(world, memory, at)
+        view, _ = draft(world, app.look_ahead(world, memory, at))
     told = explained(_workload(workload, tuple(view.desired.templates)), view, view.plan)
     if form == "json":
         printing.json_out(told)
@@ -83,7 +86,7 @@ def _workload(text: str, known: tuple[WorkloadId, ...]) -> WorkloadId:
 
 def _status_tables(found: Status) -> None:
     due = f"; the next look is due at {format_time(found.wake_at)}" if found.wake_at else ""
-    printing.say(f"At {format_time(found.now)}{due}.")
+    printing.sentence(f"At {format_time(found.now)}{due}.")
     printing.heading("Workloads")
     printing.table(
         ("WORKLOAD", "PRIMARY", "POLICY", "WANTED", "RUNNING", "MISSING", "ELSEWHERE", "NOTE"),
@@ -102,7 +105,7 @@ def _status_tables(found: Status) -> None:
         [
             (
                 one.placement.name, one.placement.workload, one.placement.cluster, one.placement.replicas, one.bound,
-                one.phase, one.placement.expires_at, one.left,
+                one.phase, one.placement.expires_at, one.left or "over",
             )
             for one in found.placements
         ],
@@ -112,22 +115,22 @@ def _status_tables(found: Status) -> None:
 
 def _explanation(told: Explanation) -> None:
     policy = f"policy {told.policy}" if told.policy else "no policy"
-    printing.say(f"{told.workload}: primary {told.primary}, {policy}")
-    printing.say(_demand(told.demand))
+    printing.sentence(f"{told.workload}: primary {told.primary}, {policy}")
+    printing.sentence(_demand(told.demand))
     for one in told.placements:
-        printing.say(f"  {one.name}: {one.replicas} on {one.cluster} until {format_time(one.expires_at)}")
+        printing.sentence(f"  {one.name}: {one.replicas} on {one.cluster} until {format_time(one.expires_at)}")
     for restraint in told.restraints:
         where = restraint.cluster or "every cluster"
-        printing.say(f"  held back on {where} until {format_time(restraint.until)}: {restraint.reason}")
+        printing.sentence(f"  held back on {where} until {format_time(restraint.until)}: {restraint.reason}")
     printing.heading("Clusters")
     printing.table(
         ("RANK", "CLUSTER", "FITS", "PLACED", "LIMIT", "FREE", "$/GPU-h", "VERDICT", "WHAT WOULD CHANGE IT"),
-        [_assessment_row(one) for one in told.assessments],
+        [_assessment_row(one, taken=not _held_back(told)) for one in told.assessments],
         empty="No cluster was looked at: nothing says what one replica needs.",
     )
     printing.heading("Conclusion")
     for sentence in told.conclusion:
-        printing.say(sentence)
+        printing.sentence(sentence)
 
 
 def _demand(demand: Demand | Blind | None) -> str:
@@ -143,8 +146,14 @@ def _demand(demand: Demand | Blind | None) -> str:
             )
 
 
-def _assessment_row(one: Assessment) -> tuple[object, ...]:
-    verdict = f"{one.refusal.reason}: {one.refusal.message}" if one.refusal else "can take it"
+def _held_back(told: Explanation) -> bool:
+    """Tell whether something that is no cluster's doing keeps replicas from being placed."""
+    return any(one.reason not in (Reason.NOTHING_FITS, Reason.SCALE_DOWN_WINDOW) for one in told.suppressed)
+
+
+def _assessment_row(one: Assessment, *, taken: bool) -> tuple[object, ...]:
+    room = "can take it" if taken else "has room"
+    verdict = f"{one.refusal.reason}: {one.refusal.message}" if one.refusal else room
     return (
         one.rank, one.cluster, one.fits, one.placed, one.limit, ", ".join(amounts(one.free)),
         one.price_per_gpu_hour, verdict, one.refusal.remedy if one.refusal else None,

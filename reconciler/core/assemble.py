@@ -9,27 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
 
 from reconciler.core import validate
-from reconciler.core.draft import Draft
+from reconciler.core.counting import counted_before
+from reconciler.core.draft import WORKLOAD, Draft
 from reconciler.core.findings import Finding, Loc, shortened
+from reconciler.core.gathered import NAME, Gathered, Placed, unknown
 from reconciler.core.governing import govern
 from reconciler.core.ignoring import ignored
-from reconciler.core.parsed import Declared, ParsedFile, Value
+from reconciler.core.parsed import ParsedFile
 from reconciler.core.schema.fleet import BurstPolicyFile, ClusterFile, FleetFile, WorkspaceFile
-from reconciler.core.spelling import nearest
-from reconciler.errors import Problem, Severity
+from reconciler.errors import Severity
 from reconciler.model.ids import BlobId, ClusterName, CommitId, WorkloadId, WorkspaceName
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, Fleet, Workspace
-from reconciler.model.workload import WorkloadTemplate
+from reconciler.model.units import format_duration
+from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 
-V = TypeVar("V", bound=Value)
-M = TypeVar("M", ClusterFile, WorkspaceFile, BurstPolicyFile)
-_NAME: Loc = ("metadata", "name")
 _NO_BLOBS: Mapping[str, BlobId] = {}
 _FEW = 3
-_MOST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +45,27 @@ def assemble(commit: CommitId, files: Mapping[str, ParsedFile], *, blobs: Mappin
     return examine(commit, files, blobs=blobs).desired
 
 
-def examine(commit: CommitId, files: Mapping[str, ParsedFile], *, blobs: Mapping[str, BlobId] = _NO_BLOBS) -> Assembly:
-    """Do what `assemble` does, and tell which files it had to leave out."""
-    work = _Work()
+def examine(
+    commit: CommitId,
+    files: Mapping[str, ParsedFile],
+    *,
+    blobs: Mapping[str, BlobId] = _NO_BLOBS,
+    absent: Iterable[ParsedFile] = (),
+) -> Assembly:
+    """Do what `assemble` does, and tell which files it had to leave out.
+
+    `absent` are broken files that take no part; what only follows from their absence is not told.
+    """
+    work = Gathered()
+    for file in absent:
+        work.excused |= file.mentioned
     patterns = ignore_patterns(files)
     for path, file in sorted(files.items()):
         if ignored(path, patterns):
             continue
         work.problems += [replace(problem, path=path) for problem in file.problems]
         if file.broken:
-            work.rejected.add(path)
+            work.leave_out(path, file)
             continue
         for declared in file.objects:
             work.add(path, declared)
@@ -68,6 +76,8 @@ def examine(commit: CommitId, files: Mapping[str, ParsedFile], *, blobs: Mapping
     workspaces = _workspaces(work, clusters)
     templates = _templates(work, workspaces, blobs)
     policies = _policies(work, clusters, workspaces, templates)
+    for workload in _counted_twice(work, policies, workspaces, templates):
+        del policies[workload]
     desired = Desired(
         commit=commit,
         fleet=fleet,
@@ -90,78 +100,7 @@ def ignore_patterns(files: Mapping[str, ParsedFile]) -> tuple[str, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Placed(Generic[V]):
-    """A value, the object that it was read from, and the file that declares it."""
-
-    value: V
-    path: str
-    declared: Declared
-
-
-class _Work:
-    """What one assembly has to go by, and what it has found wrong so far."""
-
-    def __init__(self) -> None:
-        """Begin with nothing, and with nothing wrong."""
-        self.problems: list[Problem] = []
-        self.rejected: set[str] = set()
-        self._objects: dict[type[Any], list[Any]] = {}
-
-    def add(self, path: str, declared: Declared) -> None:
-        """Take an object in."""
-        placed = _Placed(value=declared.value, path=path, declared=declared)
-        self._objects.setdefault(type(declared.value), []).append(placed)
-
-    def all(self, kind: type[V]) -> list[_Placed[V]]:
-        """Return the objects of one kind, by path and place."""
-        return self._objects.get(kind, [])
-
-    def named(self, kind: type[M], word: str) -> dict[str, _Placed[M]]:
-        """Return the objects of one kind by name; the second of a name is rejected."""
-        found: dict[str, _Placed[M]] = {}
-        for placed in self.all(kind):
-            name = placed.value.metadata.name
-            if self.is_new(placed, found.get(name), f"{word} {name}"):
-                found[name] = placed
-        return found
-
-    def is_new(self, placed: _Placed[V], other: _Placed[V] | None, what: str) -> bool:
-        """Tell whether nothing else is what `placed` is, rejecting it otherwise."""
-        if other is None:
-            return True
-        where = f"{other.path}:{other.declared.line}"
-        self.reject(placed, Finding(loc=_NAME, message=f"{what} is already in {where}", hint="try another name"))
-        return False
-
-    def tell(self, placed: _Placed[V], finding: Finding) -> None:
-        """Report something that leaves the object in force."""
-        self.problems.append(placed.declared.problem(finding, placed.path))
-
-    def tell_unknown(
-        self,
-        placed: _Placed[V],
-        kind: str,
-        places: Iterable[tuple[Loc, str]],
-        known: Iterable[str],
-        severity: Severity = Severity.ERROR,
-    ) -> None:
-        """Report the names that no file declares, each at its place, without looking for hints for ever."""
-        names = frozenset(known)
-        missing = [(loc, name) for loc, name in places if name not in names]
-        for loc, name in missing[:_MOST]:
-            self.tell(placed, replace(_unknown(loc, kind, name, names), severity=severity))
-        if len(missing) > _MOST:
-            more = f"no file describes {len(missing) - _MOST} more that are named here"
-            self.tell(placed, Finding(loc=missing[_MOST][0], message=more, severity=severity))
-
-    def reject(self, placed: _Placed[V], finding: Finding) -> None:
-        """Report something that keeps the object's file out of force."""
-        self.tell(placed, finding)
-        self.rejected.add(placed.path)
-
-
-def _fleet(work: _Work) -> Fleet:
+def _fleet(work: Gathered) -> Fleet:
     """Find the one Fleet, or its defaults."""
     fleets = work.all(FleetFile)
     if not fleets:
@@ -173,7 +112,7 @@ def _fleet(work: _Work) -> Fleet:
     return first.value.value_of()
 
 
-def _workspaces(work: _Work, clusters: Mapping[ClusterName, Cluster]) -> dict[WorkspaceName, Workspace]:
+def _workspaces(work: Gathered, clusters: Mapping[ClusterName, Cluster]) -> dict[WorkspaceName, Workspace]:
     """Read the tenants. A cluster that no file describes is told at its line; the tenant stays in force."""
     workspaces: dict[WorkspaceName, Workspace] = {}
     for name, placed in work.named(WorkspaceFile, "Workspace").items():
@@ -186,15 +125,17 @@ def _workspaces(work: _Work, clusters: Mapping[ClusterName, Cluster]) -> dict[Wo
 
 
 def _templates(
-    work: _Work, workspaces: Mapping[WorkspaceName, Workspace], blobs: Mapping[str, BlobId]
-) -> dict[WorkloadId, tuple[WorkloadTemplate, _Placed[Draft]]]:
+    work: Gathered, workspaces: Mapping[WorkspaceName, Workspace], blobs: Mapping[str, BlobId]
+) -> dict[WorkloadId, tuple[WorkloadTemplate, Placed[Draft]]]:
     """Put templates into their workspaces, and hold them to the safety rules there."""
-    templates: dict[WorkloadId, tuple[WorkloadTemplate, _Placed[Draft]]] = {}
+    templates: dict[WorkloadId, tuple[WorkloadTemplate, Placed[Draft]]] = {}
     for placed in work.all(Draft):
         draft = placed.value
         workspace = _home(draft, workspaces)
         if isinstance(workspace, Finding):
-            work.reject(placed, workspace)
+            if (draft.workspace or "Workspace") not in work.excused:
+                work.tell(placed, workspace)
+            work.rejected.add(placed.path)
             continue
         workload = WorkloadId(workspace.name, draft.name)
         other = templates.get(workload)
@@ -205,6 +146,10 @@ def _templates(
             (work.reject if finding.severity is Severity.ERROR else work.tell)(placed, draft.spelt(finding))
         if any(finding.severity is Severity.ERROR for finding in findings):
             continue
+        if draft.annotated and draft.ref is not None:
+            stray = _stray(draft.ref, workspace)
+            if stray is not None:
+                work.tell(placed, stray)
         template = WorkloadTemplate(
             name=draft.name,
             workspace=workspace.name,
@@ -222,11 +167,23 @@ def _templates(
     return templates
 
 
+def _stray(ref: WorkloadRef, workspace: Workspace) -> Finding | None:
+    """Warn of an annotation that names an object in a namespace that is not the workspace's."""
+    if not workspace.namespaces or ref.namespace in workspace.namespaces:
+        return None
+    return Finding(
+        loc=("metadata", "annotations", WORKLOAD),
+        message=f"{shortened(ref.namespace)!r} is no namespace of workspace {workspace.name}",
+        hint=f"it has {', '.join(workspace.namespaces[:_FEW])}" + (", …" if len(workspace.namespaces) > _FEW else ""),
+        severity=Severity.WARNING,
+    )
+
+
 def _home(draft: Draft, workspaces: Mapping[WorkspaceName, Workspace]) -> Workspace | Finding:
     """Find the workspace of a template: the one it names, else the only one, else the only one with its namespaces."""
     loc: Loc = ("spec", "workspaceName")
     if draft.workspace is not None:
-        return workspaces.get(draft.workspace) or _unknown(loc, "Workspace", draft.workspace, workspaces)
+        return workspaces.get(draft.workspace) or unknown(loc, "Workspace", draft.workspace, workspaces)
     if len(workspaces) == 1:
         return next(iter(workspaces.values()))
     if not workspaces:
@@ -240,14 +197,14 @@ def _home(draft: Draft, workspaces: Mapping[WorkspaceName, Workspace]) -> Worksp
 
 
 def _policies(
-    work: _Work,
+    work: Gathered,
     clusters: Mapping[ClusterName, Cluster],
     workspaces: Mapping[WorkspaceName, Workspace],
-    templates: Mapping[WorkloadId, tuple[WorkloadTemplate, _Placed[Draft]]],
+    templates: Mapping[WorkloadId, tuple[WorkloadTemplate, Placed[Draft]]],
 ) -> dict[WorkloadId, BurstPolicy]:
     """Find the policy that governs each template, and what policies name that is not there."""
     placed_policies = list(work.named(BurstPolicyFile, "BurstPolicy").values())
-    names = {workload.name for workload in templates}
+    names = {workload.name for workload in templates} | {placed.value.name for placed in work.all(Draft)}
     for placed in placed_policies:
         spec = placed.value.spec
         work.tell_unknown(placed, "Workspace", _places(("spec", "workspaces"), spec.workspaces), workspaces)
@@ -260,7 +217,7 @@ def _policies(
             if rung.name is not None
         ]
         work.tell_unknown(placed, "Cluster", rungs, clusters)
-        for index, rung in enumerate(spec.clusters):
+        for index, rung in enumerate(() if "Cluster" in work.excused else spec.clusters):
             labels = rung.match_labels.items()
             if rung.name is None and not any(labels <= cluster.labels.items() for cluster in clusters.values()):
                 loc: Loc = ("spec", "clusters", index, "matchLabels")
@@ -272,30 +229,59 @@ def _policies(
         work.tell(
             placed_policies[position],
             Finding(
-                loc=_NAME,
+                loc=NAME,
                 message=f"{named} is governed by BurstPolicy {winner} just as well, and stays so",
                 hint="name the template or its workspace in one of them",
             ),
         )
-    for workload, (_, placed_template) in templates.items():
-        if workload not in governed.policies:
-            work.tell(
-                placed_template,
-                Finding(
-                    loc=_NAME,
-                    message="no BurstPolicy governs it, so it does not burst",
-                    hint="add one, or name it in spec.templates of one",
-                    severity=Severity.WARNING,
-                ),
-            )
+    for workload, (template, placed_template) in templates.items():
+        finding = _governed(template, governed.policies.get(workload))
+        # A broken policy may well be the one that governs it.
+        if finding is not None and (workload in governed.policies or "BurstPolicy" not in work.excused):
+            work.tell(placed_template, finding)
     return dict(governed.policies)
+
+
+def _governed(template: WorkloadTemplate, policy: BurstPolicy | None) -> Finding | None:
+    """Warn of a template that no policy governs, or whose duration its policy cuts."""
+    if policy is None:
+        return Finding(
+            loc=NAME,
+            message="no BurstPolicy governs it, so it does not burst",
+            hint="add one, or name it in spec.templates of one",
+            severity=Severity.WARNING,
+        )
+    wanted, most = template.spec.burst_duration, policy.max_duration
+    if wanted is None or most is None or wanted <= most:
+        return None
+    return Finding(
+        loc=("spec", "burstDuration"),
+        message=f"{format_duration(wanted)} is cut to {format_duration(most)} by policy {policy.name}",
+        hint=f"try {format_duration(most)}, or a longer duration.max",
+        severity=Severity.WARNING,
+    )
+
+
+def _counted_twice(
+    work: Gathered,
+    policies: Iterable[WorkloadId],
+    workspaces: Mapping[WorkspaceName, Workspace],
+    templates: Mapping[WorkloadId, tuple[WorkloadTemplate, Placed[Draft]]],
+) -> frozenset[WorkloadId]:
+    """Report the templates that would burst for an object for which another one does so already.
+
+    They stay loaded, since a person may still ask for their placement; only demand must not place them.
+    """
+    found = counted_before((templates[workload][0] for workload in policies), workspaces)
+    for workload, counted in found.items():
+        template, placed = templates[workload]
+        what = f"{shortened(str(counted))} on {workspaces[template.workspace].primary}"
+        where = f"template {counted.by.workload} in {counted.by.path}:{counted.by.line}"
+        hint = f"try the annotation {WORKLOAD}, or another release name"
+        work.tell(placed, Finding(loc=NAME, message=f"{what} is already counted by {where}", hint=hint))
+    return frozenset(found)
 
 
 def _places(root: Loc, names: Iterable[str]) -> list[tuple[Loc, str]]:
     """Pair the names of a list with their places."""
     return [((*root, index), name) for index, name in enumerate(names)]
-
-
-def _unknown(loc: Loc, kind: str, name: str, known: Iterable[str]) -> Finding:
-    """Report a name that no file declares."""
-    return Finding(loc=loc, message=f"no file describes {kind} {shortened(name)}", hint=nearest(name, known))

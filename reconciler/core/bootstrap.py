@@ -7,22 +7,25 @@ clusters, namespaces and chart repositories. Nothing is applied from here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 from reconciler.core import commandjobs
 from reconciler.core.dialect import has_expression
-from reconciler.core.engines.deployment import chart_steps, target_namespace
-from reconciler.core.kinds import cluster_scoped
+from reconciler.core.engines.deployment import chart_steps, command_namespace, target_namespace
+from reconciler.core.kinds import RIGHTS, cluster_scoped, group_kind
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import WorkspaceName, is_name
 from reconciler.model.policy import ArgoCD, Desired, EngineName, Fleet
-from reconciler.model.workload import Json
+from reconciler.model.workload import DeploySpec, Json
+
+_EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 
 _INTRODUCTION = """\
 # What Argo CD needs to follow the placements of fleet {fleet}. Written by `overspill bootstrap argocd`.
 #
-# Apply it once, where Argo CD (3.2 or newer) and its ApplicationSet controller run:
+# Apply it once, where Argo CD (3.4 or newer) and its ApplicationSet controller run:
 #
 #     overspill bootstrap argocd | kubectl apply -n {namespace} -f -
 #
@@ -89,8 +92,10 @@ spec:
       - FailOnSharedResource=true
       {{- end }}
 """
-"""What cannot be said in strings. A namespace that a command or a rendered chart asked for outlives its placement and
-still bears the old Application's name: FailOnSharedResource would take that for a conflict, as it would with Retain."""
+"""What cannot be said in strings. Retain needs Argo CD 3.4: before, Prune=false and Delete=false are no options of a
+whole Application, and all of it goes. A namespace that a command or a rendered chart asked for outlives its placement
+and still bears the old Application's name: FailOnSharedResource would take that for a conflict, as it would with
+Retain."""
 
 
 def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
@@ -107,7 +112,10 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
         )
     introduction = _INTRODUCTION.format(fleet=fleet.name, namespace=fleet.argocd.namespace)
     project = emit(_project(fleet, desired))
-    applications = emit(_application_set(fleet.argocd, fleet.repo_url, f"refs/heads/{output_branch}"))
+    # Other engines' clusters have a placement.yaml too; only where there are none of them will one pattern do.
+    followed = ["*"] if len(names) == len(desired.clusters) else names
+    revision = f"refs/heads/{output_branch}"
+    applications = emit(_application_set(fleet.argocd, fleet.repo_url, revision, followed))
     return f"{introduction}---\n{_PROJECT}{project}---\n{_SET}{applications}"
 
 
@@ -116,11 +124,6 @@ def _project(fleet: Fleet, desired: Desired) -> Json:
     namespaces = sorted({namespace for _, namespace in reach} - {commandjobs.JOB_NAMESPACE})
     allowed = {kind for workspace in desired.workspaces.values() for kind in workspace.allowed_kinds}
     cluster_kinds = sorted(kind for kind in allowed if cluster_scoped(kind) and kind != "/Namespace")
-    refused = (
-        []
-        if any(kind.startswith("rbac.authorization.k8s.io/Role") for kind in allowed)
-        else [{"group": "rbac.authorization.k8s.io", "kind": "*"}]
-    )
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "AppProject",
@@ -133,9 +136,17 @@ def _project(fleet: Fleet, desired: Desired) -> Json:
                 *({"group": "", "kind": "Namespace", "name": namespace} for namespace in namespaces),
                 *({"group": kind.partition("/")[0], "kind": kind.partition("/")[2]} for kind in cluster_kinds),
             ],
-            "namespaceResourceBlacklist": refused,
+            "namespaceResourceBlacklist": [
+                {"group": group, "kind": kind} for group in RIGHTS for kind in _withheld(group, allowed)
+            ],
         },
     }
+
+
+def _withheld(group: str, allowed: set[str]) -> list[str]:
+    """List the kinds of a group that no workspace allows: all others, where one allows some."""
+    kinds = [kind for kind in RIGHTS[group] if f"{group}/{kind}" not in allowed]
+    return ["*"] if len(kinds) == len(RIGHTS[group]) else kinds
 
 
 def _reach(desired: Desired) -> list[tuple[str, str]]:
@@ -161,13 +172,25 @@ def _used(desired: Desired, workspace: WorkspaceName) -> set[str]:
         named = {target_namespace(template.spec)}
         named.update(chart.release_namespace for chart in chart_steps(template.spec))
         named.update(_manifest_namespaces(resource.manifest for resource in template.spec.manifests))
+        named.update(_command_namespaces(template.spec))
         found.update(name if is_name(name) else "*" for name in named)
     return {"*"} if "*" in found else found
 
 
 def _manifest_namespaces(manifests: Iterable[Json]) -> set[str]:
-    metadata = (manifest.get("metadata") for manifest in manifests)
-    return {part["namespace"] for part in metadata if isinstance(part, dict) and part.get("namespace")}
+    found: set[str] = set()
+    for manifest in manifests:
+        metadata = manifest.get("metadata")
+        name = "name" if group_kind(manifest) == "/Namespace" else "namespace"
+        if isinstance(metadata, dict) and metadata.get(name):
+            found.add(str(metadata[name]))
+    return found
+
+
+def _command_namespaces(spec: DeploySpec) -> set[str]:
+    """Return the namespaces that commands make or work in; an expression is taken for a word that is no name."""
+    lines = [_EXPRESSION.sub("{{}}", command.cmd) for command in spec.commands]
+    return {"*" if "{%" in line else command_namespace(line) for line in lines} - {""}
 
 
 def _chart_repositories(desired: Desired) -> list[str]:
@@ -180,7 +203,7 @@ def _chart_repositories(desired: Desired) -> list[str]:
     })  # fmt: skip
 
 
-def _application_set(argo: ArgoCD, repo_url: str, revision: str) -> Json:
+def _application_set(argo: ArgoCD, repo_url: str, revision: str, clusters: Sequence[str]) -> Json:
     patch = _PATCH.replace("@REPO@", _quoted(repo_url)).replace("@REVISION@", _quoted(revision))
     return {
         "apiVersion": "argoproj.io/v1alpha1",
@@ -195,7 +218,7 @@ def _application_set(argo: ArgoCD, repo_url: str, revision: str) -> Json:
                         "repoURL": repo_url,
                         "revision": revision,
                         "requeueAfterSeconds": 60,
-                        "files": [{"path": "clusters/*/*/placement.yaml"}],
+                        "files": [{"path": f"clusters/{cluster}/*/placement.yaml"} for cluster in clusters],
                     }
                 }
             ],

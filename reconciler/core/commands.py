@@ -23,6 +23,9 @@ _SHELL = frozenset("|&;<>()$`\n")
 _ELSEWHERE = frozenset({"context", "kubeconfig", "cluster", "server", "s", "token", "user", "username", "password"})
 """Flags that make kubectl talk to somebody else than the cluster it runs in."""
 
+_WIDE = frozenset({"A", "all-namespaces", "raw"})
+_SHELLS = frozenset({"ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "sh", "tcsh", "zsh"})
+
 _CREATED = 3
 """Words of ``create configmap NAME``."""
 
@@ -94,14 +97,15 @@ def read(cmd: str) -> Outcome:
     words = _split(cmd)
     if isinstance(words, Refused):
         return words
-    if words[0] != "kubectl" or len(words) == 1:
-        return Runs(argv=words)
+    if words[0] != "kubectl":
+        return Refused(message="the command is not kubectl", hint="commands are lines of kubectl")
     line = _Line(words[1:])
     if elsewhere := sorted(_ELSEWHERE & line.flags.keys()):
         return Refused(message=f"the flag {elsewhere[0]!r} points kubectl at another cluster", hint="leave it out")
     verb = line.positional[0] if line.positional else ""
+    beyond = _beyond(words, line)
     if verb == "get":
-        return Checks(argv=words, namespace=line.namespace)
+        return Checks(argv=() if beyond else words, namespace=line.namespace)
     if line.flags.get("dry-run") in ("client", "server", "true", ""):
         return Checks(namespace=line.namespace)
     made: Outcome | None = None
@@ -111,7 +115,23 @@ def read(cmd: str) -> Outcome:
         )(line)
     elif verb in ("label", "annotate"):
         made = _mark(line, verb)
-    return made if made is not None else Runs(argv=words, namespace=line.namespace)
+    return made or beyond or Runs(argv=words, namespace=line.namespace)
+
+
+def _beyond(words: tuple[str, ...], line: _Line) -> Refused | None:
+    """Say why a command could do something else in a Job than what its flags let anybody check."""
+    if shell := next((word for word in words if word.rpartition("/")[2] in _SHELLS), None):
+        return Refused(message=f"{shell!r} starts a shell, and commands run without one", hint="make it several steps")
+    if line.joined:
+        return Refused(
+            message=f"the word that begins with {line.joined!r} may be several flags",
+            hint="write each flag as a word of its own",
+        )
+    if flag := next((flag for flag in line.flags if flag in _WIDE), None):
+        return Refused(message=f"the flag {flag!r} reaches beyond one namespace", hint="name one with -n")
+    if flag := next((flag for flag in line.flags if flag == "as" or flag.startswith("as-")), None):
+        return Refused(message=f"the flag {flag!r} makes kubectl act as somebody else", hint="leave it out")
+    return None
 
 
 def _split(cmd: str) -> tuple[str, ...] | Refused:
@@ -147,22 +167,34 @@ _VALUED = frozenset({"namespace", "from-literal", "output", "field-manager", *_E
 
 _SHORT = {"n": "namespace", "o": "output"}
 
+_ATTACHED = frozenset("lno")
+"""One-letter flags that always take a value, so that what is written right after them is one."""
+
 
 class _Line:
-    """The words after ``kubectl``, told apart: flags by name, everything else in order."""
+    """The words after ``kubectl``, told apart: flags by name, everything else in order.
+
+    `joined` is the beginning of a word such as ``-wn``, which may be one flag and its value, or two flags.
+    """
 
     def __init__(self, words: tuple[str, ...]) -> None:
         self.positional: list[str] = []
         self.flags: dict[str, str] = {}
         self.literals: list[str] = []
+        self.joined = ""
         rest = list(words)
         while rest:
             word = rest.pop(0)
+            if word == "--":  # only arguments from here on
+                self.positional += rest
+                break
             if not word.startswith("-") or word == "-":
                 self.positional.append(word)
                 continue
             name, equals, value = word.lstrip("-").partition("=")
             if not word.startswith("--"):
+                if word[1].isalpha() and word[1] not in _ATTACHED and word[2:3] not in ("", "="):
+                    self.joined = word[:2]
                 name, equals, value = _SHORT.get(word[1], word[1]), word[2:3], word[2:].removeprefix("=")
             if not equals and name in _VALUED and rest:
                 value = rest.pop(0)

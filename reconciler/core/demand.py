@@ -6,7 +6,7 @@ starting, and the primary's own count is not touched.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -92,25 +92,34 @@ def next_maturity(demand: Demand, window: timedelta, now: datetime) -> datetime 
     return min((wait.since + window for wait in demand.waiting if wait.since > now - window), default=None)
 
 
-def ceiling(demand: Demand, window: timedelta, now: datetime) -> int | None:
-    """Return the largest deficit within the window: what must not be taken away yet.
+def ceiling(demand: Demand, window: timedelta) -> int | None:
+    """Return the largest deficit that was seen within the window: what must not be taken away yet.
 
-    None when nobody has watched for the whole window, as after a start; then nothing is taken away at all. The rule is
-    the stabilisation window of Kubernetes' HorizontalPodAutoscaler.
+    The window ends with the last observation, since nobody has seen anything after it. None when nobody has watched for
+    the whole of it, as after a start; then nothing is taken away at all. The rule is the stabilisation window of
+    Kubernetes' HorizontalPodAutoscaler.
     """
-    start = now - window
+    start = demand.observed_at - window
     if demand.history[0].at > start:
         return None
-    ends = (*(sample.at for sample in demand.history[1:]), now)
-    within = (sample.deficit for sample, end in zip(demand.history, ends, strict=True) if end > start)
-    return max(within, default=demand.deficit)
+    return max(sample.deficit for sample, end in _spans(demand) if end > start or end == demand.observed_at)
 
 
-def fall_complete(demand: Demand, window: timedelta, now: datetime) -> datetime:
-    """Tell when the window will hold nothing higher than the present deficit, if the demand stays as it is."""
-    higher = [index for index, sample in enumerate(demand.history) if sample.deficit > demand.deficit]
-    since = demand.history[higher[-1] + 1].at if higher else demand.history[0].at
-    return max(now, since + window)
+def next_fall(demand: Demand, window: timedelta) -> datetime:
+    """Tell when the window will first hold less than it does now, if the demand stays as it is.
+
+    That is when it has been watched for the whole window, or else when the highest deficit within it leaves it.
+    """
+    highest = ceiling(demand, window)
+    if highest is None:
+        return demand.history[0].at + window
+    return max(end for sample, end in _spans(demand) if sample.deficit == highest) + window
+
+
+def _spans(demand: Demand) -> Iterable[tuple[Sample, datetime]]:
+    """Give each sample with the moment at which it ended; the present one ends with the last observation."""
+    ends = (*(sample.at for sample in demand.history[1:]), demand.observed_at)
+    return zip(demand.history, ends, strict=True)
 
 
 def _by_name(cluster: ClusterObservation) -> dict[tuple[str, str], list[WorkloadObservation]]:
@@ -151,6 +160,7 @@ def _demand(
         shape=seen.shape if seen else None,
         history=_watched(history, deficit, since, at, window),
         observed_at=at,
+        reported=seen is not None,
     )
 
 

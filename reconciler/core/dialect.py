@@ -38,6 +38,9 @@ METHODS = frozenset({
 })  # fmt: skip
 """The methods that may be called: each makes at most as much as it reads."""
 
+_BEFORE_ATTRIBUTE = {"join": 1, "max": 1, "min": 1, "sort": 2, "sum": 0, "unique": 1}
+"""How many arguments of a filter come before ``attribute``, which may stand there without its name."""
+
 MAX_DEPTH = 60
 """Nesting of one expression's syntax tree; the compiler recurses."""
 
@@ -141,8 +144,10 @@ class _Walk:
         """Tell whether this kind of node may stand in a template at all."""
         if isinstance(node, nodes.Filter):
             self.known("filter", node.name, FILTERS)
+            self.arguments(node)
         elif isinstance(node, nodes.Test):
             self.known("test", node.name, TESTS)
+            self.arguments(node)
         elif isinstance(node, nodes.Pow):
             self.fault("'**' is not available in templates", "write the product out")
         elif not isinstance(node, _PLAIN):
@@ -220,11 +225,20 @@ class _Walk:
                 f"{shortened(what)!r} cannot be called in templates",
                 f"there are range and {', '.join(sorted(METHODS))}",
             )
-        if node.dyn_args is not None or node.dyn_kwargs is not None:
-            self.fault("'*' and '**' arguments are not available in templates", "write the arguments out")
+        self.arguments(node)
         for argument in (*node.args, *node.kwargs):
             self.visit(argument, local, depth + 1, blocks)
         return None
+
+    def arguments(self, node: nodes.Call | nodes.Filter | nodes.Test) -> None:
+        """Refuse arguments that are not written out, and ``attribute``: a path to follow into each item."""
+        if node.dyn_args is not None or node.dyn_kwargs is not None:
+            self.fault("'*' and '**' arguments are not available in templates", "write the arguments out")
+        if isinstance(node, nodes.Filter) and (
+            any(argument.key == "attribute" for argument in node.kwargs)
+            or len(node.args) > _BEFORE_ATTRIBUTE.get(node.name, len(node.args))
+        ):
+            self.fault(f"the attribute argument of {node.name!r} is not available in templates", "use a for loop")
 
     def known(self, what: str, name: str, names: frozenset[str]) -> None:
         if name not in names:

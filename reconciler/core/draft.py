@@ -31,7 +31,11 @@ WORKLOAD = "overspill.dev/workload"
 
 _PART_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _MOST = 100
-"""Problems of a kind that are told: a hint costs a look at every name."""
+"""Problems of a kind that are told."""
+_MOST_HINTS = 10
+_MOST_COMPARED = 200
+"""Steps that get a guess at what was meant, and names that each is compared with: a comparison takes long."""
+_LONGEST = 63
 _COUNTED = frozenset({"Deployment", "StatefulSet", "ReplicaSet"})
 _LISTS = {
     StepType.HELM: ("helmConfig", "helm config"),
@@ -44,8 +48,8 @@ _LISTS = {
 class Draft:
     """A template before its workspace is known.
 
-    `used` are the namespaces that it names outright. `charts` is the field that its charts stand under: findings about
-    a spec say ``helmConfig``, whatever the file says.
+    `used` are the namespaces that it names outright; `annotated` tells that an annotation says what `ref` is. `charts`
+    is the field that its charts stand under: findings about a spec say ``helmConfig``, whatever the file says.
     """
 
     name: TemplateName
@@ -57,6 +61,7 @@ class Draft:
     used: tuple[str, ...]
     labels: Mapping[str, str]
     uses_replicas: bool
+    annotated: bool = False
     charts: str = "helmConfig"
 
     def spelt(self, finding: Finding) -> Finding:
@@ -100,6 +105,7 @@ def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
         used=_used_namespaces(file.spec.namespaces, spec),
         labels=file.metadata.labels,
         uses_replicas=uses_replicas,
+        annotated=WORKLOAD in file.metadata.annotations,
         charts="helmConfig" if file.spec.helm_config else "helmConfigs",
     )
     return value, tuple(value.spelt(finding) for finding in found)
@@ -200,17 +206,22 @@ def _parts(spec: DeploySpec) -> Iterable[Finding]:
 
 def _steps(spec: DeploySpec) -> Iterable[Finding]:
     """Find steps that are missing, double, or that point nowhere."""
-    names = _names(spec)
-    if not spec.steps and any(names.values()):
-        first = next((name, kind) for kind in StepType for name in names[kind])
+    listed = _names(spec)
+    if not spec.steps and any(listed.values()):
+        first = next((name, kind) for kind in StepType for name in listed[kind])
         hint = f"try steps: [{{name: {first[0]}, type: {first[1]}}}]"
         yield Finding(loc=("spec", "steps"), message="is required: only what a step names is applied", hint=hint)
+    names = {kind: frozenset(listed[kind]) for kind in StepType}
+    hints = _MOST_HINTS
     seen: set[Step] = set()
     for index, step in enumerate(spec.steps):
         loc: Loc = ("spec", "steps", index)
         if step.name not in names[step.type]:
             others = [kind for kind in StepType if step.name in names[kind]]
-            guess = nearest(step.name, names[step.type])
+            guess = ""
+            if not others and hints and len(names[step.type]) <= _MOST_COMPARED:
+                hints -= 1
+                guess = nearest(step.name[:_LONGEST], names[step.type])
             yield Finding(
                 loc=(*loc, "name"),
                 message=f"step {shortened(step.name)} references {_LISTS[step.type][1]} {shortened(step.name)}"
@@ -267,6 +278,10 @@ def _ref(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> 
     written = file.metadata.annotations.get(WORKLOAD)
     if written is not None:
         *kind, namespace, name = parts if len(parts := written.split("/")) in (2, 3) else ("", "")
+        if not kind and namespace[:1].isupper():  # no namespace has capital letters, and every kind has
+            message, hint = f"{shortened(written)!r} names no namespace", "try '<Kind>/<namespace>/<name>'"
+            found.append(Finding(loc=loc, message=message, hint=hint))
+            return None
         if namespace and name and all(kind):
             return WorkloadRef(namespace=namespace, name=name, kind=kind[0] if kind else "")
         found.append(

@@ -14,6 +14,9 @@ from reconciler.model.plan import Move, Reason, Revert, Why
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.units import format_duration
 
+_ABSENT = frozenset({Reason.UNKNOWN_CLUSTER, Reason.NOT_IN_POLICY})
+"""Refusals that only say what is not there: while a file is broken, it may be what is in that file."""
+
 
 def end_what_has_lapsed(situation: Situation, standing: Standing) -> None:
     """Revert every burst whose time is over, whether or not anything can be seen."""
@@ -39,7 +42,7 @@ def move_what_may_not_stay(situation: Situation, standing: Standing, growth: Gro
             continue
         for placement in standing.of(workload):
             refusal = situation.reach.banned(workload, placement.cluster)
-            if refusal is None or (refusal.reason is Reason.UNKNOWN_CLUSTER and situation.desired.incomplete):
+            if refusal is None or (refusal.reason in _ABSENT and situation.desired.incomplete):
                 continue
             _move(situation, standing, growth, placement, f"{placement.cluster}: {refusal.message}")
 
@@ -48,7 +51,9 @@ def revert(situation: Situation, standing: Standing, placement: Placement, why: 
     """End a placement, and keep its workload at home for the cool-down of its policy."""
     policy = governing(situation.desired, placement.workload)
     restraint = lifecycle.cool_down(placement, policy, why, situation.now)
-    standing.change(Revert(placement=placement, why=why, detail=detail, restraint=restraint))
+    seen = situation.observed.clusters.get(placement.cluster)
+    phase = lifecycle.final_phase(placement, seen.bound.get(placement.name, 0) if seen else 0, why)
+    standing.change(Revert(placement=placement, why=why, detail=detail, restraint=restraint, phase=phase))
 
 
 def governing(desired: Desired, workload: WorkloadId) -> BurstPolicy:
@@ -57,25 +62,39 @@ def governing(desired: Desired, workload: WorkloadId) -> BurstPolicy:
 
 
 def _move(situation: Situation, standing: Standing, growth: Growth, placement: Placement, detail: str) -> None:
-    """Move a placement, whole, to the first cluster that takes it; end it where none does."""
+    """Move a placement, whole, to the first cluster that takes it; end it where none does.
+
+    Where the workload has a placement already, the two become one, and end when that one does: two placements there
+    would deploy the same objects, and the end of one would take the other's away.
+    """
     template, policy = situation.desired.templates[placement.workload], governing(situation.desired, placement.workload)
     offer, refusals = growth.elsewhere(template, policy, placement)
     if offer is None:
         revert(situation, standing, placement, Why.POLICY, detail)
         return
     cluster = situation.desired.clusters[offer.rung.cluster]
+    there = (one for one in standing.of(placement.workload) if one.cluster == cluster.name)
+    joined = next(there, None)
+    replicas = placement.replicas + (joined.replicas if joined else 0)
     moved = replace(
-        placement,
-        name=lifecycle.placement_name(placement.workload, cluster.name, situation.now),
+        lifecycle.renewed(joined or placement, situation.desired, situation.now, replicas),
+        name=joined.name if joined else lifecycle.placement_name(placement.workload, cluster.name, situation.now),
         cluster=cluster.name,
         engine=cluster.engine,
-        changed_at=situation.now,
-        source_commit=situation.desired.commit,
-        digest="",
     )
     choice = growth.choice(offer, placement.shape)
     growth.take(cluster.name, placement.shape, placement.replicas)
-    standing.change(Move(before=placement, after=moved, why=Why.POLICY, detail=detail, choice=choice, refused=refusals))
+    standing.change(
+        Move(
+            before=placement,
+            after=moved,
+            joined=joined,
+            why=Why.POLICY,
+            detail=detail,
+            choice=choice,
+            refused=refusals,
+        )
+    )
 
 
 def _missing(desired: Desired, workload: WorkloadId) -> str:

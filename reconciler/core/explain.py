@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from reconciler.core.demand import Blind
 from reconciler.core.growth import MOST, Growth
+from reconciler.core.lifecycle import version
 from reconciler.core.reach import Rung
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.core.wording import count
+from reconciler.core.wording import count, listed
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
@@ -130,12 +131,21 @@ def _conclusion(
     if isinstance(demand, Blind):
         return (f"{demand.message}. It keeps what it has and gets nothing new until the primary is seen again.",)
     placed = standing.replicas(workload)
+    behind = _behind(workload, situation, standing)
+    # 3. Its primary knows no such object.
+    if not demand.reported:
+        ref = situation.desired.templates[workload].ref
+        name = f"{ref.kind or 'object'} {ref.namespace}/{ref.name}" if ref else "such object"
+        reported = situation.observed.clusters[demand.primary].workloads
+        others = listed(f"{seen.ref.namespace}/{seen.ref.name}" for seen in reported) or "nothing"
+        way_out = "Set the annotation overspill.dev/workload to the one that is meant."
+        return (f"{demand.primary} reports no {name}; it reports {others}. {way_out}", *behind)
     if demand.deficit <= placed:
         enough = (
             f"Nothing is missing: {demand.primary} runs {demand.running} of {demand.wanted}, {placed} run elsewhere."
         )
-        return (enough, *(_sentence(one) for one in suppressed))
-    # 3. It is short of replicas.
+        return (enough, *(_sentence(one) for one in suppressed), *behind)
+    # 4. It is short of replicas.
     short = demand.deficit - placed
     first = (
         f"{count(short, 'replica')} missing: {demand.primary} runs {demand.running} of {demand.wanted},"
@@ -143,14 +153,24 @@ def _conclusion(
     )
     room = sum(assessment.fits for assessment in assessments if assessment.rank is not None)
     lines = [first, *(_sentence(one) for one in suppressed)]
-    if room >= short:
+    if room >= short and not suppressed:
         lines.append(f"There is room for {count(min(room, short), 'replica')} in its clusters.")
     lines.extend(
         f"To use {refusal.cluster}: {refusal.remedy} ({refusal.message})."
         for refusal in (assessment.refusal for assessment in assessments)
         if refusal is not None and refusal.remedy and room < short
     )
-    return tuple(lines)
+    return (*lines, *behind)
+
+
+def _behind(workload: WorkloadId, situation: Situation, standing: Standing) -> tuple[str, ...]:
+    """Name the placements that deploy an earlier version of the template."""
+    current = version(situation.desired.templates[workload])
+    return tuple(
+        f"{placement.name} deploys an earlier version of its template; its next resize takes the new one up."
+        for placement in standing.of(workload)
+        if placement.template_version not in ("", current)
+    )
 
 
 def _sentence(suppressed: Suppressed) -> str:

@@ -137,20 +137,17 @@ class Growth:
             policy=policy.name,
             deletion_policy=template.spec.deletion_policy,
             source_commit=self._desired.commit,
+            template_version=lifecycle.version(template),
             namespace=template.namespace,
             target_namespace="",
             shape=shape,
         )
 
-    def next_change(self, workload: WorkloadId, refusals: tuple[Refusal, ...]) -> datetime | None:
-        """Tell when one of these refusals could lift by time alone: a restraint ends, or replicas time out."""
-        moments: list[datetime] = []
-        for refusal in refusals:
-            if refusal.reason is Reason.NO_CAPACITY:
-                moments += (until for _, _, until in self._standing.in_flight(refusal.cluster))
-            elif refusal.reason in (Reason.HELD, Reason.COOLING_DOWN):
-                restraints = self._standing.restraints(workload)
-                moments += (restraint.until for restraint in restraints if restraint.cluster == refusal.cluster)
+    def next_change(self, workload: WorkloadId) -> datetime | None:
+        """Tell when any of its clusters could take more by time alone: a restraint ends, or replicas time out."""
+        moments = [restraint.until for restraint in self._standing.restraints(workload)]
+        for rung in self._situation.reach.order(workload):
+            moments += (until for _, _, until in self._standing.in_flight(rung.cluster))
         return min(moments, default=None)
 
     def _offers(

@@ -26,12 +26,26 @@ _CLUSTER_SCOPED_GROUPS = frozenset({
     "admissionregistration.k8s.io", "certificates.k8s.io", "flowcontrol.apiserver.k8s.io", "storagemigration.k8s.io",
 })  # fmt: skip
 
-_ARGO_CD = frozenset({"Application", "ApplicationSet", "AppProject"})
+_ARGO_WORKLOADS = frozenset({
+    "AnalysisRun", "AnalysisTemplate", "CronWorkflow", "Experiment", "Rollout", "Workflow", "WorkflowTemplate",
+})  # fmt: skip
+"""The kinds of ``argoproj.io`` that only run things in their namespace; the others steer Argo itself."""
+
+RIGHTS: Mapping[str, tuple[str, ...]] = {
+    "authorization.openshift.io": ("Role", "RoleBinding", "RoleBindingRestriction"),
+    "rbac.authorization.k8s.io": ("Role", "RoleBinding"),
+}
+"""The groups that grant rights, and their kinds that live in namespaces."""
 
 POD_TEMPLATES = frozenset({
     "apps/Deployment", "apps/StatefulSet", "apps/ReplicaSet", "apps/DaemonSet", "batch/Job",
 })  # fmt: skip
 """Kinds whose pods are made from ``spec.template``."""
+
+
+def is_list(manifest: Mapping[str, Json]) -> bool:
+    """Tell whether engines take an object apart: any that has ``items`` on top, whatever it calls itself."""
+    return manifest.get("kind") == "List" or isinstance(manifest.get("items"), list)
 
 
 def group_kind(manifest: Mapping[str, Json]) -> str:
@@ -52,9 +66,9 @@ def cluster_scoped(kind: str) -> bool:
 def refused(kind: str) -> str:
     """Say why templates may not carry a ``group/Kind`` unless their workspace allows it; empty when they may."""
     group, _, name = kind.partition("/")
-    if group == "rbac.authorization.k8s.io":
+    if group in RIGHTS:
         return "grants rights (RBAC)"
-    if group == "argoproj.io" and name in _ARGO_CD:
+    if group == "argoproj.io" and name not in _ARGO_WORKLOADS:
         return "steers Argo CD"
     if group.endswith("toolkit.fluxcd.io") or group == "fluxcd.controlplane.io":
         return "steers Flux"

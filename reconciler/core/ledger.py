@@ -16,7 +16,7 @@ from reconciler.core.restraints import read_restraints
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.ids import CommitId, TemplateName, WorkloadId, WorkspaceName, is_name
 from reconciler.model.ledger import Ledger, Tampered
-from reconciler.model.placement import Placement, Restraint
+from reconciler.model.placement import PARTS, Placement, Restraint
 from reconciler.model.placements import Placements
 from reconciler.model.sortedmap import SortedMap
 from reconciler.model.tree import FileChange
@@ -102,6 +102,11 @@ def directory_of(path: str) -> str:
     return inside[1] if inside is not None else ""
 
 
+def is_ours(path: str) -> bool:
+    """Tell whether a path within a placement's directory is one of those that the daemon writes at."""
+    return path.partition("/")[0] in PARTS
+
+
 def read_record(data: bytes, path: str) -> Record:
     """Read one record; one that cannot be read is a value too."""
     try:
@@ -117,8 +122,9 @@ def read_record(data: bytes, path: str) -> Record:
 def theirs(placement: Placement, files: Mapping[str, bytes], changed: Collection[str]) -> bool:
     """Tell whether the changed files of a placement's directory are all somebody else's.
 
-    `files` are the contents of the whole directory as the daemon left it, by path within it. The digest covers exactly
-    what the daemon wrote, so it fits only when nothing of ours is among the changed ones.
+    `files` are the contents of everything in the directory that `is_ours`, as the daemon left it, by path within it. A
+    person's own manifest may be among them. The digest covers exactly what the daemon wrote, so it fits only when
+    nothing of ours is among the changed ones.
     """
     spec = read_spec(files["placement.yaml"], f"{placement.path}/placement.yaml")
     not_digested = {"placement.yaml", *engine(placement.engine).marker(placement)}
@@ -129,14 +135,14 @@ def theirs(placement: Placement, files: Mapping[str, bytes], changed: Collection
 
 
 def touched(changes: Iterable[FileChange]) -> dict[str, list[FileChange]]:
-    """Group changes by placement directory, where something that was there before is changed or gone.
+    """Group changes by placement directory, where something of ours that was there before is changed or gone.
 
-    What a person only adds is theirs and touches nothing of ours.
+    What a person only adds is theirs and touches nothing of ours, and so does every file beside our own.
     """
     directories: dict[str, list[FileChange]] = {}
     for change in changes:
         directory = directory_of(change.path)
-        if change.old is not None and directory:
+        if change.old is not None and directory and is_ours(change.path.removeprefix(f"{directory}/")):
             directories.setdefault(directory, []).append(change)
     return directories
 

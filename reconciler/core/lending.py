@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from reconciler.core import lifecycle
 from reconciler.core.demand import Blind, matured, next_maturity
 from reconciler.core.distribute import Share
 from reconciler.core.growth import Growth
@@ -14,6 +15,7 @@ from reconciler.core.wording import count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
+from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import Change, Choice, Place, Reason, Refusal, Resize, Shortage, Suppressed
 from reconciler.model.units import format_duration
 
@@ -92,7 +94,7 @@ class _Loan:
             self._suppress(
                 Reason.NOTHING_FITS,
                 f"{count(left, 'replica')} of {self.demand.deficit} fit on no cluster",
-                self.growth.next_change(workload, refusals),
+                self.growth.next_change(workload),
                 short=left,
                 refusals=refusals,
             )
@@ -123,10 +125,12 @@ class _Loan:
 
     def _hindered(self) -> bool:
         """Tell whether the workload as a whole is held back, and say so in the plan."""
-        # 1. It came home only just now.
+        # 1. It came home only just now, or a person sent it home.
         cooling = self.standing.cooling(self.demand.workload)
         if cooling is not None:
-            self._suppress(Reason.COOLING_DOWN, f"held back: {cooling.reason}", cooling.until)
+            held = cooling.kind is RestraintKind.HOLD
+            reason = Reason.HELD if held else Reason.COOLING_DOWN
+            self._suppress(reason, f"held back: {cooling.reason}", cooling.until)
             return True
         # 2. What holds it back cannot be read.
         if self.demand.workload in self.situation.ledger.blocked:
@@ -158,14 +162,8 @@ class _Loan:
             placement = self.growth.placement(template, policy, shape, cluster, share.replicas)
             return Place(placement=placement, shortage=shortage, choice=choice, refused=refused)
         before = max(here, key=lambda placement: (placement.created_at, placement.name))
-        after = replace(
-            before,
-            replicas=before.replicas + share.replicas,
-            changed_at=now,
-            source_commit=self.situation.desired.commit,
-            shape=shape,
-            digest="",
-        )
+        grown = lifecycle.renewed(before, self.situation.desired, now, before.replicas + share.replicas)
+        after = replace(grown, shape=shape)
         detail = f"{share.replicas} of {count(missing, 'more replica')} that {demand.primary} is missing"
         return Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused)
 

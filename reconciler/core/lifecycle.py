@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
 from reconciler.model.ids import MAX_PLACEMENT_NAME, ClusterName, PlacementName, WorkloadId
 from reconciler.model.placement import TRANSITIONS, Event, Phase, Placement, Restraint, RestraintKind
 from reconciler.model.plan import Why
-from reconciler.model.policy import BurstPolicy
+from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.workload import WorkloadTemplate
 
 _DIGITS = 8
@@ -39,9 +40,21 @@ def duration(template: WorkloadTemplate, policy: BurstPolicy) -> timedelta:
     return min(asked, policy.max_duration) if policy.max_duration else asked
 
 
-def lapsed(placement: Placement, now: datetime) -> bool:
-    """Tell whether a placement's time is over; it ends at the very second that is written in git."""
-    return now >= placement.expires_at
+def renewed(placement: Placement, desired: Desired, now: datetime, replicas: int) -> Placement:
+    """Give a placement another number of replicas, deployed from its template as it stands now."""
+    return replace(
+        placement,
+        replicas=replicas,
+        changed_at=now,
+        source_commit=desired.commit,
+        template_version=version(desired.templates[placement.workload]),
+        digest="",
+    )
+
+
+def version(template: WorkloadTemplate) -> str:
+    """Name the version of a template's file: the first digits of its blob in git, empty where it came from no git."""
+    return template.blob[:12] if template.blob else ""
 
 
 def in_flight(placement: Placement, bound: int, timeout: timedelta, now: datetime) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 
 from pydantic import ValidationError
 
@@ -19,7 +20,7 @@ from reconciler.core.parsed import Declared, ParsedFile, Value
 from reconciler.core.schema import KNOWN_KINDS, Standing, Strict, complaints, standing
 from reconciler.core.schema.fleet import BurstPolicyFile, ClusterFile, FleetFile, WorkspaceFile
 from reconciler.core.schema.template import WorkloadTemplateFile
-from reconciler.core.yamlio import MAX_PROBLEMS, Document
+from reconciler.core.yamlio import MAX_BYTES, MAX_PROBLEMS, Document
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.workload import Json
 
@@ -32,6 +33,11 @@ _DECLARED = re.compile(
     rb"""(?:^|[\s{,"'])apiVersion["']?\s*:\s*["']?[\w.-]*(?:%b)|(?:^|[\s{,"'])kind["']?\s*:\s*["']?(?:%b)\b"""
     % (_GROUPS, _KINDS)
 )
+_NAMED = re.compile(
+    rb"""(?:^|[\s{,"'])(?:name|kind)["']?[ \t]*:[ \t]*["']?([A-Za-z0-9][-A-Za-z0-9]{0,62})(?![-\w.])""", re.MULTILINE
+)
+_MOST_NAMES = 10_000
+"""Names of a broken file that are kept; a file of more has more to tell than what is missing without it."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _ENDINGS = (".yaml", ".yml", ".json")
 
@@ -48,8 +54,7 @@ def parse_file(data: bytes) -> ParsedFile:
     broken in its own way: it is somebody else's.
     """
     if data.startswith(_UTF16):
-        data_as_text = data.replace(b"\0", b"")
-        if _DECLARED.search(data_as_text) is None:
+        if _DECLARED.search(_plain(data)) is None:
             return ParsedFile()
     elif _MENTIONED.search(data) is None:
         return ParsedFile()
@@ -57,7 +62,7 @@ def parse_file(data: bytes) -> ParsedFile:
         documents = yamlio.parse(data, "")
     except InvalidInput as error:
         ours = data.startswith(_UTF16) or _DECLARED.search(data) is not None
-        return ParsedFile(problems=error.problems if ours else ())
+        return _file((), error.problems, data) if ours else ParsedFile()
     objects: list[Declared] = []
     problems: list[Problem] = []
     for document in documents:
@@ -72,7 +77,21 @@ def parse_file(data: bytes) -> ParsedFile:
             if made is not None:
                 objects.append(Declared(value=made, document=rest, root=root))
         problems += document.warnings if declared else ()
-    return ParsedFile(objects=tuple(objects), problems=_told(problems))
+    return _file(tuple(objects), _told(problems), data)
+
+
+def _file(objects: tuple[Declared, ...], problems: tuple[Problem, ...], data: bytes) -> ParsedFile:
+    """Put together what is kept of a file; if it is broken, with what it would have declared."""
+    file = ParsedFile(objects=objects, problems=problems)
+    if not file.broken:
+        return file
+    found = islice(_NAMED.finditer(_plain(data[:MAX_BYTES])), _MOST_NAMES)
+    return replace(file, mentioned=frozenset(match[1].decode() for match in found))
+
+
+def _plain(data: bytes) -> bytes:
+    """Make UTF-16 legible enough to look for words in it."""
+    return data.replace(b"\0", b"") if data.startswith(_UTF16) else data
 
 
 def _told(problems: list[Problem]) -> tuple[Problem, ...]:
@@ -118,6 +137,10 @@ def _value(file: Strict) -> tuple[Value | None, tuple[Finding, ...]]:
     """Keep what other files are put together with; observations are for the cluster view to read."""
     if isinstance(file, WorkloadTemplateFile):
         return draft(file)
+    if isinstance(file, WorkspaceFile) and file.spec.primary_cluster not in file.spec.clusters:
+        message = f"{file.spec.primary_cluster} is not among spec.clusters"
+        loc: Loc = ("spec", "primaryCluster")
+        return file, (Finding(loc=loc, message=message, hint="try adding it there", severity=Severity.WARNING),)
     if isinstance(file, (FleetFile, ClusterFile, WorkspaceFile, BurstPolicyFile)):
         return file, ()
     return None, ()

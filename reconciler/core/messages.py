@@ -57,7 +57,7 @@ def subject(change: Change) -> str:
             return f"extend({after.workload}): {_what(after)} until {format_time(after.expires_at)}"
         case Move(before=before, after=after):
             return (
-                f"move({after.workload}): {count(after.replicas, 'replica')} from {before.cluster} to {after.cluster}"
+                f"move({after.workload}): {count(before.replicas, 'replica')} from {before.cluster} to {after.cluster}"
             )
         case Revert(placement=placement):
             return f'Revert "{placed(placement)}"'
@@ -131,18 +131,21 @@ def _reasons(change: Change) -> Iterable[str]:
         case Place(placement=placement, shortage=shortage, choice=choice, refused=refused):
             yield _missing(shortage, placement)
             yield _choice(choice, refused)
-        case Resize(after=after, detail=detail, shortage=shortage, choice=choice, refused=refused):
+        case Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused):
             yield sentence(detail)
             yield _missing(shortage, after)
             yield _choice(choice, refused)
+            yield _taken_up(before, after)
         case Extend(before=before, after=after, detail=detail):
             yield sentence(detail)
             moved = after.expires_at - before.expires_at
             later = f"{format_duration(abs(moved))} {'later' if moved == abs(moved) else 'earlier'}"
             yield f"It ends {later} than {format_time(before.expires_at)}."
-        case Move(why=why, detail=detail, choice=choice, refused=refused):
+        case Move(why=why, detail=detail, choice=choice, refused=refused, before=before, joined=joined, after=after):
             yield _because(why, detail)
+            yield f"It joins {joined.name} there, which grows to {after.replicas} replicas." if joined else ""
             yield _choice(choice, refused)
+            yield _taken_up(joined or before, after)
         case Revert(why=why, detail=detail, restraint=restraint):
             yield _because(why, detail)
             yield _held(restraint)
@@ -154,7 +157,17 @@ def _reasons(change: Change) -> Iterable[str]:
             yield from (f"{held.placement}: {_since(held)}." for held in restraints)
         case Restore(detail=detail):
             yield sentence(detail)
-            yield "To change a placement, change its template. To end it, delete its directory."
+            yield "To change what is deployed, change the template: the next resize takes it up."
+            yield "To end a placement, delete its directory."
+
+
+def _taken_up(before: Placement, after: Placement) -> str:
+    """Say that something else is deployed from here on than before, which the number of replicas does not tell."""
+    if before.template_version in ("", after.template_version):
+        return ""
+    return (
+        f"Its template has changed, from {before.template_version} to {after.template_version}; that is taken up now."
+    )
 
 
 def _because(why: Why, detail: str) -> str:
@@ -245,7 +258,7 @@ def _common(placement: Placement, action: tuple[str, str], until: datetime) -> l
 def _added(change: Change) -> list[tuple[str, str]]:
     """Give the trailers that only some changes have."""
     if isinstance(change, Revert):
-        return [("Why", change.why.value)]
+        return [("Why", change.why.value), ("Phase", change.phase.value)]
     if not isinstance(change, Move):
         return []
     moved = [("Moved-From", str(change.before.cluster))]

@@ -104,7 +104,11 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
         ref=WorkloadRef(namespace=file.namespace, name=file.name, kind=file.kind),
         wanted=file.wanted,
         running=file.running,
-        waiting=tuple(Waiting(replicas=waiting.replicas, since=waiting.since) for waiting in file.unschedulable),
+        waiting=tuple(  # nobody waits in an entry of none, so that it must not set a time either
+            Waiting(replicas=waiting.replicas, since=waiting.since)
+            for waiting in file.unschedulable
+            if waiting.replicas
+        ),
         deficit_since=file.deficit_since,
         shape=None
         if replica is None

@@ -38,10 +38,15 @@ class Declared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedFile:
-    """The objects of one file and everything that is wrong within it. The problems have no path yet."""
+    """The objects of one file and everything that is wrong within it. The problems have no path yet.
+
+    `mentioned` are the names and kinds that a broken file seems to declare, so that nobody is told that they are
+    missing; of a good file it is empty.
+    """
 
     objects: tuple[Declared, ...] = ()
     problems: tuple[Problem, ...] = ()
+    mentioned: frozenset[str] = frozenset()
 
     @property
     def broken(self) -> bool:

@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 
 from reconciler.core.findings import dotted, shortened
 from reconciler.core.schema.strict import refusal
-from reconciler.core.times import parse_time
+from reconciler.core.times import NO_SUCH_YEAR, is_plausible, parse_time
 from reconciler.model.capacity import ReplicaShape, Toleration
 from reconciler.model.ids import MAX_PLACEMENT_NAME, RESERVED_PLACEMENT_NAMES, is_name
 from reconciler.model.placement import Origin
@@ -61,9 +61,12 @@ def _count(value: Json) -> int:
 
 def _moment(value: Json) -> datetime:
     try:
-        return parse_time(value)
+        moment = parse_time(value)
     except (TypeError, ValueError) as error:
         raise refusal(f"{_shown(value)} is not a time", 'try "2026-11-20T10:15:00Z"') from error
+    if not is_plausible(moment):
+        raise refusal(f"{_shown(value)} {NO_SUCH_YEAR}", 'try "2026-11-20T10:15:00Z"')
+    return moment
 
 
 def _duration(value: Json) -> timedelta:
@@ -147,6 +150,7 @@ class Annotations(BaseModel):
     workspace: Name
     workload: Name
     template_commit: Annotated[str, AfterValidator(_commit)]
+    template_version: str = ""
     namespace: str
     replicas: Annotated[int, PlainValidator(_count)]
     origin: Annotated[Origin, Field(strict=False)]

@@ -88,6 +88,7 @@ def read_placement(data: bytes, path: str) -> Placement:
         policy=intern(notes.policy),
         deletion_policy=file.spec.deletion_policy,
         source_commit=CommitId(intern(notes.template_commit)),
+        template_version=intern(notes.template_version),
         namespace=intern(file.metadata.namespace),
         target_namespace=intern(notes.namespace),
         shape=notes.replica,
@@ -144,6 +145,7 @@ def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
         "expires-at": format_time(placement.expires_at),
         "replica": _shape(placement.shape),
         "digest": placement.digest,
+        **({"template-version": placement.template_version} if placement.template_version else {}),
     }
     return {
         "apiVersion": "worker.kubeslice.io/v1alpha1",

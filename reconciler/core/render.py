@@ -1,8 +1,7 @@
 """From a plan to the commits that carry it out.
 
-Two steps, because some engines want charts rendered in between, which takes a process: `specs` fills in the templates,
-`commits` writes the files and messages. A change that cannot be written is left out and told as suppressed; it never
-holds up another.
+A change that cannot be written is left out and told as suppressed; it never holds up another. What was left out for a
+cluster is returned too, so that it can be decided anew without that place.
 """
 
 from __future__ import annotations
@@ -10,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from reconciler.core import messages, record, restraints, templates, validate
+from reconciler.core import messages, record, restraints
 from reconciler.core.engines import Deployment, engine, target_namespace
-from reconciler.core.situation import Situation
-from reconciler.errors import InvalidInput, Severity
-from reconciler.model.ids import BlobId, WorkloadId
+from reconciler.core.filling import Filled, Sheets
+from reconciler.core.situation import Situation, Unwritable
+from reconciler.errors import InvalidInput
+from reconciler.model.ids import BlobId, ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import (
     Change,
@@ -30,37 +30,29 @@ from reconciler.model.plan import (
     Revert,
     Suppressed,
 )
-from reconciler.model.policy import Desired
-from reconciler.model.tree import Commit, Identity, LoggedCommit
+from reconciler.model.tree import Commit, Identity, LoggedCommit, checked_path
 from reconciler.model.workload import DeploySpec, Json
 
 README = """\
 # Placements
 
-Overspill writes this branch; Argo CD, Flux or kubectl apply what lies under `clusters/`. Each commit says what was
-decided and why. `git revert` one to undo it: Overspill respects that and holds the workload back on that cluster.
+Overspill writes this branch, and an engine applies what lies under `clusters/`. Each commit says what was decided and
+why. To end a burst, `git revert` the commit that began it, or delete its directory once other commits have followed:
+Overspill respects that, and holds the workload back on that cluster.
 """
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Specs:
-    """The specs of all placements that a plan writes, by directory, and why the others have none."""
-
-    ready: Mapping[str, DeploySpec]
-    failed: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
     """What has to be fetched before commits can be written.
 
-    `charts` are rendered objects by placement directory and helm config name; `failed` says why those of a directory
+    `charts` are rendered objects by position of the change and helm config name; `failed` says why those of a change
     could not be rendered. `blobs` are the files that a restore puts back, `records` the placement.yaml of placements
     that keep their spec, by directory. `history` is the commits of placements that end, by placement id, newest first.
     """
 
-    charts: Mapping[str, Mapping[str, tuple[Json, ...]]] = field(default_factory=dict)
-    failed: Mapping[str, str] = field(default_factory=dict)
+    charts: Mapping[int, Mapping[str, tuple[Json, ...]]] = field(default_factory=dict)
+    failed: Mapping[int, str] = field(default_factory=dict)
     blobs: Mapping[BlobId, bytes] = field(default_factory=dict)
     records: Mapping[str, bytes] = field(default_factory=dict)
     history: Mapping[str, tuple[LoggedCommit, ...]] = field(default_factory=dict)
@@ -68,80 +60,45 @@ class Material:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """The commits of a plan in order, the changes as they were written, and those that could not be."""
+    """The commits of a plan in order, the changes as they were written, and those that could not be.
+
+    `unwritable` says why a workload could not be written for a cluster.
+    """
 
     commits: tuple[Commit, ...]
     changes: tuple[Change, ...]
     suppressed: tuple[Suppressed, ...]
+    unwritable: Unwritable = field(default_factory=dict)
 
 
-def written(change: Change) -> Placement | None:
-    """Return the placement whose files a change writes anew from its template, if any."""
-    match change:
-        case Place(placement=placement) | Resize(after=placement) | Move(after=placement):
-            return placement
-        case _:
-            return None
-
-
-def specs(plan: Plan, desired: Desired) -> Specs:
-    """Fill in the template of every placement that the plan writes, and check the result as strictly as a file."""
-    ready: dict[str, DeploySpec] = {}
-    failed: dict[str, str] = {}
-    for change in plan.changes:
-        placement = written(change)
-        if placement is None:
-            continue
-        template = desired.templates[placement.workload]
-        context = templates.Context(
-            replicas=placement.replicas,
-            cluster=desired.clusters[placement.cluster],
-            placement=placement,
-            workspace=desired.workspaces[placement.workload.workspace],
-            template=template,
-        )
-        try:
-            spec = templates.render(template.spec, context)
-        except InvalidInput as error:
-            failed[placement.path] = str(error)
-            continue
-        findings = [
-            finding for finding in validate.findings(spec, context.workspace) if finding.severity is Severity.ERROR
-        ]
-        if findings:
-            failed[placement.path] = "; ".join(
-                f"{template.path}:{template.line}: {'.'.join(map(str, finding.loc))}: {finding.message}"
-                for finding in findings
-            )
-        else:
-            ready[placement.path] = spec
-    return Specs(ready=ready, failed=failed)
-
-
-def commits(plan: Plan, specs: Specs, material: Material, situation: Situation, author: Identity) -> Rendered:
+def commits(plan: Plan, sheets: Sheets, material: Material, situation: Situation, author: Identity) -> Rendered:
     """Write the commits of a plan, one for each change, in its order."""
-    writer = _Writer(specs, material, situation, author)
+    writer = _Writer(material, situation, author)
     if situation.ledger.commit is None:
         writer.start()
-    for change in plan.changes:
-        writer.write(change)
+    for position, change in enumerate(plan.changes):
+        writer.write(position, change, sheets.get(position))
     return Rendered(
-        commits=tuple(writer.commits), changes=tuple(writer.changes), suppressed=(*plan.suppressed, *writer.suppressed)
+        commits=tuple(writer.commits),
+        changes=tuple(writer.changes),
+        suppressed=(*plan.suppressed, *writer.suppressed),
+        unwritable=writer.unwritable,
     )
 
 
 class _Writer:
     """Writes commits one after the other, and knows what the ledger files hold after each."""
 
-    def __init__(self, specs: Specs, material: Material, situation: Situation, author: Identity) -> None:
+    def __init__(self, material: Material, situation: Situation, author: Identity) -> None:
         self.commits: list[Commit] = []
         self.changes: list[Change] = []
         self.suppressed: list[Suppressed] = []
-        self._specs = specs
+        self.unwritable: dict[tuple[WorkloadId, ClusterName], str] = {}
         self._material = material
         self._desired = situation.desired
         self._now = situation.now
         self._kept = situation.ledger.restraints
+        self._broken = {problem.path for problem in situation.ledger.problems}
         self._author = author
         self._restraints: dict[WorkloadId, tuple[Restraint, ...]] = {}
 
@@ -153,10 +110,10 @@ class _Writer:
         )
         self._commit(message, key="start", writes={"README.md": README.encode()})
 
-    def write(self, change: Change) -> None:
+    def write(self, position: int, change: Change, sheet: Filled | None) -> None:
         match change:
             case Place() | Resize() | Move():
-                self._deploy(change)
+                self._deploy(change, position, sheet)
             case Extend(before=before, after=after):
                 spec = record.read_spec(self._material.records[before.path], f"{before.path}/placement.yaml")
                 mode = engine(after.engine).charts_mode(spec)
@@ -178,44 +135,52 @@ class _Writer:
                 files = {path: self._material.blobs[blob] for path, blob in tampered.files.items()}
                 self._close(change, writes=files)
 
-    def _deploy(self, change: Place | Resize | Move) -> None:
-        """Write all files of a placement from its spec; the digest over them goes into the record and the marker."""
+    def _deploy(self, change: Place | Resize | Move, position: int, sheet: Filled | None) -> None:
+        """Write all files of a placement from its spec, or note why it cannot be written."""
         placement = change.placement if isinstance(change, Place) else change.after
-        problem = self._specs.failed.get(placement.path) or self._material.failed.get(placement.path)
-        spec = self._specs.ready.get(placement.path)
+        problem = (sheet.problem if sheet else "") or self._material.failed.get(position, "")
+        spec = sheet.spec if sheet else None
         if problem or spec is None:
             self._refuse(placement, problem or "its template could not be filled in")
             return
-        chosen = engine(placement.engine)
-        workspace = self._desired.workspaces[placement.workload.workspace]
-        placement = replace(
-            placement, target_namespace=target_namespace(spec), deletion_policy=spec.deletion_policy, digest=""
-        )
         try:
-            files = chosen.files(
-                Deployment(
-                    placement=placement,
-                    spec=spec,
-                    workspace=workspace,
-                    charts=self._material.charts.get(placement.path, {}),
-                )
-            )
-        except InvalidInput as error:
+            placement, writes = self._files(placement, spec, self._material.charts.get(position, {}))
+        except (InvalidInput, UnicodeError) as error:
             self._refuse(placement, str(error))
             return
-        placement = replace(placement, digest=record.digest(files, placement, spec))
-        files = {**files, **chosen.marker(placement)}
-        files["placement.yaml"] = record.write_placement(placement, spec, charts=chosen.charts_mode(spec))
-        writes = {f"{placement.path}/{path}": data for path, data in sorted(files.items())}
         if isinstance(change, Place):
             self._close(replace(change, placement=placement), writes=writes)
         elif isinstance(change, Resize):
             self._close(replace(change, after=placement), removes=placement.files, writes=writes)
         else:
             history = self._material.history.get(change.before.id, ())
-            self._close(replace(change, after=placement), removes=change.before.files, writes=writes, history=history)
+            removes = (*change.before.files, *placement.files)
+            self._close(replace(change, after=placement), removes=removes, writes=writes, history=history)
+
+    def _files(
+        self, placement: Placement, spec: DeploySpec, charts: Mapping[str, tuple[Json, ...]]
+    ) -> tuple[Placement, dict[str, bytes]]:
+        """Write a placement's files; the digest over them goes into its record and its marker.
+
+        Raises InvalidInput for what cannot be written, and for a record that could not be read again: nobody would
+        ever end such a placement.
+        """
+        chosen = engine(placement.engine)
+        workspace = self._desired.workspaces[placement.workload.workspace]
+        placement = replace(
+            placement, target_namespace=target_namespace(spec), deletion_policy=spec.deletion_policy, digest=""
+        )
+        files = chosen.files(Deployment(placement=placement, spec=spec, workspace=workspace, charts=charts))
+        placement = replace(placement, digest=record.digest(files, placement, spec))
+        files = {**files, **chosen.marker(placement)}
+        path = f"{placement.path}/placement.yaml"
+        files["placement.yaml"] = record.write_placement(placement, spec, charts=chosen.charts_mode(spec))
+        if record.read_placement(files["placement.yaml"], path) != placement:
+            raise InvalidInput(f"{path} would not be read again as it was written")
+        return placement, {checked_path(f"{placement.path}/{name}"): data for name, data in sorted(files.items())}
 
     def _refuse(self, placement: Placement, problem: str) -> None:
+        self.unwritable[placement.workload, placement.cluster] = problem
         self.suppressed.append(
             Suppressed(
                 workload=placement.workload,
@@ -239,7 +204,9 @@ class _Writer:
         if ledger is not None:
             workload, begun, ended = ledger
             path, left = restraints.ledger_path(workload), self._restrained(workload, begun, ended)
-            if left:
+            if path in self._broken:
+                pass  # a person's text is in there; the workload is held back until it is mended anyway
+            elif left:
                 files[path] = restraints.write_restraints(workload, left)
             else:
                 removes = (*removes, path)

@@ -2,60 +2,94 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
-from reconciler.core.demand import ceiling, fall_complete
+from reconciler.core import lifecycle
+from reconciler.core.demand import ceiling, next_fall
 from reconciler.core.distribute import drained
 from reconciler.core.ending import revert
+from reconciler.core.growth import MOST
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wording import count
 from reconciler.model.demand import Demand
+from reconciler.model.ids import WorkloadId
+from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Resize, Suppressed, Why
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import format_duration
 
 
 def give_back_what_is_not_needed(situation: Situation, standing: Standing) -> None:
-    """Shrink and revert, last cluster first, once the demand has been lower for the whole scale-down window."""
+    """Shrink and revert what is above a limit at once, and what is not missing any more after the scale-down window."""
     for workload in standing.placed():
         demand, policy = situation.demands.get(workload), situation.desired.policies.get(workload)
+        if policy is None:
+            continue
+        _keep_limits(situation, standing, workload, policy)
         # What a blind primary has lent is left where it is; `lending` tells that it is blind.
-        if policy is not None and isinstance(demand, Demand):
-            _give_back(situation, standing, demand, policy)
+        if isinstance(demand, Demand):
+            _follow_demand(situation, standing, demand, policy)
 
 
-def _give_back(situation: Situation, standing: Standing, demand: Demand, policy: BurstPolicy) -> None:
-    workload, placed = demand.workload, standing.replicas(demand.workload)
-    window = policy.scale_down_window
-    highest = ceiling(demand, window, situation.now)
-    needed = placed if highest is None else min(placed, highest)
-    keep = needed if policy.max_replicas is None else min(needed, policy.max_replicas)
+def _keep_limits(situation: Situation, standing: Standing, workload: WorkloadId, policy: BurstPolicy) -> None:
+    """Carry out limits that people have lowered: of one cluster, and of all together."""
+    rungs = situation.reach.order(workload)
+    lent = standing.lent(workload)
+    limited = policy.max_replicas is not None and lent.replicas > policy.max_replicas
+    if not limited and all(rung.limit is None for rung in rungs):
+        return
+    if situation.desired.incomplete and any(placement.policy != policy.name for placement in lent.placements):
+        return  # the policy that these were placed by may be in the file that cannot be read
+    for rung in rungs:
+        here = [placement for placement in standing.of(workload) if placement.cluster == rung.cluster]
+        above = sum(placement.replicas for placement in here) - (MOST if rung.limit is None else rung.limit)
+        detail = f"policy {policy.name} allows {rung.limit} on {rung.cluster}"
+        _drain(situation, standing, above, here, why=Why.POLICY, detail=detail)
+    if policy.max_replicas is not None:
+        above = standing.replicas(workload) - policy.max_replicas
+        detail = f"policy {policy.name} allows {count(policy.max_replicas, 'replica')}"
+        _drain(situation, standing, above, standing.of(workload), why=Why.POLICY, detail=detail)
+
+
+def _follow_demand(situation: Situation, standing: Standing, demand: Demand, policy: BurstPolicy) -> None:
+    """Give back, last cluster first, what has not been missing for the whole scale-down window."""
+    placed, window = standing.replicas(demand.workload), policy.scale_down_window
+    highest = ceiling(demand, window)
+    keep = placed if highest is None else min(placed, highest)
     if keep > demand.deficit:
-        until = fall_complete(demand, window, situation.now)
         but = "nobody has watched for the whole" if highest is None else f"up to {highest} were needed within the"
         standing.suppress(
             Suppressed(
-                workload=workload,
+                workload=demand.workload,
                 reason=Reason.SCALE_DOWN_WINDOW,
                 message=f"{demand.deficit} of {placed} placed replicas are needed now, but {but} scale-down window of"
                 f" {format_duration(window)}",
                 replicas=placed - demand.deficit,
-                until=until,
+                until=next_fall(demand, window),
             )
         )
-    if keep == placed:
+    detail = f"no more than {keep} of {placed} replicas were needed in the last {format_duration(window)}"
+    placements = standing.of(demand.workload)
+    _drain(situation, standing, placed - keep, placements, why=Why.DEMAND_GONE, detail=detail)
+
+
+def _drain(
+    situation: Situation,
+    standing: Standing,
+    surplus: int,
+    placements: Sequence[Placement],
+    *,
+    why: Why,
+    detail: str,
+) -> None:
+    """Take a surplus away from some placements of one workload, in the reverse of the order they were filled in."""
+    if surplus <= 0:
         return
-    limited = keep < needed
-    detail = (
-        f"policy {policy.name} allows {count(keep, 'replica')}"
-        if limited
-        else f"no more than {keep} of {placed} replicas were needed in the last {format_duration(window)}"
-    )
-    rungs = situation.reach.order(workload)
-    for placement, rest in drained(placed - keep, standing.of(workload), rungs):
+    rungs = situation.reach.order(placements[0].workload)
+    for placement, rest in drained(surplus, placements, rungs):
         if rest == 0:
-            revert(situation, standing, placement, Why.POLICY if limited else Why.DEMAND_GONE, detail)
-        else:
-            after = replace(placement, replicas=rest, changed_at=situation.now, digest="")
-            standing.change(Resize(before=placement, after=after, detail=detail))
+            revert(situation, standing, placement, why, detail)
+            continue
+        after = lifecycle.renewed(placement, situation.desired, situation.now, rest)
+        standing.change(Resize(before=placement, after=after, detail=detail))

@@ -4,8 +4,9 @@ Jinja's own sandbox keeps expressions away from Python's internals but lets them
 turns ran for seconds, ``'a' * 10**9`` took a gigabyte (reference/libraries.md, section 3). Python cannot be interrupted
 cheaply, so every construct that multiplies work pays for it first, out of one `Budget` for the whole spec:
 
-* each turn of a loop, nested or not, costs one unit; ``range`` refuses what no budget could pay;
-* each filter, comparison, concatenation and call pays for the size of what it reads and of what it makes;
+* each turn of a loop, nested or not, costs a unit for each node of what is in the loop; ``range`` refuses what no
+  budget could pay;
+* each filter, comparison, concatenation, slice and call pays for the size of what it reads and of what it makes;
 * a text costs a unit for each 64 characters, so the budget bounds memory too;
 * ``**``, multiplying texts and lists, and integers over 64 bits are refused outright.
 
@@ -79,17 +80,17 @@ def _budget(context: Context) -> Budget:
 
 
 @pass_context
-def _turns(context: Context, values: Iterable[Any]) -> Iterator[Any]:
-    """Yield the values of a loop, paying for each turn."""
+def _turns(context: Context, values: Iterable[Any], cost: int) -> Iterator[Any]:
+    """Yield the values of a loop, paying for each turn what the loop's body costs."""
     spend = _budget(context).spend
     for value in values:
-        spend(1)
+        spend(cost)
         yield value
 
 
 @pass_context
 def _weigh(context: Context, value: Any) -> Any:
-    """Pay for a value that is about to be compared."""
+    """Pay for a value that is about to be compared or sliced."""
     _budget(context).weigh(value)
     return value
 
@@ -237,10 +238,13 @@ def variables(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _meter(tree: nodes.Template) -> None:
-    """Put the paying filters where Jinja has no hook: loops, comparisons and ``~``."""
-    for node in list(tree.find_all((nodes.For, nodes.Compare, nodes.Concat))):
+    """Put the paying filters where Jinja has no hook: loops, comparisons, slices and ``~``."""
+    for node in list(tree.find_all((nodes.For, nodes.Compare, nodes.Concat, nodes.Getitem))):
         if isinstance(node, nodes.For):
-            node.iter = _filter(_TURNS, node.iter)
+            node.iter = _filter(_TURNS, node.iter, nodes.Const(_size(node), lineno=node.lineno))
+        elif isinstance(node, nodes.Getitem):
+            if isinstance(node.arg, nodes.Slice):
+                node.node = _filter(_WEIGH, node.node)
         elif isinstance(node, nodes.Compare):
             node.expr = _filter(_WEIGH, node.expr)
             for operand in node.ops:
@@ -249,8 +253,14 @@ def _meter(tree: nodes.Template) -> None:
             node.nodes = [_filter(_CONCAT, nodes.List(node.nodes, lineno=node.lineno))]
 
 
-def _filter(name: str, node: nodes.Node) -> nodes.Filter:
-    return nodes.Filter(node, name, [], [], None, None, lineno=node.lineno)
+def _size(loop: nodes.For) -> int:
+    """Count what one turn of a loop may run through, the turn itself included; loops in it pay for theirs again."""
+    parts = [*loop.body, *([] if loop.test is None else [loop.test])]
+    return 1 + sum(1 + sum(1 for _ in part.find_all(nodes.Node)) for part in parts)
+
+
+def _filter(name: str, node: nodes.Node, *arguments: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(node, name, list(arguments), [], None, None, lineno=node.lineno)
 
 
 def single(tree: nodes.Template) -> nodes.Expr | None:

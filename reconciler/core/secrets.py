@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from functools import lru_cache
 
 _FORMS: tuple[tuple[str, str], ...] = (
     ("a private key", r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bAGE-SECRET-KEY-1[0-9A-Z]{20}"),
@@ -22,7 +23,7 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("a Google API key", r"\bAIza[0-9A-Za-z_-]{35}"),
     ("a Slack token", r"\bxox[abeoprs]-[0-9A-Za-z-]{10}|hooks\.slack\.com/services/T[0-9A-Z]+/B"),
     ("a package registry token", r"\bnpm_[A-Za-z0-9]{30}|\bpypi-AgE[A-Za-z0-9_-]{30}|\bdckr_pat_[A-Za-z0-9_-]{20}"),
-    ("a signed token", r"\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"),
+    ("a signed token", r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,8192}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8}"),
     ("a password in a URL", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@<>${}]{1,100}:[^\s/@<>${}]{3,200}@"),
     ("an authorization header", r"(?i:\b(?:bearer|basic) )(?=\S*\d)[A-Za-z0-9+/_.=-]{16}"),
 )
@@ -37,6 +38,9 @@ _POINTS = re.compile(
 )
 _SAFE = re.compile(r"(?:sha(?:256|384|512)[:-]|/|https?://|LS0tLS1CRUdJTiBD)")
 _WORD = re.compile(r"[A-Za-z0-9+/_=-]{32,256}")
+
+_MAX_NAME = 64
+"""Characters at the end of a name that it is judged by: what it is stands last, as in ``dbAdminPassword``."""
 
 RANDOMNESS = 4.5
 """Bits for each character from which a long word is taken for a key; English words have about 4, base64 has 6."""
@@ -53,14 +57,21 @@ def credential(text: str, name: str = "") -> str:
         return _FORMS[int((match.lastgroup or "f0")[1:])][0]
     if "\n" in text or _POINTS.fullmatch(text.strip()):
         return ""
-    key = re.sub(r"[^a-z]", "", name.lower())
-    if _PASSWORD.search(key):
-        return "a password"
-    if _TOKEN.search(key) and not key.startswith("existing") and _mixed(text):
-        return "a token"
+    promised = _promised(name[-_MAX_NAME:])
+    if promised == "a password" or (promised and _mixed(text)):
+        return promised
     if len(text) >= 32 and _WORD.fullmatch(text) and not _SAFE.match(text) and _random(text):  # noqa: PLR2004  # as in _WORD
         return "a random key"
     return ""
+
+
+@lru_cache(maxsize=1024)
+def _promised(name: str) -> str:
+    """Say what kind of credential a name promises; kept, since all the items of a list stand under one name."""
+    key = re.sub(r"[^a-z]", "", name.lower())
+    if _PASSWORD.search(key):
+        return "a password"
+    return "a token" if _TOKEN.search(key) and not key.startswith("existing") else ""
 
 
 def _mixed(text: str) -> bool:

@@ -59,9 +59,13 @@ def refuse(
             message=f"tainted {taint}",
             remedy=f"add a toleration for it to policy {policy.name}",
         )
-    # 5. Its engine cannot apply the template.
+    # 5. Its engine cannot apply the template, or the template cannot be filled in for it.
     for text in engine(cluster.engine).refusals(template.spec, workspace, helm=observed.helm):
         return Refusal(cluster=name, reason=Reason.ENGINE, message=text, remedy="choose another engine for the cluster")
+    problem = situation.unwritable.get((workload, name))
+    if problem is not None:
+        remedy = "mend the template"
+        return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)
     # 6. A person, or a burst that has just ended there, holds it back.
     for restraint in restraints:
         if restraint.cluster == name and now < restraint.until:

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from reconciler.core.demand import Demands
 from reconciler.core.reach import Reach
 from reconciler.model.capacity import Observed
+from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.policy import Desired
+
+Unwritable = Mapping[tuple[WorkloadId, ClusterName], str]
+"""Why a workload cannot be written for a cluster: its template cannot be filled in there, or its chart not rendered."""
+
+
+_TRIES = 3
+"""Clusters for which a workload may fail to be written before all of its others are given up as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
     """What is wanted, what is there, what was seen, what is missing, and when. The same situation, the same plan.
 
-    `reach` follows from `desired` alone and is kept beside it because it is costly to work out.
+    `reach` follows from `desired` alone and is kept beside it because it is costly to work out; so is `unwritable`,
+    which is known only when it has been tried.
     """
 
     desired: Desired
@@ -25,3 +36,16 @@ class Situation:
     demands: Demands
     now: datetime
     reach: Reach
+    unwritable: Unwritable = field(default_factory=dict)
+
+
+def given_up(situation: Situation, failures: Unwritable) -> Unwritable:
+    """Add failures to those that are known. A workload that failed for several clusters is taken to fail for all."""
+    known = {**situation.unwritable, **failures}
+    counts = Counter(workload for workload, _ in known)
+    for workload, _ in failures:
+        if counts[workload] >= _TRIES:
+            last = next(reversed([problem for (failed, _), problem in known.items() if failed == workload]))
+            for rung in situation.reach.order(workload):
+                known.setdefault((workload, rung.cluster), last)
+    return known

@@ -39,13 +39,12 @@ class Standing:
         match change:
             case Place(placement=placement):
                 self._put(placement)
-            case (
-                Resize(before=before, after=after)
-                | Extend(before=before, after=after)
-                | Move(before=before, after=after)
-            ):
+            case Resize(before=before, after=after) | Extend(before=before, after=after):
                 self._drop(before)
                 self._put(after)
+            case Move(before=before, after=after):
+                self._drop(before)
+                self._put(after)  # in place of the one it joins, if there is one: they share a directory
             case Revert(placement=placement, restraint=restraint):
                 self._drop(placement)
                 if restraint is not None:

@@ -18,7 +18,7 @@ from jinja2 import TemplateError
 
 from reconciler.core import dialect, sandbox
 from reconciler.core.dialect import has_expression
-from reconciler.core.findings import Finding, Loc
+from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.times import format_time
 from reconciler.errors import InvalidInput, Severity
 from reconciler.model.placement import Placement
@@ -200,7 +200,7 @@ class _Renderer:
         try:
             return sandbox.run(text, self._variables)
         except _FAILURES as error:
-            self.found.append(Finding(loc=loc, message=f"rendering failed: {error}"))
+            self.found.append(Finding(loc=loc, message=f"rendering failed: {shortened(str(error), 300)}"))
             return text
 
 

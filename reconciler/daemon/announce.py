@@ -1,37 +1,88 @@
-"""What the log says of passes: a line for each change, for what goes wrong, and for what is mended. Else nothing."""
+"""What the log says of passes: a line for each change, and for whatever else comes or goes. Else nothing."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import structlog
 
 from reconciler.daemon.reconcile import Outcome
 from reconciler.errors import Problem, Severity
+from reconciler.model.ids import CommitId, WorkloadId
+from reconciler.model.plan import Change, Place, Reason, Resize, Revert
 
 log = structlog.get_logger()
 
 
 class Announcer:
-    """Logs what is new since the pass before, so that a lasting problem is one line and not one a pass."""
+    """Logs what is new since the pass before, so that what lasts is one line when it comes and one when it goes."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, source_branch: str) -> None:
+        """Know the source branch by the name that its line gives it."""
+        self._source_branch = source_branch
+        self._source: CommitId | None = None
         self._problems: frozenset[Problem] = frozenset()
-        self._suppressed: frozenset[tuple[str, str]] = frozenset()
+        self._suppressed: frozenset[tuple[WorkloadId, Reason]] = frozenset()
 
     def tell(self, outcome: Outcome) -> None:
-        """Log the changes, then problems that came or went, then changes that are newly suppressed."""
+        """Log where the source branch went, the changes, then problems and what is held back: what came or went."""
+        self._tell_source(outcome.view.tips.source)
         for line in outcome.lines:
             log.info("committed", line=line)
-        problems = frozenset(outcome.problems)
+        self._tell_problems(frozenset(outcome.problems))
+        self._tell_suppressed(outcome)
+
+    def _tell_source(self, tip: CommitId | None) -> None:
+        """Log that the source branch has moved; where it stands at the start is no news."""
+        if tip is not None and self._source not in (None, tip):
+            log.info("source moved", line=f"{self._source_branch} is now at {tip[:12]}")
+        self._source = tip or self._source
+
+    def _tell_problems(self, problems: frozenset[Problem]) -> None:
         for problem in sorted(problems - self._problems):
             report = log.error if problem.severity is Severity.ERROR else log.warning
             report("problem", line=str(problem))
-        for problem in sorted(self._problems - problems):
-            log.info("mended", line=f"mended: {problem}")
+        # By file: one revert mends all that is wrong with it, also what was only told because of the rest.
+        gone = (_files(self._problems) - _files(problems)) | (_broken(self._problems) - _broken(problems))
+        for path in sorted(gone):
+            log.info("mended", line=f"mended: {path}")
         self._problems = problems
+
+    def _tell_suppressed(self, outcome: Outcome) -> None:
         # By workload and reason: the numbers in the text move on at every pass.
         suppressed = (*outcome.plan.suppressed, *outcome.rendered.suppressed)
-        keys = {(str(item.workload), str(item.reason)): item for item in suppressed}
-        for key, item in keys.items():
+        items = {(item.workload, item.reason): item for item in suppressed}
+        grown, shrunk = _resized(outcome.rendered.changes)
+        for workload, reason in sorted(self._suppressed - items.keys()):
+            # The line of a change that has been made says that nothing holds it back any more.
+            if workload not in (shrunk if reason is Reason.SCALE_DOWN_WINDOW else grown):
+                log.info("no longer held back", line=f"{workload}: no longer held back ({reason})")
+        for key, item in items.items():
             if key not in self._suppressed:
                 log.info("held back", line=f"{item.workload}: {item.message}", reason=str(item.reason))
-        self._suppressed = frozenset(keys)
+        self._suppressed = frozenset(items)
+
+
+def _files(problems: Iterable[Problem]) -> frozenset[str]:
+    return frozenset(problem.path for problem in problems)
+
+
+def _broken(problems: Iterable[Problem]) -> frozenset[str]:
+    return _files(problem for problem in problems if problem.severity is Severity.ERROR)
+
+
+def _resized(changes: Iterable[Change]) -> tuple[frozenset[WorkloadId], frozenset[WorkloadId]]:
+    """Return the workloads that got replicas elsewhere and those that gave some back."""
+    grown: set[WorkloadId] = set()
+    shrunk: set[WorkloadId] = set()
+    for change in changes:
+        match change:
+            case Place(placement=it):
+                grown.add(it.workload)
+            case Resize(before=before, after=it):
+                (grown if it.replicas > before.replicas else shrunk).add(it.workload)
+            case Revert(placement=it):
+                shrunk.add(it.workload)
+            case _:
+                pass  # the same number as before
+    return frozenset(grown), frozenset(shrunk)

@@ -11,6 +11,7 @@ from reconciler.core.ledger import (
     Records,
     assembled,
     directory_of,
+    is_ours,
     is_record,
     read_record,
     theirs,
@@ -134,15 +135,16 @@ class BranchReader:
         return tuple(found)
 
     def _files(self, base: CommitId, directories: Collection[str]) -> dict[str, dict[str, BlobId]]:
-        """List the files of some placement directories, by their path within it."""
+        """List our files in some placement directories, by their path within it."""
         files: dict[str, dict[str, BlobId]] = {directory: {} for directory in directories}
         if not files:
             return files
         under = sorted(files) if len(files) <= _FEW else ROOTS[:1]
         for entry in self._repository.entries(base, under=under):
             directory = directory_of(entry.path)
-            if directory in files:
-                files[directory][entry.path.removeprefix(f"{directory}/")] = entry.blob
+            name = entry.path.removeprefix(f"{directory}/")
+            if directory in files and is_ours(name):
+                files[directory][name] = entry.blob
         return files
 
     def _theirs(self, placement: Placement, files: Mapping[str, BlobId], changed: Collection[str]) -> bool:

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from reconciler.core import render
 from reconciler.core.engines import engine
-from reconciler.errors import InvalidInput
+from reconciler.core.filling import Sheets
+from reconciler.errors import InvalidInput, Transient
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Extend, Move, Plan, Restore, Revert
 from reconciler.model.tree import Commit, LoggedCommit, Tips
@@ -17,22 +18,9 @@ from reconciler.model.workload import Json
 from reconciler.ports import Charts, Repository
 
 
-def gather(repository: Repository, charts: Charts, plan: Plan, specs: render.Specs, tips: Tips) -> render.Material:
+def gather(repository: Repository, charts: Charts, plan: Plan, sheets: Sheets, tips: Tips) -> render.Material:
     """Fetch what the plan's commits are written from: rendered charts, files to restore, commits that are undone."""
-    rendered: dict[str, dict[str, tuple[Json, ...]]] = {}
-    failed: dict[str, str] = {}
-    for change in plan.changes:
-        placement = render.written(change)
-        if placement is None or placement.path not in specs.ready:
-            continue
-        chosen = engine(placement.engine)
-        try:
-            rendered[placement.path] = {
-                chart.name: tuple(charts.template(chart, hooks=chosen.hooks))
-                for chart in chosen.to_render(specs.ready[placement.path])
-            }
-        except InvalidInput as error:
-            failed[placement.path] = str(error)
+    rendered, failed = _charts(charts, sheets)
     restored = [
         blob for change in plan.changes if isinstance(change, Restore) for blob in change.tampered.files.values()
     ]
@@ -57,6 +45,36 @@ def gather(repository: Repository, charts: Charts, plan: Plan, specs: render.Spe
         records=records,
         history=_history(repository, plan, tips),
     )
+
+
+def _charts(charts: Charts, sheets: Sheets) -> tuple[dict[int, dict[str, tuple[Json, ...]]], dict[int, str]]:
+    """Render the charts that engines leave to us, by position of the change, and say why some could not be.
+
+    A repository that is away fails its own charts and is asked once: no expiry waits for it, let alone several times.
+    """
+    rendered: dict[int, dict[str, tuple[Json, ...]]] = {}
+    failed: dict[int, str] = {}
+    away: dict[str, str] = {}
+    for position, sheet in sheets.items():
+        if sheet.spec is None:
+            continue
+        chosen = engine(sheet.placement.engine)
+        objects: dict[str, tuple[Json, ...]] = {}
+        for chart in chosen.to_render(sheet.spec):
+            try:
+                if chart.repo_url not in away:
+                    objects[chart.name] = tuple(charts.template(chart, hooks=chosen.hooks))
+                    continue
+            except Transient as error:
+                away[chart.repo_url] = str(error)
+            except InvalidInput as error:
+                failed[position] = str(error)
+                break
+            failed[position] = away[chart.repo_url]
+            break
+        else:
+            rendered[position] = objects
+    return rendered, failed
 
 
 def _history(repository: Repository, plan: Plan, tips: Tips) -> dict[str, tuple[LoggedCommit, ...]]:

@@ -5,14 +5,16 @@ Sequencing only. Everything that is decided is decided in `core`; everything out
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
 from reconciler.core import demand, render
 from reconciler.core.decide import decide
+from reconciler.core.filling import fill
 from reconciler.core.messages import line
 from reconciler.core.reach import Reach
-from reconciler.core.situation import Situation
+from reconciler.core.situation import Situation, given_up
+from reconciler.core.strangers import with_strangers_told
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.publish import gather, publish
 from reconciler.daemon.source import SourceReader
@@ -101,7 +103,7 @@ def look(world: World, memory: Memory, *, fetch: bool = True) -> View:
     ledger = memory.branch.ledger(tips.output)
     world.clusters.follow(desired)
     now = world.clock.now()
-    observed = world.clusters.observe()
+    observed = with_strangers_told(world.clusters.observe(), desired)
     demands = demand.measure(desired, observed, memory.history, now)
     memory.history = demand.remembered(demands)
     memory.reach = memory.reach.following(desired)
@@ -111,17 +113,29 @@ def look(world: World, memory: Memory, *, fetch: bool = True) -> View:
     return View.of(situation, tips, decide(situation))
 
 
-def write(world: World, view: View, plan: Plan) -> render.Rendered:
-    """Turn a plan into commits. Nothing is written yet: `plan` on the command line ends here."""
-    specs = render.specs(plan, view.desired)
-    material = gather(world.repository, world.charts, plan, specs, view.tips)
-    return render.commits(plan, specs, material, view, world.author)
+def write(world: World, view: View) -> render.Rendered:
+    """Turn a plan into commits, as far as it can be written. Nothing leaves this process yet."""
+    sheets = fill(view.plan, view.desired)
+    material = gather(world.repository, world.charts, view.plan, sheets, view.tips)
+    return render.commits(view.plan, sheets, material, view, world.author)
+
+
+def draft(world: World, view: View) -> tuple[View, render.Rendered]:
+    """Write a plan, and decide anew without the places it cannot be written for: the next cluster may do.
+
+    What `plan` on the command line shows ends here.
+    """
+    rendered = write(world, view)
+    while rendered.unwritable.keys() - view.unwritable.keys():
+        view = replace(view, unwritable=given_up(view, rendered.unwritable))
+        view = replace(view, plan=decide(view))
+        rendered = write(world, view)
+    return view, rendered
 
 
 def reconcile_once(world: World, memory: Memory, *, fetch: bool = True) -> Outcome:
     """Run one pass. Raises Conflict when the output branch moved meanwhile: run it again, with fetch."""
-    view = look(world, memory, fetch=fetch)
-    rendered = write(world, view, view.plan)
+    view, rendered = draft(world, look(world, memory, fetch=fetch))
     commits = publish(world.repository, view.tips, rendered.commits)
     if commits:
         world.outbox.pushed(commits[-1], [commit.key for commit in rendered.commits])

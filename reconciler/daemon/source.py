@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -11,13 +11,16 @@ from reconciler.core.ignoring import ignored
 from reconciler.core.load import is_read, parse_file
 from reconciler.core.parsed import ParsedFile
 from reconciler.core.yamlio import MAX_BYTES, too_large
-from reconciler.errors import Problem, Severity
+from reconciler.errors import Problem, Severity, Transient
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.policy import Desired
 from reconciler.ports import Repository
 
 _BATCH = 256
 """Blobs that are read at a time, so that a large repository is never in memory as a whole."""
+
+_LOOKS = (20, 200)
+"""Earlier versions of a file that are looked at, and those when not one of the first is good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +38,9 @@ class SourceReader:
         """Read from a repository whose commits have been fetched."""
         self._repository = repository
         self._parsed: dict[BlobId, ParsedFile] = {}
-        self._good: dict[str, BlobId] = {}
-        self._found: dict[tuple[str, BlobId], BlobId | None] = {}
+        self._in_force: dict[str, BlobId] = {}
+        self._looked_at: set[BlobId] = set()
+        self._uncertain = False
         self._desired: Desired | None = None
 
     def desired(self, commit: CommitId) -> Desired:
@@ -44,34 +48,39 @@ class SourceReader:
 
         A file with an error, of its own or found beside the others, is replaced by its last good version, and its
         errors go on being told. Where there is no such version the file takes no part and the result is incomplete.
-        Raises Transient when history is needed and the remote is away.
+        What comes out depends on the commit alone. When history is needed and the remote is away, what was in force
+        until now stands in until it is back; with nothing in force this raises Transient.
         """
-        if self._desired is None or self._desired.commit != commit:
+        if self._desired is None or self._desired.commit != commit or self._uncertain:
+            self._desired = None  # if this raises, what stood in for a moment must not be taken for certain
             self._desired = self._load(commit)
         return self._desired
 
     def _load(self, commit: CommitId) -> Desired:
         """Assemble a commit, stepping back from bad versions until nothing is rejected any more.
 
-        Each round takes every rejected file one step on, from the current version to a good one to none, so that it
-        ends, and almost always after one round.
+        Each round takes every rejected file one step on, from the current version to the good ones before it to none,
+        so that it ends, and almost always after one round.
         """
+        self._uncertain, self._looked_at = False, set()
+        past: dict[str, Iterator[BlobId]] = {}
         current = self._current(commit)
         in_force = dict(current)
         told: dict[str, tuple[Problem, ...]] = {}
         for path, version in current.items():
             if version.file.broken:
                 told[path] = tuple(replace(problem, path=path) for problem in version.file.problems)
-                self._step_back(commit, path, current, in_force)
+                self._step_back(commit, path, in_force, past)
         while True:
             files = {path: version.file for path, version in in_force.items()}
             blobs = {path: version.blob for path, version in in_force.items()}
-            assembly = examine(commit, files, blobs=blobs)
+            absent = (version.file for version in current.values() if version.file.broken)
+            assembly = examine(commit, files, blobs=blobs, absent=absent)
             if not assembly.rejected:
                 break
             for path in sorted(assembly.rejected):
                 told.setdefault(path, tuple(problem for problem in assembly.desired.problems if problem.path == path))
-                self._step_back(commit, path, current, in_force)
+                self._step_back(commit, path, in_force, past)
         patterns = ignore_patterns(files)
         told = {path: problems for path, problems in told.items() if not ignored(path, patterns)}
         self._remember(current, in_force)
@@ -97,46 +106,58 @@ class SourceReader:
         unseen = iter([blob for blob in dict.fromkeys(blobs) if blob not in self._parsed])
         while batch := tuple(islice(unseen, _BATCH)):
             for blob, data in self._repository.read(batch).items():
-                self._parsed[blob] = parse_file(data)
+                small = len(data) <= MAX_BYTES
+                self._parsed[blob] = parse_file(data) if small else ParsedFile(problems=(too_large("", len(data)),))
 
     def _step_back(
-        self, commit: CommitId, path: str, current: Mapping[str, _Version], in_force: dict[str, _Version]
+        self, commit: CommitId, path: str, in_force: dict[str, _Version], past: dict[str, Iterator[BlobId]]
     ) -> None:
-        """Put the last good version of a file in the place of its current one, or nothing in the place of that."""
+        """Put the next earlier good version of a file in the place of the one in force, or nothing if there is none."""
         version = in_force.pop(path)
-        if version.blob != current[path].blob:
-            return
-        good = self._last_good(commit, path, version.blob)
+        if path not in past:
+            past[path] = self._earlier(commit, path, version.blob)
+        good = next(past[path], None)
         if good is not None:
             in_force[path] = _Version(blob=good, file=self._parsed[good])
 
-    def _last_good(self, commit: CommitId, path: str, bad: BlobId) -> BlobId | None:
-        """Find the version of a file to go back to: the one in force until now, else the newest good one in history."""
-        held = self._good.get(path)
-        if held is not None and held != bad:
-            return held
-        key = (path, bad)
-        if key not in self._found:
-            self._found[key] = next(
-                (blob for blob in self._repository.earlier(commit, path) if blob != bad and self._is_good(blob)), None
-            )
-        blob = self._found[key]
-        if blob is not None:
-            self._parse((blob,))
-        return blob
+    def _earlier(self, commit: CommitId, path: str, current: BlobId) -> Iterator[BlobId]:
+        """Yield the versions of a file that were there before and have no error of their own, newest first, each once.
+
+        git is asked even if a version is in force already: another may have come and gone unseen since, or been kept
+        out by another file that has changed.
+        """
+        seen = {current}
+        found = False
+        for limit in _LOOKS:
+            try:
+                versions = self._repository.earlier(commit, path, limit=limit)
+            except Transient:
+                held = self._in_force.get(path)
+                if held is None or held in seen:
+                    raise
+                self._uncertain = True
+                yield held
+                return
+            for blob in versions:
+                if blob not in seen:
+                    seen.add(blob)
+                    if self._is_good(blob):
+                        found = True
+                        yield blob
+            if found or len(versions) < limit:
+                return
 
     def _is_good(self, blob: BlobId) -> bool:
         """Tell whether a version has no error of its own."""
+        self._looked_at.add(blob)
         self._parse((blob,))
         return not self._parsed[blob].broken
 
     def _remember(self, current: Mapping[str, _Version], in_force: Mapping[str, _Version]) -> None:
-        """Keep the versions that are in force, as the last good ones, and forget those that are in no tree any more."""
-        self._good = {path: version.blob for path, version in in_force.items()}
-        kept = {version.blob for version in current.values()} | set(self._good.values())
+        """Keep what is in force, and forget the versions that neither stand anywhere nor were looked at just now."""
+        self._in_force = {path: version.blob for path, version in in_force.items()}
+        kept = {version.blob for version in current.values()} | {*self._in_force.values()} | self._looked_at
         self._parsed = {blob: file for blob, file in self._parsed.items() if blob in kept}
-        pairs = {(path, version.blob) for path, version in current.items()}
-        self._found = {key: blob for key, blob in self._found.items() if key in pairs}
 
 
 def _stands_in(path: str, version: _Version | None) -> Problem:

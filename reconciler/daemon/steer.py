@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
 
+from reconciler.core.decide import sweep
 from reconciler.core.render import Rendered
 from reconciler.core.situation import Situation
 from reconciler.daemon.backoff import Backoff
 from reconciler.daemon.loop import CONFLICT_TRIES
 from reconciler.daemon.publish import publish
-from reconciler.daemon.reconcile import Memory, Outcome, View, World, write
-from reconciler.errors import Conflict, InvalidInput, Transient
+from reconciler.daemon.reconcile import Memory, Outcome, View, World, reconcile_once, write
+from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Extend, Plan, Revert, Why
@@ -31,7 +33,10 @@ T = TypeVar("T")
 def survey(world: World, memory: Memory) -> View:
     """Read both branches without looking at any cluster; the plan is empty."""
     tips = world.repository.fetch()
-    desired = _desired(memory, tips)
+    return _surveyed(world, memory, tips, _desired(memory, tips))
+
+
+def _surveyed(world: World, memory: Memory, tips: Tips, desired: Desired) -> View:
     return View(
         desired=desired,
         reach=memory.reach.following(desired),
@@ -52,11 +57,32 @@ def steer(
     What was asked for is committed in the name of `person`, everything else as ever. Raises Conflict when the output
     branch moved meanwhile: run it again.
     """
-    seen = survey(world, memory)
+    return _carried_out(world, survey(world, memory), decide, person)
+
+
+def guarded(world: World, memory: Memory, *, fetch: bool) -> Outcome:
+    """Run a pass, and if it fails for a reason of our own, end at least what has lapsed.
+
+    Whatever is wrong with a file, an observation or this program, a burst that is over does not wait for it: its end is
+    in git, and needs nothing else. The failure itself is raised all the same.
+    """
+    try:
+        return reconcile_once(world, memory, fetch=fetch)
+    except (Conflict, Transient):
+        raise
+    except Exception:
+        with suppress(OverspillError):
+            tips = world.repository.fetch()
+            nothing = Desired(commit=tips.source or CommitId(""), incomplete=True)
+            _carried_out(world, _surveyed(world, memory, tips, nothing), sweep, None)
+        raise
+
+
+def _carried_out(world: World, seen: View, decide: Callable[[Situation], Plan], person: Identity | None) -> Outcome:
     view = replace(seen, plan=decide(seen))
     if not view.plan.changes:
         return Outcome(view=view, rendered=Rendered(commits=(), changes=(), suppressed=()), commits=())
-    rendered = write(world, view, view.plan)
+    rendered = write(world, view)
     if person is not None:
         rendered = _signed(rendered, person)
     commits = publish(world.repository, view.tips, rendered.commits)

@@ -22,7 +22,8 @@ class Demand:
     """One workload's demand as it stands.
 
     `deficit` is the replicas that the primary cannot hold now. `history` is how the deficit went, oldest first and
-    never empty, the last sample being the present one; how far it reaches back is how long anybody has watched.
+    never empty, the last sample being the present one; how far it reaches back from `observed_at` is how long anybody
+    has watched. `reported` is False when the primary, freshly seen, reports no such workload.
     """
 
     workload: WorkloadId
@@ -34,3 +35,4 @@ class Demand:
     shape: ReplicaShape | None
     history: tuple[Sample, ...]
     observed_at: datetime
+    reported: bool = True

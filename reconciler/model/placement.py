@@ -12,6 +12,9 @@ from reconciler.model.ids import ClusterName, CommitId, PlacementName, WorkloadI
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import DeletionPolicy
 
+PARTS = ("placement.yaml", "kustomization.yaml", "manifests", "stages")
+"""The files and directories within a placement's directory that are ours; whatever else is there is somebody else's."""
+
 
 class Origin(StrEnum):
     """Who asked for a placement: demand, or a person."""
@@ -25,7 +28,8 @@ class Placement:
     """A placement as its ``placement.yaml`` records it, without the spec (that stays in git until it is needed).
 
     `changed_at` is when its replicas were last set: what is in flight counts from there. `expires_at` is absolute, so
-    that nobody has to remember. `digest` covers every file of the placement.
+    that nobody has to remember. `template_version` names the version of the template's file that is deployed, empty
+    when it is not known. `digest` covers every file of the placement.
     """
 
     name: PlacementName
@@ -43,6 +47,7 @@ class Placement:
     target_namespace: str
     shape: ReplicaShape
     origin: Origin = Origin.BURST
+    template_version: str = ""
     digest: str = ""
 
     @property
@@ -53,7 +58,7 @@ class Placement:
     @property
     def files(self) -> tuple[str, ...]:
         """Where everything lies that Overspill writes for it; whatever else is in the directory is somebody else's."""
-        return tuple(f"{self.path}/{name}" for name in ("placement.yaml", "kustomization.yaml", "manifests", "stages"))
+        return tuple(f"{self.path}/{name}" for name in PARTS)
 
     @property
     def id(self) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Tampered
-from reconciler.model.placement import Placement, Restraint
+from reconciler.model.placement import Phase, Placement, Restraint
 from reconciler.model.units import Resources
 
 
@@ -32,8 +32,6 @@ class Reason(StrEnum):
     SCALE_UP_WINDOW = "ScaleUpWindow"
     SCALE_DOWN_WINDOW = "ScaleDownWindow"
     PRIMARY_UNSEEN = "PrimaryUnseen"
-    NO_POLICY = "NoPolicy"
-    NO_WORKLOAD = "NoWorkload"
     NO_SHAPE = "NoShape"
     NOT_RENDERED = "NotRendered"
     LEDGER_UNREADABLE = "LedgerUnreadable"
@@ -133,7 +131,10 @@ class Extend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """The same replicas on another cluster, both sides in one commit; the expiry stays."""
+    """The same replicas on another cluster, both sides in one commit; the expiry stays.
+
+    `joined` is the placement there that they become part of, as it was; then `after` is that one, grown.
+    """
 
     before: Placement
     after: Placement
@@ -141,16 +142,18 @@ class Move:
     detail: str
     choice: Choice
     refused: tuple[Refusal, ...] = ()
+    joined: Placement | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revert:
-    """The end of a placement. `restraint` is what keeps the workload from coming straight back."""
+    """The end of a placement, in a final phase. `restraint` is what keeps the workload from coming straight back."""
 
     placement: Placement
     why: Why
     detail: str
     restraint: Restraint | None = None
+    phase: Phase = Phase.COMPLETED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

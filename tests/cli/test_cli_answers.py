@@ -42,7 +42,8 @@ def test_fields_are_in_camel_case_and_complete() -> None:
     assert plain["createdAt"] == "2026-11-20T10:05:00Z"
     assert set(plain) == {
         "name", "cluster", "workload", "replicas", "createdAt", "changedAt", "expiresAt", "engine", "policy",
-        "deletionPolicy", "sourceCommit", "namespace", "targetNamespace", "shape", "origin", "digest",
+        "deletionPolicy", "sourceCommit", "namespace", "targetNamespace", "shape", "origin", "templateVersion",
+        "digest",
     }  # fmt: skip
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
-import struct
 import subprocess
 import sys
-import termios
 from collections.abc import Callable
 from pathlib import Path
 
@@ -164,21 +160,6 @@ def test_reader_that_has_had_enough_is_no_error(overspill: Terminal) -> None:
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=env, capture_output=True, check=True)
     assert done.stdout.strip() in (b"0", b"1")
     assert not done.stderr
-
-
-def test_terminal_gets_a_table_that_fits_its_width_whole(overspill: Terminal, see: Callable[..., None]) -> None:
-    see(missing=9, worker_2=0)
-    master, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
-    env = {**os.environ, **overspill.env, "TERM": "xterm", "NO_COLOR": "1"}
-    env.pop("COLUMNS", None)
-    command = [sys.executable, "-m", "reconciler", "explain", "vllm"]
-    subprocess.run(command, cwd=ROOT, env=env, stdin=terminal, stdout=terminal, stderr=terminal, check=True)
-    shown = re.sub(r"\x1b\[[0-9;]*m", "", os.read(master, 65536).decode())
-    table = shown.partition("Clusters")[2].partition("Conclusion")[0]
-    assert max(map(len, table.splitlines())) <= 100
-    for word in ["NoCapacity:", "needs", "on", "one", "node,", "none", "free", "or", "add", "nodes", "there"]:
-        assert word in table
 
 
 def test_piped_table_has_no_colour_and_cuts_nothing_off(overspill: Terminal, see: Callable[..., None]) -> None:

@@ -69,6 +69,11 @@ def test_init_refuses_a_directory_that_is_not_empty(terminal: Terminal, files: P
     assert "is not empty: it holds clusters.yaml" in result.stderr
 
 
+def test_init_names_what_is_in_the_way_and_not_what_is_allowed(terminal: Terminal, files: Path) -> None:
+    Remote(files / ".git")
+    assert "it holds clusters.yaml" in terminal("init", str(files)).stderr
+
+
 def test_init_takes_a_fresh_clone(terminal: Terminal, tmp_path: Path) -> None:
     (tmp_path / "clone").mkdir()
     Remote(tmp_path / "clone" / ".git")

@@ -51,6 +51,19 @@ def test_status_later_tells_how_little_is_left(overspill: Terminal, placed: list
     assert all(timedelta(seconds=30) < one <= timedelta(minutes=1) for one in left)
 
 
+def test_status_at_a_moment_after_its_end_says_that_a_placement_is_over(overspill: Terminal, placed: list[str]) -> None:
+    lines = overspill.done("status", "--at", "+2h").splitlines()
+    assert [line.split()[-1] for line in lines if line.startswith("vllm-")] == ["over", "over"]
+
+
+@pytest.mark.parametrize("command", ["status", "plan", "explain vllm"])
+def test_answer_for_a_moment_in_the_past_is_given_with_a_note(overspill: Terminal, see: See, command: str) -> None:
+    see()
+    past = overspill(*command.split(), "--at", "2026-01-01T10:05:00Z")
+    assert (past.exit_code, past.stderr) == (0, "note: --at is in the past\n")
+    assert "--at" not in overspill(*command.split(), "--at", "+1m").stderr
+
+
 def test_status_as_json_is_complete(overspill: Terminal, placed: list[str]) -> None:
     answer = overspill.answer("status")
     assert set(answer) == {"now", "workloads", "placements", "problems", "wakeAt"}
@@ -76,7 +89,53 @@ def test_history_tells_placements_and_their_reasons_newest_first(overspill: Term
 def test_history_of_one_workload_leaves_out_the_others(overspill: Terminal, placed: list[str]) -> None:
     assert len(overspill.answer("history", "llm/vllm")["placements"]) == 2
     assert len(overspill.answer("history", placed[0])["placements"]) == 1
-    assert "No placement of llm/other in the history" in overspill.done("history", "llm/other")
+
+
+def test_history_takes_the_templates_name_alone(overspill: Terminal, placed: list[str]) -> None:
+    assert overspill.answer("history", "vllm") == overspill.answer("history", "llm/vllm")
+
+
+def test_history_of_a_workload_that_is_no_longer_in_the_fleet_is_still_told(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    fleet.commit("main", {"template.yaml": None})
+    for name in ("vllm", "llm/vllm"):
+        assert len(overspill.answer("history", name)["placements"]) == 2
+
+
+@pytest.mark.parametrize("name", ["other", "llm/other", "worker-2"])
+@pytest.mark.parametrize("options", [(), ("--since", "+1h"), ("--limit", "1")])
+def test_history_of_an_unknown_name_names_those_there_are(
+    overspill: Terminal, placed: list[str], name: str, options: tuple[str, ...]
+) -> None:
+    result = overspill("history", name, *options)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"'{name}'" in result.stderr
+    assert "(there are: llm/vllm)" in result.stderr
+
+
+def test_history_of_a_name_that_two_workspaces_have_asks_which(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    second = {
+        "workspace2.yaml": SOURCE_FILES["workspace.yaml"].replace("name: llm", "name: eval"),
+        "template2.yaml": SOURCE_FILES["template.yaml"].replace("workspaceName: llm", "workspaceName: eval"),
+    }
+    fleet.commit("main", second)
+    result = overspill("history", "vllm")
+    assert (result.exit_code, "(there are: eval/vllm, llm/vllm)" in result.stderr) == (1, True)
+    assert len(overspill.answer("history", "llm/vllm")["placements"]) == 2
+
+
+def test_history_of_a_workload_that_has_not_burst_says_so_of_it_alone(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    template = SOURCE_FILES["template.yaml"].replace("name: vllm", "name: quiet")
+    fleet.commit("main", {"quiet.yaml": template})
+    told = "No placement of quiet in the history: it has not burst yet.\n"
+    assert overspill.done("history", "quiet") == told
+    ended = overspill.done("revert", *placed, "--author", ANN) and overspill.done("history", "--since", "+1h")
+    assert ended == "No placement in the history since then.\n"
 
 
 def test_history_stops_at_its_limit_and_says_so(overspill: Terminal, placed: list[str]) -> None:
@@ -93,6 +152,13 @@ def test_history_since_keeps_what_still_stands_and_drops_what_ended_before(
     overspill.done("revert", placed[0], "--author", ANN)
     assert [one["id"] for one in overspill.answer("history", "--since", "+1m")["placements"]] == [f"llm/{placed[1]}"]
     assert len(overspill.answer("history", "--since", "-1h")["placements"]) == 2
+
+
+def test_history_since_takes_a_duration_for_so_long_ago(overspill: Terminal, placed: list[str]) -> None:
+    for since in ("7d", "-7d", "1h30m"):
+        assert len(overspill.answer("history", "--since", since)["placements"]) == 2
+    result = overspill("history", "--since", "a week")
+    assert (result.exit_code, "(try 2026-11-20T10:15:00Z, or -7d)" in result.stderr) == (2, True)
 
 
 def test_history_finds_a_beginning_that_lies_hundreds_of_commits_back(
@@ -120,6 +186,27 @@ def test_explanation_tells_of_each_cluster_and_ends_in_a_conclusion(overspill: T
     assert "NoCapacity: needs 1 GPU on one node" in shown
     assert "can take it" in shown
     assert shown.index("Clusters") < shown.index("Conclusion") < shown.index("9 replicas missing")
+
+
+def test_cluster_of_a_workload_that_is_held_back_has_room_but_takes_nothing(
+    overspill: Terminal, placed: list[str]
+) -> None:
+    overspill.done("revert", placed[0], "--author", ANN, "--everywhere")
+    shown = overspill.done("explain", "vllm")
+    assert "Held back, Held" in shown
+    assert ("has room" in shown, "can take it" in shown) == (True, False)
+
+
+def test_cluster_of_a_workload_at_its_policys_limit_has_room_but_takes_nothing(
+    overspill: Terminal, fleet: Remote, see: See
+) -> None:
+    fleet.commit("main", {"policy.yaml": SOURCE_FILES["policy.yaml"] + "  maxReplicas: 1\n"})
+    see(missing=1)
+    overspill.done("once")
+    see(missing=3)
+    shown = overspill.done("explain", "vllm")
+    assert "Held back, PolicyLimit" in shown
+    assert ("has room" in shown, "can take it" in shown) == (True, False)
 
 
 def test_explanation_takes_the_templates_name_alone(overspill: Terminal, see: See) -> None:

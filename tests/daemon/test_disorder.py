@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from reconciler.adapters.git import GitRepository
+from reconciler.errors import Severity
 from reconciler.model.plan import Hold
 from tests.conftest import Remote
 from tests.memory import MemoryRepository
@@ -96,3 +97,21 @@ def test_a_daemon_on_an_empty_disk_decides_as_the_one_that_ran_all_along(remote:
         assert fresh_view.plan == old_view.plan
         assert type(fresh_view.plan.changes[0]) is Hold
         assert fresh_view.ledger == old_view.ledger
+
+
+def test_an_observed_cluster_that_no_file_describes_is_told_with_the_name_that_was_meant() -> None:
+    passes = Passes(MemoryRepository(SOURCE_FILES))
+    passes.free = {"worker-22": 4}
+    outcome = passes.run()
+    (problem,) = outcome.problems
+    assert str(problem) == (
+        "observation of worker-22: cluster: no file describes a Cluster of this name, so it counts for nothing"
+        " (try 'worker-2')"
+    )
+
+
+def test_what_only_follows_from_a_broken_file_is_not_told() -> None:
+    broken = SOURCE_FILES["clusters.yaml"].replace("spec: {}", "spec: {availability: cordoned}", 1)
+    passes = Passes(MemoryRepository({**SOURCE_FILES, "clusters.yaml": broken}))
+    errors = [problem for problem in passes.run().problems if problem.severity is Severity.ERROR]
+    assert [problem.field for problem in errors] == ["spec.availability"]

@@ -56,26 +56,36 @@ def test_only_replicas_that_waited_the_whole_window_have_matured() -> None:
 
 
 def test_ceiling_is_unknown_until_somebody_has_watched_for_the_window() -> None:
-    assert demand.ceiling(measured(short(0)), WINDOW, NOW) is None
+    assert demand.ceiling(measured(short(0)), WINDOW) is None
 
 
 def test_ceiling_is_the_highest_deficit_within_the_window() -> None:
     history = (Sample(at=NOW - seconds(90), deficit=5), Sample(at=NOW - seconds(30), deficit=2))
     now = measured(short(0), history=history)
-    assert demand.ceiling(now, WINDOW, NOW) == 5
-    assert demand.ceiling(now, WINDOW, NOW + seconds(31)) == 2
-    assert demand.fall_complete(now, WINDOW, NOW) == NOW + WINDOW
+    assert demand.ceiling(now, WINDOW) == 5
+    assert demand.next_fall(now, WINDOW) == NOW + seconds(30)
+    moment = NOW + seconds(31)
+    later = measured(short(0, at=moment), history=now.history, now=moment)
+    assert demand.ceiling(later, WINDOW) == 2
+    assert demand.next_fall(later, WINDOW) == NOW + seconds(60)
+
+
+def test_an_old_observation_is_not_a_long_watch() -> None:
+    stale = measured(short(0, at=NOW - seconds(100)), now=NOW)
+    assert demand.ceiling(stale, WINDOW) is None
+    again = measured(short(0, at=NOW - seconds(100)), history=stale.history, now=NOW + seconds(15))
+    assert demand.ceiling(again, WINDOW) is None
 
 
 def test_the_sources_own_word_of_how_long_stands_in_for_watching() -> None:
     told = measured(short(1, deficit_since=NOW - seconds(61)))
-    assert demand.ceiling(told, WINDOW, NOW) == 1
+    assert demand.ceiling(told, WINDOW) == 1
 
 
 def test_what_was_higher_before_the_sources_word_still_counts() -> None:
     history = (Sample(at=NOW - seconds(100), deficit=4),)
     told = measured(short(1, deficit_since=NOW - seconds(20)), history=history)
-    assert demand.ceiling(told, WINDOW, NOW) == 4
+    assert demand.ceiling(told, WINDOW) == 4
 
 
 def test_a_clock_that_jumps_back_begins_the_record_anew() -> None:

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from reconciler.core.ignoring import ignored
 from reconciler.core.load import assemble, is_read, parse_file
+from reconciler.errors import Severity
 from reconciler.model.ids import BlobId, CommitId, WorkloadId
-from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, load, policy, warnings, workspace
+from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, lines, load, policy, warnings, workspace
 
 VLLM = WorkloadId("llm", "vllm")
 
@@ -160,6 +161,58 @@ def test_a_template_that_no_policy_governs_is_a_warning():
     ]
 
 
+def counting(name: str, **annotations: str) -> str:
+    """Return a template of another name that counts the same object, unless annotated."""
+    marks = "".join(f"    overspill.dev/{key}: {value}\n" for key, value in annotations.items())
+    annotated = f"  annotations:\n{marks}" if marks else ""
+    return TEMPLATE.replace("  name: vllm\n", f"  name: {name}\n{annotated}", 1)
+
+
+CHAT = WorkloadId("llm", "chat")
+COUNTED = (
+    "templates/z.yaml:4: metadata.name: {} on worker-1 is already counted by template llm/vllm in "
+    "templates/vllm.yaml:1 (try the annotation overspill.dev/workload, or another release name)"
+)
+
+
+def test_two_templates_that_count_one_object_do_not_both_burst():
+    desired = load({**FLEET, "templates/z.yaml": counting("chat")})
+    assert errors(desired) == [COUNTED.format("Deployment/llm-demo/vllm")]
+    assert set(desired.templates) == {VLLM, CHAT}
+    assert set(desired.policies) == {VLLM}
+    assert not desired.incomplete
+
+
+def test_an_object_named_without_its_kind_is_counted_once_too():
+    desired = load({**FLEET, "templates/z.yaml": counting("chat", workload="llm-demo/vllm")})
+    assert errors(desired) == [COUNTED.format("llm-demo/vllm")]
+    assert set(desired.policies) == {VLLM}
+
+
+def test_the_first_by_path_counts_whatever_the_templates_are_called():
+    desired = load({**FLEET, "templates/a.yaml": counting("z")})
+    assert set(desired.policies) == {WorkloadId("llm", "z")}
+
+
+def test_objects_of_one_name_on_two_primaries_or_of_two_kinds_are_two():
+    kinds = load({**FLEET, "templates/z.yaml": counting("chat", workload="StatefulSet/llm-demo/vllm")})
+    assert (errors(kinds), set(kinds.policies)) == ([], {VLLM, CHAT})
+    elsewhere = workspace("chat").replace("primaryCluster: worker-1", "primaryCluster: worker-2")
+    other = counting("chat", workload="llm-demo/vllm").replace("workspaceName: llm", "workspaceName: chat")
+    other = other.replace("namespace: llm-demo", "namespace: chat-demo")
+    desired = load({**FLEET, "workspaces/chat.yaml": elsewhere, "templates/z.yaml": other})
+    assert (errors(desired), len(desired.policies)) == ([], 2)
+    same = elsewhere.replace("primaryCluster: worker-2", "primaryCluster: worker-1")
+    assert len(load({**FLEET, "workspaces/chat.yaml": same, "templates/z.yaml": other}).policies) == 1
+
+
+def test_a_template_that_does_not_burst_counts_nothing():
+    files = {**FLEET, "templates/a.yaml": counting("chat"), "policies/gpu.yaml": policy("gpu", "{templates: [vllm]}")}
+    desired = load(files)
+    assert errors(desired) == []
+    assert set(desired.policies) == {VLLM}
+
+
 NAMELESS = TEMPLATE.replace("  workspaceName: llm\n", "")
 
 
@@ -218,6 +271,95 @@ def test_a_broken_file_takes_no_part_and_holds_up_nothing_else():
     assert [line.split(":")[0] for line in errors(desired)] == ["clusters/worker-2.yaml", "workspaces/llm.yaml"]
     assert VLLM in desired.templates
     assert desired.incomplete
+
+
+CORDONED = cluster("worker-1") + "---\n" + cluster("worker-2", "{availability: cordoned}")
+ONE_ERROR = [
+    ("clusters/all.yaml:10: spec.availability: 'cordoned' is not one of Active, Cordoned, Draining (try 'Cordoned')")
+]
+
+
+def without(folder: str) -> dict[str, str]:
+    """Return the sample fleet without the files of one folder."""
+    return {path: content for path, content in FLEET.items() if not path.startswith(folder)}
+
+
+def test_one_wrong_line_about_a_cluster_is_one_error():
+    spec = "{clusters: [{name: worker-1}, {matchLabels: {tier: spot}}]}"
+    desired = load({**without("clusters"), "clusters/all.yaml": CORDONED, "policies/gpu.yaml": policy("gpu", spec)})
+    assert errors(desired) == ONE_ERROR
+    assert warnings(desired) == []
+
+
+def test_one_wrong_line_about_a_workspace_or_a_policy_is_one_error():
+    for template in (TEMPLATE, NAMELESS):
+        files = {**without("workspaces"), "templates/vllm.yaml": template}
+        desired = load({**files, "workspaces/llm.yaml": workspace(more="nemspaces: []")})
+        assert [line.split(":")[0] for line in errors(desired)] == ["workspaces/llm.yaml"]
+        assert desired.templates == {}
+        assert desired.incomplete
+    desired = load({**FLEET, "policies/gpu.yaml": policy("gpu", "{priority: high}")})
+    assert [problem.path for problem in desired.problems] == ["policies/gpu.yaml"]
+
+
+def test_a_template_that_is_kept_out_is_still_described():
+    named = policy("gpu", "{workspaces: [llm], templates: [vllm]}")
+    for wrong in (TEMPLATE.replace("burstDuration: 10m", "burstDuration: soon"), TEMPLATE.replace("llm-demo", "x")):
+        desired = load({**FLEET, "policies/gpu.yaml": named, "templates/vllm.yaml": wrong})
+        assert [problem.path for problem in desired.problems] == ["templates/vllm.yaml"]
+
+
+def test_a_name_that_no_broken_file_mentions_is_told_beside_it():
+    desired = load(
+        {**FLEET, "clusters/worker-2.yaml": "kind: Cluster\nmetadata:\n  name: 'worker-3'\n  nam: worker-2\n"}
+    )
+    assert [line for line in errors(desired) if "no file describes" in line] == [
+        "workspaces/llm.yaml:7: spec.clusters[1]: no file describes Cluster worker-2 (try 'worker-1')"
+    ]
+
+
+def test_what_a_broken_file_mentions_is_bounded():
+    many = "\n".join(f"- name: n{number}" for number in range(100_000))
+    assert len(parse_file(f"kind: Cluster\nkind: Cluster\nx:\n{many}\n".encode()).mentioned) <= 10_000
+    assert parse_file(FLEET["clusters/worker-1.yaml"].encode()).mentioned == frozenset()
+
+
+def test_a_primary_outside_of_the_clusters_is_a_warning():
+    desired = load({**FLEET, "workspaces/llm.yaml": workspace().replace("[worker-1, worker-2]", "[worker-2]")})
+    assert lines(desired.problems) == [
+        "workspaces/llm.yaml:6: spec.primaryCluster: worker-1 is not among spec.clusters (try adding it there)"
+    ]
+    assert VLLM in desired.policies
+
+
+def test_a_duration_that_the_policy_cuts_is_a_warning_at_the_template():
+    files = {**FLEET, "templates/vllm.yaml": TEMPLATE.replace("burstDuration: 10m", "burstDuration: 15m")}
+    desired = load({**files, "policies/gpu.yaml": policy("gpu", "{duration: {default: 5m, max: 12m}}")})
+    assert lines(desired.problems) == [
+        "templates/vllm.yaml:8: spec.burstDuration: 15m is cut to 12m by policy gpu (try 12m, or a longer duration.max)"
+    ]
+    assert load({**files, "policies/gpu.yaml": policy("gpu", "{duration: {default: 5m, max: 15m}}")}).problems == ()
+
+
+def annotated(workload: str) -> dict[str, str]:
+    """Return the sample fleet with a template that names the object to count."""
+    marked = f"kubeslice-acme\n  annotations:\n    overspill.dev/workload: {workload}\n"
+    return {**FLEET, "templates/vllm.yaml": TEMPLATE.replace("kubeslice-acme\n", marked)}
+
+
+def test_an_annotation_that_leaves_the_namespace_is_a_warning():
+    desired = load(annotated("Deployment/chat/vllm"))
+    assert lines(desired.problems) == [
+        (
+            'templates/vllm.yaml:7: metadata.annotations["overspill.dev/workload"]: '
+            "'chat' is no namespace of workspace llm (it has llm-demo)"
+        )
+    ]
+    assert desired.problems[0].severity is Severity.WARNING
+    assert VLLM in desired.policies
+    unbounded = workspace().replace("namespaces: [llm-demo]", "namespaces: []")
+    assert load({**annotated("chat/vllm"), "workspaces/llm.yaml": unbounded}).problems == ()
+    assert load(annotated("llm-demo/other")).problems == ()
 
 
 def test_templates_remember_the_version_they_came_from():

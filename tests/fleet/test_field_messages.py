@@ -149,6 +149,42 @@ def test_a_price_is_a_number_of_dollars():
     assert wrong[0] == "clusters/worker-2.yaml:5: spec.pricePerGPUHour: -1 is less than 0"
 
 
+FLEET_FILE = "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\nspec:\n  repoURL: "
+PASSWORD = "hunter" + "2x"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        f"https://bot:{PASSWORD}@git.example.com/fleet.git",
+        f"https://{PASSWORD}@git.example.com/fleet.git",
+        f"ssh://git:{PASSWORD}@git.example.com/fleet.git",
+        f"ssh://git:{PASSWORD}/9@git.example.com/fleet.git",
+    ],
+)
+def test_a_password_in_the_address_of_the_fleet_is_an_error_that_does_not_print_it(address):
+    assert errors(load({**FLEET, "fleet.yaml": FLEET_FILE + address})) == [
+        (
+            "fleet.yaml:5: spec.repoURL: may not hold a password or a token "
+            "(leave it out; the engine has credentials of its own for a repository)"
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://git.example.com:8443/a@b/fleet.git",
+        "ssh://git@git.example.com:22/a@b.git",
+        "git@git.example.com:acme/fleet.git",
+    ],
+)
+def test_an_address_of_the_fleet_without_a_password_passes(address):
+    desired = load({**FLEET, "fleet.yaml": FLEET_FILE + address})
+    assert desired.problems == ()
+    assert desired.fleet.repo_url == address
+
+
 @pytest.mark.parametrize(
     ("head", "message"),
     [

@@ -91,6 +91,17 @@ def test_demand_comes_with_the_shape_of_one_replica():
     assert workload.shape.group_size == 4
 
 
+def test_an_entry_of_no_replicas_waits_for_nothing():
+    (workload,) = read(FULL.replace("{replicas: 2,", "{replicas: 0,").encode(), "o.yaml")[0].workloads
+    assert [wait.replicas for wait in workload.waiting] == [1]
+
+
+@pytest.mark.parametrize("moment", ["2000-01-01T00:00:00Z", "2200-12-31T23:59:59Z"])
+def test_the_first_and_the_last_moment_there_are_can_be_observed(moment):
+    (seen,) = read(FULL.replace("2026-11-20T11:05:00.5+01:00", moment).encode(), "o.yaml")
+    assert seen.observed_at == datetime.fromisoformat(moment)
+
+
 def test_json_says_the_same():
     (document,) = parse(FULL.encode(), "")
     assert read(json.dumps(document.value).encode(), "o.json") == read(FULL.encode(), "o.yaml")
@@ -119,6 +130,24 @@ def test_one_cluster_twice_is_an_error():
         (
             ("2026-11-20T11:05:00.5+01:00", "2026-02-30T11:05:00Z"),
             "4: observedAt: '2026-02-30T11:05:00Z' does not exist (try '2026-11-20T10:15:00Z')",
+        ),
+        (
+            ("2026-11-20T11:05:00.5+01:00", "1970-01-01T00:00:00Z"),
+            "4: observedAt: '1970-01-01T00:00:00Z' is not between the years 2000 and 2200 (try '2026-11-20T10:15:00Z')",
+        ),
+        (
+            ("2026-11-20T10:01:00Z", "9999-12-31T23:59:59Z"),
+            (
+                "28: workloads[0].unschedulable[1].since: '9999-12-31T23:59:59Z' is not between the years 2000 and 2200"
+                " (try '2026-11-20T10:15:00Z')"
+            ),
+        ),
+        (
+            ("2026-11-20T09:59:00Z", "0001-01-01T00:00:00Z"),
+            (
+                "29: workloads[0].deficitSince: '0001-01-01T00:00:00Z' is not between the years 2000 and 2200"
+                " (try '2026-11-20T10:15:00Z')"
+            ),
         ),
         (
             ("cluster: worker-1", "cluster: ../x"),

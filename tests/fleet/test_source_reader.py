@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Transient
@@ -196,6 +198,17 @@ def test_a_file_of_ten_megabytes_is_told_by_its_size_and_never_read(fleet):
     assert blob_id(b" " * 10 * 2**20) not in fleet.reads
 
 
+def test_an_earlier_version_that_was_too_large_stands_in_for_nobody(fleet):
+    reader = SourceReader(fleet)
+    path = "templates/new.yaml"
+    reader.desired(fleet.person("source", {path: b" " * 2 * 2**20}))
+    commit = fleet.person("source", {path: BROKEN})
+    for read in (reader, SourceReader(fleet)):
+        desired = read.desired(commit)
+        assert desired.incomplete
+        assert warnings(desired) == [f"{path}: no earlier version of it is good: nothing in it is in force"]
+
+
 def test_what_the_fleet_ignores_is_no_gap(fleet):
     ignoring = "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: f}\nspec: {ignore: [data]}\n"
     fleet.person("source", {"data/big.json": b" " * 2 * 2**20, "data/x.yaml": BROKEN, "fleet.yaml": ignoring})
@@ -220,6 +233,89 @@ def test_a_reader_that_has_seen_it_all_agrees_with_one_that_starts_now(fleet):
     ):
         commit = fleet.person("source", change)
         assert reader.desired(commit) == SourceReader(fleet).desired(commit)
+
+
+STRAY = LONGER.replace("workspaceName: llm", "workspaceName: lmm")
+
+
+def test_a_version_that_is_rejected_beside_the_others_gives_way_to_an_earlier_one(fleet):
+    reader = SourceReader(fleet)
+    reader.desired(tip(fleet))
+    for text in (STRAY, BROKEN):
+        commit = fleet.person("source", {PATH: text})
+        for read in (reader, SourceReader(fleet)):
+            desired = read.desired(commit)
+            assert desired.templates[VLLM].blob == blob_id(TEMPLATE.encode())
+            assert warnings(desired) == [stays(TEMPLATE)]
+            assert not desired.incomplete
+
+
+def test_a_version_that_went_by_unseen_counts_for_whoever_watched_all_along_too(fleet):
+    reader = SourceReader(fleet)
+    reader.desired(fleet.person("source", {PATH: BROKEN}))
+    fleet.person("source", {PATH: LONGER})
+    commit = fleet.person("source", {PATH: BROKEN})
+    assert reader.desired(commit) == SourceReader(fleet).desired(commit)
+    assert reader.desired(commit).templates[VLLM].spec.burst_duration == timedelta(minutes=20)
+
+
+def test_a_version_that_others_kept_out_is_in_force_for_both_once_it_could_be(fleet):
+    reader = SourceReader(fleet)
+    reader.desired(fleet.person("source", {PATH: STRAY}))
+    commit = fleet.person(
+        "source", {PATH: BROKEN, "workspaces/lmm.yaml": workspace("lmm", "").replace("lmm-d", "llm-d")}
+    )
+    assert reader.desired(commit) == SourceReader(fleet).desired(commit)
+    assert set(reader.desired(commit).templates) == {WorkloadId("lmm", "vllm")}
+
+
+def test_many_broken_versions_do_not_hide_the_good_one_behind_them(fleet):
+    reader = SourceReader(fleet)
+    reader.desired(tip(fleet))
+    for number in range(30):
+        fleet.person("source", {PATH: f"{BROKEN}# {number}\n"})
+    for read in (reader, SourceReader(fleet)):
+        assert read.desired(tip(fleet)).templates[VLLM].spec.burst_duration == timedelta(minutes=10)
+
+
+STEPS = st.dictionaries(
+    st.sampled_from([PATH, "templates/z.yaml", "workspaces/llm.yaml", "workspaces/lmm.yaml", "policies/gpu.yaml"]),
+    st.sampled_from(
+        [TEMPLATE, LONGER, STRAY, BROKEN, workspace(), workspace("lmm").replace("lmm-d", "llm-d"), "", "a: ["]
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=st.lists(st.tuples(STEPS, st.booleans()), min_size=1, max_size=6))
+def test_what_is_in_force_depends_on_the_commit_alone(steps: list[tuple[dict[str, str], bool]]):
+    fleet = MemoryRepository(FLEET)
+    reader = SourceReader(fleet)
+    for files, look in steps:
+        commit = fleet.person("source", files)
+        if look:
+            assert reader.desired(commit) == SourceReader(fleet).desired(commit)
+
+
+def test_what_stands_in_while_the_remote_is_away_is_asked_for_again(fleet):
+    class Sometimes(MemoryRepository):
+        away = True
+
+        def earlier(self, commit, path, *, limit=20):
+            if self.away:
+                raise Transient("the remote is away")
+            return super().earlier(commit, path, limit=limit)
+
+    fleet = Sometimes(FLEET)
+    reader = SourceReader(fleet)
+    reader.desired(tip(fleet))
+    fleet.person("source", {PATH: LONGER})
+    commit = fleet.person("source", {PATH: BROKEN})
+    assert reader.desired(commit).templates[VLLM].spec.burst_duration == timedelta(minutes=10)
+    fleet.away = False
+    assert reader.desired(commit) == SourceReader(fleet).desired(commit)
 
 
 def test_the_remote_being_away_while_history_is_needed_is_transient(fleet):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
+from itertools import islice, permutations
 
 import pytest
 
+from reconciler.core.draft import draft
+from reconciler.core.schema.template import WorkloadTemplateFile
 from reconciler.model.ids import WorkloadId
 from reconciler.model.workload import DeletionPolicy, HelmFlags, Step, StepType, WorkloadRef
 from tests.fleet.samples import FLEET, TEMPLATE, errors, load, text, warnings, with_template, workspace
@@ -173,6 +177,31 @@ def test_a_chart_without_a_version_is_an_error_elsewhere():
         )
     ]
     assert desired.incomplete
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://charts.example.com",
+        "http://user:pass" + "word@127.0.0.2.example.com",
+        "charts.example.com",
+        "http://[::1",
+    ],
+)
+def test_a_chart_from_the_open_is_an_error(address):
+    desired = in_open_workspace(SAMPLE.replace("https://vllm-project.github.io/production-stack", address))
+    assert errors(desired) == [
+        (
+            "templates/vllm.yaml:16: spec.helmConfig[0].repoURL: must begin with https:// or oci:// "
+            "(plain http is for localhost only)"
+        )
+    ]
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8879", "http://[::1]/charts", "http://localhost", "oci://a/b"])
+def test_a_chart_from_this_machine_or_a_registry_passes(address):
+    desired = in_open_workspace(SAMPLE.replace("https://vllm-project.github.io/production-stack", address))
+    assert errors(desired) == []
 
 
 def test_what_kubectl_exports_loads_unchanged_and_its_selector_is_the_workload():
@@ -379,12 +408,35 @@ def test_a_step_that_names_no_config_is_an_error(step, message):
                 "(try 'Deployment/namespace/name')"
             ),
         ),
+        (
+            ("kubeslice-acme\n", "kubeslice-acme\n  annotations:\n    overspill.dev/workload: Job/train\n"),
+            (
+                "7: metadata.annotations[\"overspill.dev/workload\"]: 'Job/train' names no namespace "
+                "(try '<Kind>/<namespace>/<name>')"
+            ),
+        ),
     ],
 )
 def test_what_cannot_work_in_a_template_is_an_error(change, message):
     assert change[0] in TEMPLATE
     found = errors(with_template(TEMPLATE.replace(*change)))
     assert f"templates/vllm.yaml:{message}" in found
+
+
+def test_steps_that_name_nothing_are_told_at_once_whatever_else_has_names():
+    names = ["".join(letters) for letters in islice(permutations("abcdefghijkl"), 10_000)]
+    spec = {
+        "cmdExec": [{"name": name, "cmd": "kubectl get pods"} for name in names],
+        "steps": [{"name": f"x{name}", "type": "command"} for name in names],
+    }
+    file = {"apiVersion": "gpr.kubeslice.io/v1alpha1", "kind": "WorkloadTemplate", "metadata": {"name": "t"}}
+    read = WorkloadTemplateFile.model_validate({**file, "spec": spec})
+    started = time.perf_counter()
+    _, found = draft(read)
+    assert time.perf_counter() - started < 2
+    missing = [finding for finding in found if "references command" in finding.message]
+    assert len(missing) == 100
+    assert {finding.hint for finding in missing} == {""}
 
 
 def test_two_parts_of_one_name_and_a_step_written_twice_are_errors():

@@ -168,8 +168,8 @@ def test_a_file_of_ten_megabytes_is_refused_by_its_size():
         (
             b"a: b: c\n",
             (
-                "f.yaml:1: is not YAML: mapping values are not allowed in this context (try quoting a "
-                "value that holds ': ')"
+                "f.yaml:1: is not YAML: mapping values are not allowed in this context (check the "
+                "indentation, or quote a value that holds ': ')"
             ),
         ),
         (b"a: 'b\n", "f.yaml:2: is not YAML: found unexpected end of stream"),
@@ -181,10 +181,47 @@ def test_a_file_of_ten_megabytes_is_refused_by_its_size():
             "f.yaml:1: 99999999999999999999 is more than a number can hold (try quoting it)",
         ),
         (b"%TAG ! tag:example.com,2026:\n---\na: 1\n", "f.yaml:1: tags are not read (try removing the %TAG line)"),
+        (b"a: 1\r---\r%TAG ! tag:b:\r---\ra: 1\r", "f.yaml:3: tags are not read (try removing the %TAG line)"),
+        (b"# a\xe2\x80\xa8%TAG ! tag:b:\n---\na: 1\n", "f.yaml:2: tags are not read (try removing the %TAG line)"),
+        (
+            b"a: 1\r\nb: 2\rc: @d\r",
+            "f.yaml:3: is not YAML: found character that cannot start any token (try quoting the value)",
+        ),
     ],
 )
 def test_what_is_no_yaml_is_told_with_the_way_out(data, message):
     assert refusal(data) == [message]
+
+
+@pytest.mark.parametrize("marker", ["<<<<<<< HEAD", "=======", ">>>>>>> other"])
+def test_a_merge_conflict_is_told_at_its_first_marker(marker):
+    told = "f.yaml:2: holds a merge conflict marker (try keeping one side and removing the markers)"
+    assert refusal(f"a: 1\n{marker}\nb: 2\n>>>>>>> last\n") == [told]
+
+
+def test_text_that_only_looks_like_a_conflict_is_none():
+    assert "conflict" not in refusal("a: 1\n========\nb: 2\n")[0]
+    assert parse(b"a: |\n  =======\n  text\n", "f.yaml")[0].value == {"a": "=======\ntext\n"}
+
+
+@pytest.mark.parametrize(
+    ("line", "quoted"),
+    [
+        ("replicas: {{ replicas }}", '"{{ replicas }}"'),
+        ("- {{ replicas }}", '"{{ replicas }}"'),
+        ("image: {{ cluster.name }}:v1", '"{{ cluster.name }}"'),
+        ('image: {{ cluster.labels["zone"] }}', "'{{ cluster.labels[\"zone\"] }}'"),
+        ("{replicas: {{ replicas }}}", '"{{ replicas }}"'),
+    ],
+)
+def test_an_expression_without_quotes_is_told_how_to_quote_it(line, quoted):
+    (told,) = refusal(f"# one\n{line}\n")
+    assert told.startswith("f.yaml:2: ")
+    assert told.endswith(f"(put quotes around the whole expression: {quoted})")
+
+
+def test_a_key_that_is_no_text_below_a_quoted_expression_is_no_expression():
+    assert refusal('a: "{{ replicas }}"\n? [b]\n: c\n') == ["f.yaml:2: a key must be text (try quoting it)"]
 
 
 def test_what_was_wrong_before_the_syntax_error_is_told_too():

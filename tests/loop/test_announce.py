@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -9,7 +11,8 @@ from reconciler.core.render import Rendered
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.reconcile import Outcome, View
 from reconciler.errors import Problem, Severity
-from reconciler.model.plan import Change, Plan, Reason, Revert, Suppressed, Why
+from reconciler.model.ids import CommitId
+from reconciler.model.plan import Change, Extend, Plan, Reason, Resize, Revert, Suppressed, Why
 from reconciler.model.tree import Tips
 from tests.situations import SOURCE, VLLM, desired, placement, situation
 
@@ -17,19 +20,24 @@ BROKEN = Problem(path="templates/vllm.yaml", line=14, field="spec.steps", messag
 OLD = Problem(path="clusters/a.yaml", message="has no labels", severity=Severity.WARNING)
 
 
-def outcome(*changes: Change, problems: tuple[Problem, ...] = (), suppressed: tuple[Suppressed, ...] = ()) -> Outcome:
+def outcome(
+    *changes: Change,
+    problems: tuple[Problem, ...] = (),
+    suppressed: tuple[Suppressed, ...] = (),
+    source: CommitId = SOURCE,
+) -> Outcome:
     plan = Plan(changes=changes, suppressed=suppressed)
-    view = View.of(situation(wanted=desired(problems=problems)), Tips(source=SOURCE, output=None), plan)
+    view = View.of(situation(wanted=desired(problems=problems)), Tips(source=source, output=None), plan)
     return Outcome(view=view, rendered=Rendered(commits=(), changes=changes, suppressed=()), commits=())
 
 
-def waiting(message: str) -> Suppressed:
-    return Suppressed(workload=VLLM, reason=Reason.NOTHING_FITS, message=message, replicas=3)
+def waiting(message: str, reason: Reason = Reason.NOTHING_FITS) -> Suppressed:
+    return Suppressed(workload=VLLM, reason=reason, message=message, replicas=3)
 
 
 @pytest.fixture
 def announcer() -> Announcer:
-    return Announcer()
+    return Announcer(source_branch="main")
 
 
 def test_each_change_is_a_line(announcer: Announcer) -> None:
@@ -54,8 +62,27 @@ def test_lasting_problem_is_told_when_it_comes_and_when_it_goes(announcer: Annou
     assert [(entry["log_level"], entry["line"]) for entry in logs] == [
         ("warning", "clusters/a.yaml: has no labels"),
         ("error", "templates/vllm.yaml:14: spec.steps: names no config"),
-        ("info", "mended: templates/vllm.yaml:14: spec.steps: names no config"),
+        ("info", "mended: templates/vllm.yaml"),
     ]
+
+
+def test_file_that_is_put_right_is_one_line_whatever_was_told_of_it(announcer: Announcer) -> None:
+    of_it = (BROKEN, replace(BROKEN, line=3), replace(BROKEN, line=0, severity=Severity.WARNING))
+    announcer.tell(outcome(problems=of_it))
+    with capture_logs() as logs:
+        announcer.tell(outcome())
+    assert [entry["line"] for entry in logs] == ["mended: templates/vllm.yaml"]
+
+
+def test_file_is_mended_with_the_last_of_its_errors(announcer: Announcer) -> None:
+    other, odd = replace(BROKEN, line=3), replace(BROKEN, line=5, severity=Severity.WARNING)
+    announcer.tell(outcome(problems=(BROKEN, other, odd)))
+    with capture_logs() as logs:
+        announcer.tell(outcome(problems=(other, odd)))
+    assert logs == []
+    with capture_logs() as logs:
+        announcer.tell(outcome(problems=(odd,)))
+    assert [entry["line"] for entry in logs] == ["mended: templates/vllm.yaml"]
 
 
 def test_suppressed_change_is_told_once_though_its_numbers_move(announcer: Announcer) -> None:
@@ -64,4 +91,34 @@ def test_suppressed_change_is_told_once_though_its_numbers_move(announcer: Annou
             announcer.tell(outcome(suppressed=(waiting(f"3 replicas fit nowhere for {seconds}s"),)))
         announcer.tell(outcome())
         announcer.tell(outcome(suppressed=(waiting("3 replicas fit nowhere for 0s"),)))
-    assert [entry["line"] for entry in logs] == ["llm/vllm: 3 replicas fit nowhere for 0s"] * 2
+    told = "llm/vllm: 3 replicas fit nowhere for 0s"
+    assert [entry["line"] for entry in logs] == [told, "llm/vllm: no longer held back (NothingFits)", told]
+
+
+def test_end_of_a_suppression_is_told_by_the_line_of_the_change_if_that_was_made(announcer: Announcer) -> None:
+    grown = Resize(before=placement(), after=placement(replicas=9), detail="5 more")
+    ended = Revert(placement=placement(), why=Why.DEMAND_GONE, detail="")
+    for reason, change in ((Reason.SCALE_UP_WINDOW, grown), (Reason.SCALE_DOWN_WINDOW, ended)):
+        announcer.tell(outcome(suppressed=(waiting("not yet", reason),)))
+        with capture_logs() as logs:
+            announcer.tell(outcome(change))
+        assert [entry["event"] for entry in logs] == ["committed"]
+
+
+def test_change_that_was_not_waited_for_does_not_hide_the_end_of_a_suppression(announcer: Announcer) -> None:
+    longer = Extend(before=placement(), after=placement(), detail="asked for")
+    ended = Revert(placement=placement(), why=Why.EXPIRED, detail="")
+    for change in (longer, ended):
+        announcer.tell(outcome(suppressed=(waiting("not seen", Reason.PRIMARY_UNSEEN),)))
+        with capture_logs() as logs:
+            announcer.tell(outcome(change))
+        assert [entry["event"] for entry in logs] == ["committed", "no longer held back"]
+        assert logs[1]["line"] == "llm/vllm: no longer held back (PrimaryUnseen)"
+
+
+def test_source_branch_that_moved_is_told_once_and_not_at_the_start(announcer: Announcer) -> None:
+    with capture_logs() as logs:
+        announcer.tell(outcome())
+        for _ in range(3):
+            announcer.tell(outcome(source=CommitId("0123456789abcdef" * 2)))
+    assert [entry["line"] for entry in logs] == ["main is now at 0123456789ab"]

@@ -133,3 +133,27 @@ def test_json_log_is_one_object_a_line_and_tells_each_change(fleet: Fleet) -> No
     events = [json.loads(line) for line in lines.splitlines()]
     assert [entry["line"].split(" (")[0] for entry in events if entry["event"] == "committed"] == fleet.bursts()
     assert events[-1]["event"] == "stopped"
+
+
+def test_remote_that_vanishes_and_comes_back_is_taken_up_again(fleet: Fleet) -> None:
+    away = fleet.path / "away.git"
+    fleet.remote.rename(away)
+    with fleet.daemon() as process:
+        tell = until_told(process, "refused; trying again at each poll")
+        assert "not appear to be a git repository" in tell
+        away.rename(fleet.remote)
+        until(fleet.bursts)
+        until_told(process, "working again")
+        fleet.remote.rename(away)
+        until_told(process, "refused; trying again at each poll")
+        away.rename(fleet.remote)
+        until_told(process, "working again")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0
+
+
+def until_told(process: subprocess.Popen[str], words: str) -> str:
+    """Return the first line from here on that has these words in it."""
+    line = next((line for line in process.stdout if words in line), "")
+    assert line, f"the daemon ended and did not say {words!r}"
+    return line

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 
@@ -106,3 +109,58 @@ def test_port_in_use_is_told_with_a_way_out(server: Server) -> None:
 def test_address_that_is_none_is_told_so() -> None:
     with pytest.raises(InvalidInput, match=r"listening at 203.0.113.1:8080: Cannot assign requested address"):
         Server(client().app, host="203.0.113.1", port=8080).start()
+
+
+def _status(server: Server) -> int:
+    with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz", timeout=5) as answer:
+        return int(answer.status)
+
+
+def test_silent_connections_do_not_make_the_daemon_unhealthy(server: Server) -> None:
+    with ExitStack() as held:
+        for _ in range(150):
+            held.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+        assert _status(server) == 200
+
+
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: a", b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /hea"]
+)
+@pytest.mark.parametrize("trickle", [False, True])
+def test_connection_that_sends_no_whole_header_is_closed(sent: bytes, *, trickle: bool) -> None:
+    server = Server(client().app, host="127.0.0.1", port=0, patience=0.3)
+    server.start()
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=0.05) as connection:
+            connection.sendall(sent)
+            deadline = time.monotonic() + 5
+            while not _closed(connection):
+                assert time.monotonic() < deadline, "it is still open"
+                if trickle:
+                    connection.sendall(b"x")
+    except (BrokenPipeError, ConnectionResetError):
+        assert trickle
+    finally:
+        server.stop()
+
+
+def _closed(connection: socket.socket) -> bool:
+    """Read for the connection's timeout; True when the other side has closed it."""
+    try:
+        return connection.recv(65536) == b""
+    except TimeoutError:
+        return False
+
+
+def test_oldest_silent_connection_makes_room_for_a_new_one() -> None:
+    server = Server(client().app, host="127.0.0.1", port=0, most=4)
+    server.start()
+    try:
+        with ExitStack() as held:
+            silent = [
+                held.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=0.2)) for _ in range(4)
+            ]
+            assert _status(server) == 200
+            assert [_closed(connection) for connection in silent] == [True, False, False, False]
+    finally:
+        server.stop()

@@ -146,6 +146,27 @@ def test_yaml_without_a_last_newline_is_taken_at_the_second_look(tmp_path: Path)
     assert [minute(view), minute(view)] == [1, 2]
 
 
+def test_yaml_without_a_last_newline_wakes_until_it_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text(minute=1))
+    view = FileObservations(tmp_path)
+    view.observe()
+    path.write_text(text(minute=2, message="longer").rstrip())
+    assert [view.changed(), minute(view), view.changed(), minute(view), view.changed()] == [True, 1, True, 2, False]
+
+
+def test_yaml_that_grows_between_looks_is_not_believed_before_it_rests(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_text(text(minute=1))
+    view = FileObservations(tmp_path)
+    view.observe()
+    whole = text(minute=2, message="longer").rstrip()
+    for part in (len(whole) - 12, len(whole) - 6, len(whole)):
+        path.write_text(whole[:part])
+        assert (minute(view), view.changed()) == (1, True)
+    assert (minute(view), view.changed()) == (2, False)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
 def test_file_that_may_not_be_read_is_tried_again(tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"

@@ -207,6 +207,17 @@ def test_clusters_are_bounded_and_an_overflow_takes_none() -> None:
     assert dict(pushed.observe().clusters) == {}
 
 
+def test_when_full_the_clusters_not_heard_of_for_longest_are_forgotten() -> None:
+    pushed = PushedObservations()
+    pushed.take(observation(f"c{number}", 5) for number in range(pushing.MAX_CLUSTERS))
+    pushed.take([observation("c0", 6), observation("c1", 1)])  # older news of c1 is news of c1
+    assert len(pushed.take([observation("new-1", 0), observation("new-2", 0)]).taken) == 2
+    clusters = pushed.observe().clusters
+    assert len(clusters) == pushing.MAX_CLUSTERS
+    assert {"c0", "c1", "new-1", "new-2", "c4"} <= clusters.keys()
+    assert not {"c2", "c3"} & clusters.keys()
+
+
 def test_joined_views_show_the_newest_of_each_cluster(tmp_path: Path) -> None:
     first, second = PushedObservations(), PushedObservations()
     first.take([observation("worker-1", 1), observation("worker-2", 2, message="first")])

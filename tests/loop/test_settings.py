@@ -23,6 +23,12 @@ def test_nothing_set_gives_defaults() -> None:
     assert settings.warnings == ()
 
 
+def test_without_a_home_the_cache_is_a_place_that_nobody_can_guess() -> None:
+    one, other = from_environment({}).cache_dir, from_environment({"HOME": ""}).cache_dir
+    assert one != other
+    assert [path.stat().st_mode & 0o777 for path in (one, other)] == [0o700, 0o700]
+
+
 def test_everything_can_be_set(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text(TOKEN + "\n")

@@ -218,6 +218,89 @@ def test_cache_that_cannot_be_written_is_transient(remote, tmp_path):
         GitRepository(remote.url, cache=tmp_path / "cache")
 
 
+@pytest.fixture
+def umask():
+    """Let a test have any umask, and give back the one there was."""
+    before = os.umask(0o022)
+    yield os.umask
+    os.umask(before)
+
+
+def _mode(path: Path) -> str:
+    return f"{path.stat().st_mode & 0o777:o}"
+
+
+@pytest.mark.parametrize("mask", [0, 0o002, 0o077])
+def test_cache_is_made_for_its_owner_alone_whatever_the_umask(filled, tmp_path, umask, mask):
+    umask(mask)
+    with GitRepository(filled.url, cache=tmp_path / "made" / "cache") as repository:
+        umask(0o022)
+        repository.fetch()
+        with GitRepository(filled.url, cache=tmp_path / "made" / "cache"):
+            made = [tmp_path / "made", tmp_path / "made/cache", *(tmp_path / "made/cache").iterdir()]
+            assert [_mode(path) for path in made] == ["700"] * 4
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o702, 0o1777])
+def test_cache_that_others_can_write_is_refused_with_a_way_out(filled, tmp_path, mode):
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    cache.chmod(mode)
+    with pytest.raises(InvalidInput, match=r"cache: others can write there \(try chmod go-w .*cache/overspill"):
+        GitRepository(filled.url, cache=cache)
+    assert list(cache.iterdir()) == []
+    with GitRepository(filled.url, cache=cache / "overspill") as repository:
+        assert repository.fetch().source == filled.tip("main")
+
+
+def test_cache_of_another_user_is_refused_with_a_way_out(filled, tmp_path):
+    cache = Path("/")
+    if os.geteuid() == 0:
+        cache = tmp_path / "cache"
+        cache.mkdir(mode=0o755)
+        os.chown(cache, 12345, 12345)
+    with pytest.raises(InvalidInput, match=r"belongs to user \d+ \(try OVERSPILL_CACHE_DIR="):
+        GitRepository(filled.url, cache=cache)
+
+
+def test_cache_behind_a_link_of_ones_own_is_taken(filled, tmp_path):
+    (tmp_path / "disk").mkdir(mode=0o700)
+    (tmp_path / "cache").symlink_to(tmp_path / "disk")
+    with GitRepository(filled.url, cache=tmp_path / "cache") as repository:
+        assert repository.fetch().source == filled.tip("main")
+
+
+def _let_others_write(place: Path) -> None:
+    place.chmod(0o777)
+
+
+def _put_a_link(place: Path) -> None:
+    place.rename(place.with_name("elsewhere"))
+    place.symlink_to("elsewhere")
+
+
+def _give_away(place: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root gives directories away")
+    os.chown(place, 12345, 12345)
+
+
+@pytest.mark.parametrize("made", [_let_others_write, _put_a_link, _give_away])
+def test_configuration_in_a_mirror_that_we_did_not_make_is_not_believed(filled, tmp_path, made):
+    with GitRepository(filled.url, cache=tmp_path / "cache") as repository:
+        repository.fetch()
+    (mirror,) = _mirrors(tmp_path / "cache")
+    (tmp_path / "evil").write_text(f'#!/bin/sh\ntouch {tmp_path}/done\nexec git-upload-pack "$@"\n')
+    (tmp_path / "evil").chmod(0o755)
+    with (mirror / "config").open("a") as config:
+        config.write(f'[remote "fleet"]\n\tuploadpack = {tmp_path}/evil\n')
+    made(mirror.parent)
+    with GitRepository(filled.url, cache=tmp_path / "cache") as repository:
+        assert repository.fetch().source == filled.tip("main")
+    assert not (tmp_path / "done").exists()
+    assert _mode(mirror.parent) == "700"
+
+
 @pytest.mark.parametrize(
     "branch", ["", "-d", "a..b", "a b", "a:b", "+a", "a/", "/a", "a.lock", "a^", "refs/heads/", "a*"]
 )

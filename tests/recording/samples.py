@@ -45,6 +45,7 @@ PLACEMENT = Placement(
     target_namespace="vllm-demo",
     shape=ReplicaShape(requests=Resources(amounts={"nvidia.com/gpu": ONE}), node_selector=H100),
     digest="sha256-3b1c",
+    template_version="5b1e9f2c04aa",
 )
 
 SPEC = DeploySpec(
@@ -97,7 +98,7 @@ def restraint(**fields: object) -> Restraint:
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 names = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?", fullmatch=True)
 placement_names = names.filter(lambda name: name != "flux")
-moments = st.datetimes(datetime(1970, 1, 1), datetime(2999, 1, 1)).map(  # noqa: DTZ001 -- hypothesis wants naive bounds
+moments = st.datetimes(datetime(2000, 1, 1), datetime(2200, 12, 31)).map(  # noqa: DTZ001 -- hypothesis wants naive bounds
     lambda at: at.replace(microsecond=0, tzinfo=UTC)
 )
 durations = st.timedeltas(timedelta(microseconds=1), timedelta(days=3650))

@@ -215,7 +215,7 @@ def test_a_copied_placement_that_still_names_its_old_cluster_is_told(two: Branch
     two.person({"clusters/worker-5/vllm-7f3a90c1/placement.yaml": FIRST_FILES[RECORD]})
     ledger = two.now()
     (problem,) = said(ledger.problems)
-    assert problem.endswith("25: spec.clusterName: is 'worker-2', and the file lies under 'worker-5'")
+    assert problem.endswith("26: spec.clusterName: is 'worker-2', and the file lies under 'worker-5'")
     assert list(ledger.placements) == [FIRST.path, SECOND.path]
 
 
@@ -309,6 +309,29 @@ def test_a_file_of_a_person_within_a_placement_is_theirs_to_change(two: Branch):
     assert two.now().tampered == ()
     two.person({APP: None})
     assert tampered(two.now()) == [(FIRST.path, False)]
+
+
+NOTES = f"{FIRST.path}/NOTES.md"
+
+
+def test_foreign_files_beside_a_placement_play_no_part(two: Branch):
+    two.person({NOTES: "a\n", f"{FIRST.path}/docs/manifests/x.yaml": "a: 1\n", f"{FIRST.path}/manifests.md": "a\n"})
+    two.daemon(writes={"README.md": b"A commit of ours on top.\n"})
+    two.person({NOTES: "b\n", f"{FIRST.path}/manifests.md": None})
+    assert two.now().tampered == ()
+    two.person({f"{FIRST.path}/manifests/mine.yaml": "a: 1\n"})
+    two.daemon(writes={"README.md": b"Another one.\n"})
+    two.person({f"{FIRST.path}/manifests/mine.yaml": "a: 2\n"})
+    assert two.now().tampered == ()
+
+
+def test_only_our_files_are_put_back_after_an_edit_of_foreign_ones_too(two: Branch):
+    two.person({NOTES: "a\n"})
+    two.daemon(writes={"README.md": b"A commit of ours on top.\n"})
+    two.person({NOTES: "b\n", RECORD: FIRST_FILES[RECORD].replace(b'replicas: "3"', b'replicas: "300"')})
+    (change,) = two.now().tampered
+    assert (change.placement, change.removed) == (FIRST, False)
+    assert set(change.files) == set(FIRST_FILES)
 
 
 def test_a_placement_that_a_person_adds_whole_is_a_placement(two: Branch):

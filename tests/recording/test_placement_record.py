@@ -61,6 +61,7 @@ metadata:
     overspill.dev/expires-at: "2026-11-20T10:15:00Z"
     overspill.dev/replica: "@SHAPE@"
     overspill.dev/digest: sha256-3b1c
+    overspill.dev/template-version: "5b1e9f2c04aa"
 spec:
   clusterName: worker-2
   burstDuration: "10m"
@@ -122,7 +123,7 @@ def test_the_placements_deletion_policy_is_the_one_that_counts():
 
 FAULTS = [
     ("name: vllm-7f3a90c1", "name: vllm-other", "5: metadata.name: is 'vllm-other', and the file lies"),
-    ("clusterName: worker-2", "clusterName: worker-3", "25: spec.clusterName: is 'worker-3', and"),
+    ("clusterName: worker-2", "clusterName: worker-3", "26: spec.clusterName: is 'worker-3', and"),
     ("name: vllm-7f3a90c1", "name: flux", "5: metadata.name: 'flux' is a name that engines keep"),
     ("name: vllm-7f3a90c1", "name: " + "a" * 51, "5: metadata.name: 'a"),
     ("name: vllm-7f3a90c1", "name: ../x", "5: metadata.name: '../x' is not a name"),
@@ -131,6 +132,8 @@ FAULTS = [
     ('replicas: "3"', "replicas: 3", '/replicas"]: 3 is not a number of replicas (try "3")'),
     ("origin: burst", "origin: whim", '/origin"]: \'whim\' is not one of burst, request'),
     ("10:15:00Z", "10:15:00+01:00", 'is not a time (try "2026-11-20T10:15:00Z")'),
+    ("2026-11-20T10:15", "9999-12-31T10:15", "'9999-12-31T10:15:00Z' is not between the years 2000 and 2200 (try"),
+    ("2026-11-20T10:15", "1999-12-31T10:15", "'1999-12-31T10:15:00Z' is not between the years 2000 and 2200 (try"),
     ("10:15:00Z", "25:15:00Z", "'2026-11-20T25:15:00Z' is not a time"),
     ('template-commit: "8d0c', 'template-commit: "--upload-pack', '/template-commit"]: \'--upload-pack'),
     ("groupSize", "groupsize", "22: metadata.annotations[\"overspill.dev/replica\"]: is no replica's shape: groupsize"),
@@ -159,7 +162,7 @@ def test_all_faults_of_a_record_are_told_at_once():
     data = RECORD.replace(b'"3"', b'"x"').replace(b"origin: burst", b"origin: x").replace(b"wait: true", b"wait: 1")
     with pytest.raises(InvalidInput) as error:
         read_placement(data, PATH)
-    assert [problem.line for problem in error.value.problems] == [13, 14, 43]
+    assert [problem.line for problem in error.value.problems] == [13, 14, 44]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n# nothing\n", RECORD + b"---\n" + RECORD, b"- a\n", b"a: [\n", b"\xff"])

@@ -71,7 +71,38 @@ BOMBS = {
         f"{{% for a in ['{LONG}'] %}}{{% for i in range(9000) %}}{{{{ a.upper() | length }}}}" + END * 2,
         "too much work",
     ),
-    "printing too much": ("{% for i in range(90000) %}{{ placement.name }}{% endfor %}", "longer than 262,144"),
+    "much work in each turn": (
+        "{% for i in range(99000) %}{% if [" + "1-1," * 900 + "] and 0 %}{% endif %}" + END,
+        "too much work",
+    ),
+    "much work in the test of a loop": (
+        "{% for i in range(99000) if [" + "1-1," * 900 + "] and 0 %}" + END,
+        "too much work",
+    ),
+    "slices of a long list": (
+        "{% for a in [range(25000) | list] %}{% for i in range(40000) %}{% if ["
+        + "a[1:]," * 300
+        + "] and 0 %}{% endif %}"
+        + END * 2,
+        "too much work",
+    ),
+    "slices of a long text": (
+        f"{{% for a in ['{LONG}'] %}}{{{{ [" + "a[1:]," * 400 + "] | length }}" + END,
+        "too much work",
+    ),
+    "a long path into every item": (
+        "{{ '" + "a" * 12_000 + "' | list | max(attribute='" + ".".join("0" * 12_000) + "') }}",
+        "the attribute argument of 'max' is not available",
+    ),
+    "a path that is not called attribute": (
+        "{{ [1] | sort(false, false, '0.0') }}",
+        "the attribute argument of 'sort'",
+    ),
+    "a path in arguments that are unpacked": ("{{ [1] | max(**{'attribute': '0'}) }}", "arguments are not available"),
+    "printing too much": (
+        "{% for i in range(9000) %}" + "x" * 99 + "{{ placement.name }}{% endfor %}",
+        "longer than 262,144",
+    ),
     "parentheses without end": ("{{ " + "(" * 20_000 + "1" + ")" * 20_000 + " }}", "nested too deeply"),
     "lists without end": ("{{ " + "[" * 90 + "1" + "]" * 90 + " }}", "nested too deeply"),
     "negations without end": ("{{ " + "not " * 12_000 + "1 }}", "nested too deeply"),

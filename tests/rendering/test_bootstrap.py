@@ -56,7 +56,10 @@ def test_the_project_bounds_placements_to_the_fleets_sources_clusters_and_namesp
         {"group": "", "kind": "Namespace", "name": "tools"},
         {"group": "", "kind": "Namespace", "name": "vllm-demo"},
     ]
-    assert project["spec"]["namespaceResourceBlacklist"] == [{"group": "rbac.authorization.k8s.io", "kind": "*"}]
+    assert project["spec"]["namespaceResourceBlacklist"] == [
+        {"group": "authorization.openshift.io", "kind": "*"},
+        {"group": "rbac.authorization.k8s.io", "kind": "*"},
+    ]
 
 
 def test_only_a_workspace_with_command_jobs_reaches_the_namespace_of_their_accounts():
@@ -77,16 +80,47 @@ def test_a_workspace_without_namespaces_reaches_those_of_its_templates():
     assert {item["namespace"] for item in project["spec"]["destinations"]} == {"*"}
 
 
+@pytest.mark.parametrize(
+    ("part", "more"),
+    [
+        ("kubectl create cm x -n tools --from-literal=a={{ replicas }}", {"tools"}),
+        ("kubectl create ns extra", {"extra"}),
+        ("kubectl annotate cm a b=c --namespace=tools", {"tools"}),
+        ("kubectl create ns {{ cluster.labels.a | lower }}", {"*"}),
+        ("kubectl create cm x -n {{ cluster.name }}-x --from-literal=a=b", {"*"}),
+        ("kubectl create cm x {% if replicas %}-n tools{% endif %} --from-literal=a=b", {"*"}),
+        ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "extra"}}, {"extra"}),
+        ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "{{ cluster.name }}"}}, {"*"}),
+    ],
+)
+def test_a_workspace_without_namespaces_reaches_what_commands_and_namespace_objects_name(part, more):
+    project, _ = written(desired(spec(chart(), ("it", part)), workspace=replace(WORKSPACE, namespaces=())))
+    reached = {item["namespace"] for item in project["spec"]["destinations"]}
+    assert reached == (more if more == {"*"} else {"vllm-demo", *more})
+    assert {item["name"] for item in project["spec"]["clusterResourceWhitelist"]} == reached
+
+
 def test_kinds_that_a_workspace_allows_are_allowed_in_the_project():
     workspace = replace(WORKSPACE, allowed_kinds=("/PersistentVolume", "rbac.authorization.k8s.io/Role"))
     project, _ = written(desired(workspace=workspace))
     assert {"group": "", "kind": "PersistentVolume"} in project["spec"]["clusterResourceWhitelist"]
-    assert project["spec"]["namespaceResourceBlacklist"] == []
+    assert project["spec"]["namespaceResourceBlacklist"] == [
+        {"group": "authorization.openshift.io", "kind": "*"},
+        {"group": "rbac.authorization.k8s.io", "kind": "RoleBinding"},
+    ]
+    both = ("rbac.authorization.k8s.io/Role", "rbac.authorization.k8s.io/RoleBinding")
+    project, _ = written(desired(workspace=replace(WORKSPACE, allowed_kinds=both)))
+    assert project["spec"]["namespaceResourceBlacklist"] == [{"group": "authorization.openshift.io", "kind": "*"}]
 
 
 def test_clusters_of_other_engines_are_left_out():
-    project, _ = written(desired(engines={"worker-1": EngineName.MANIFESTS}))
+    project, applications = written(desired(engines={"worker-1": EngineName.MANIFESTS}))
     assert {item["name"] for item in project["spec"]["destinations"]} == {"worker-2"}
+    (generator,) = applications["spec"]["generators"]
+    assert generator["git"]["files"] == [
+        {"path": "clusters/worker-2/*/placement.yaml"},
+        {"path": "clusters/worker-9/*/placement.yaml"},
+    ]
 
 
 def test_the_application_set_takes_project_cluster_and_name_from_the_path_only():
@@ -123,6 +157,7 @@ def test_braces_and_quotes_in_a_url_do_not_become_a_template_action():
 def test_the_admin_is_told_what_to_do_with_it():
     text = argocd(FLEET, desired(), output_branch="placements")
     assert text.startswith("# What Argo CD needs to follow the placements of fleet demo.")
+    assert "Argo CD (3.4 or newer)" in text  # Retain, see _PATCH
     assert "overspill bootstrap argocd | kubectl apply -n argocd -f -" in text
 
 

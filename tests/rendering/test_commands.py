@@ -101,8 +101,9 @@ def test_get_is_a_job_where_jobs_are_possible_and_a_dry_run_never_is():
         "kubectl delete pod web-0",
         "kubectl apply -f https://example.com/all.yaml",
         "kubectl create ns a b",
+        "kubectl delete pod a -nvllm-demo -lapp=web -ojson -R",
+        "kubectl exec web-0 -n vllm-demo -- nginx -sreload",
         "kubectl",
-        "bash -c 'kubectl get pods'",
     ],
 )
 def test_what_no_object_can_say_is_a_job_or_refused(cmd):
@@ -141,6 +142,18 @@ def test_a_job_needs_a_pinned_image_and_an_account_of_its_own(jobs, account, mes
         ("  ", "the command line is empty"),
         ("kubectl --kubeconfig=/root/x get pods", "the flag 'kubeconfig' points kubectl at another cluster"),
         ("kubectl --server https://example.com delete pod a", "the flag 'server' points kubectl at another cluster"),
+        ("bash -c 'kubectl delete ns a'", "the command is not kubectl"),
+        ("env kubectl delete ns a", "the command is not kubectl"),
+        ("kubectl exec web-0 -n a -- /bin/sh -c 'id'", "'/bin/sh' starts a shell"),
+        ("kubectl exec web-0 -n a -- busybox id", "'busybox' starts a shell"),
+        ("kubectl delete pods --all -A", "the flag 'A' reaches beyond one namespace"),
+        ("kubectl delete pods --all -A=true", "the flag 'A' reaches beyond one namespace"),
+        ("kubectl delete pods --all --all-namespaces", "the flag 'all-namespaces' reaches beyond one namespace"),
+        ("kubectl label pods --all a=b -A", "the flag 'A' reaches beyond one namespace"),
+        ("kubectl delete --raw /api/v1/namespaces/a", "the flag 'raw' reaches beyond one namespace"),
+        ("kubectl --as=system:admin delete pod a", "the flag 'as' makes kubectl act as somebody else"),
+        ("kubectl delete pod a --as-group system:masters", "the flag 'as-group' makes kubectl act as somebody else"),
+        ("kubectl delete pod x -wn kube-system", "the word that begins with '-w' may be several flags"),
         ("kubectl create cm a --from-literal=b", "each --from-literal needs a key of its own and a value"),
         ("kubectl create cm a --from-literal=b=1 --from-literal=b=2", "each --from-literal needs a key of its own"),
         ("kubectl label cm a b/c/d=e", "'b/c/d' cannot be the key of a label or annotation"),
@@ -160,6 +173,11 @@ def test_what_is_quoted_is_no_shell():
 @given(st.text(alphabet="kubectl geabn='\"\\|$-", max_size=60) | st.text(max_size=40))
 def test_any_line_is_read_without_an_accident(cmd):
     assert isinstance(commands.read(cmd), Refused | Checks | Makes | Runs)
+
+
+@pytest.mark.parametrize("cmd", ["kubectl get secrets -A", "kubectl get pods -wn a", "kubectl get pods --as=admin"])
+def test_a_check_that_reaches_too_far_is_no_job(cmd):
+    assert commandjobs.argv(commands.read(cmd), JOBS, "vllm-sa") == ()
 
 
 def job(**changes):

@@ -400,3 +400,19 @@ def test_kubectl_reads_the_directory_and_the_kustomization_in_order(tmp_path):
     built = list(yaml.safe_load_all(done.stdout))
     assert [it["metadata"]["name"] for it in built] == ["overspill-vllm-7f3a", "web", "b", "a"]
     assert built[1]["spec"]["replicas"] == 2
+
+
+@pytest.mark.parametrize("name", EngineName)
+def test_what_only_looks_like_a_list_is_refused_with_its_chart(name):
+    odd = [{**CONFIG, "items": [CONFIG]}, {"kind": "List", "items": ["a"]}, {"apiVersion": "v1", "kind": "List"}]
+    for made in odd:
+        with pytest.raises(InvalidInput):
+            files(spec(chart("one"), chart("two")), name, charts={"one": ({"apiVersion": "v1", **made},), "two": ()})
+
+
+def test_a_name_for_a_file_is_never_too_long_to_be_checked_out():
+    kind, step = "K" + "Ab" * 31, "S" + "a" * 62
+    one, two = ({"apiVersion": "example.com/v1", "kind": kind, "metadata": {"name": end + "A" * 200}} for end in "ab")
+    made = [path.rpartition("/")[2] for path in files(spec((step, one), (step + "b", two))) if step[1:] in path]
+    assert len({*made}) == 2
+    assert all(len(path) <= 220 for path in made)

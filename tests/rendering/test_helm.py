@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import io
 import shutil
+import subprocess
+import sys
 import tarfile
 import threading
+import time
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -172,3 +176,131 @@ def test_without_helm_charts_are_refused_with_the_way_out(monkeypatch, tmp_path)
     assert not adapter.available()
     with pytest.raises(InvalidInput, match=r"helm is not installed \(install helm 3\)"):
         adapter.template(chart(), hooks=False)
+
+
+@pytest.fixture
+def printing(monkeypatch, tmp_path):
+    """Put a stand-in for helm first on the PATH that prints what it is given, and note its arguments."""
+
+    def prints(output: bytes = b"", script: str = "") -> Helm:
+        (tmp_path / "output").write_bytes(output)
+        program = tmp_path / "bin" / "helm"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\necho \"$@\" > '{tmp_path}/arguments'\n{script or f'cat {tmp_path}/output'}\n")
+        program.chmod(0o755)
+        return Helm(timeout=2)
+
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=":")
+    return prints
+
+
+def rendered(adapter: Helm, *, repo_url: str = "https://charts.example.com"):
+    try:
+        return adapter.template(stack(repo_url), hooks=False)
+    finally:
+        adapter.close()
+
+
+MERGES = "kind: a\na0: &a0 {k: 1}\n" + "".join(
+    f"a{level}: &a{level} {{<<: [{','.join([f'*a{level - 1}'] * 9)}]}}\n" for level in range(1, 9)
+)
+DEEP = "kind: a\na0: &a0 {k: 1}\n" + "".join(
+    f"a{level}: &a{level} {'[' * 20}*a{level - 1}{']' * 20}\n" for level in range(1, 9)
+)
+HOSTILE = {
+    "empty lists": ("kind: a\nx: [" + "[]," * (2**22 // 3) + "]\n", "more than 200,000 values"),
+    "empty documents": ("---\n" * 2**20, "more than 200,000 values"),
+    "merge keys of merge keys": (MERGES, "more than 200,000 values"),
+    "aliases of aliases": (MERGES.replace("<<", "x"), "more than 200,000 values"),
+    "a long text many times": (f"kind: a\nx: &a {'x' * 2**20}\ny: [{'*a, ' * 100_000}]", "16,777,216 characters"),
+    "aliases that go deeper and deeper": (DEEP, "nested deeper than 100 levels"),
+    "lists in lists": ("kind: a\nx: " + "[" * 2**22, "nested deeper than 100 levels"),
+    "an alias of itself": ("kind: a\nx: &a [*a]\n", r"alias \*a stands for nothing"),
+    "tag directives": ("".join(f"%TAG !{n}! x\n" for n in range(2**18)) + "---\nkind: a\n", "tags are not read"),
+    "hidden tag directives": ("#\r%TAG !a! x\n---\nkind: a\n", "tags are not read"),
+    "a number without end": ("kind: a\nx: " + "9" * 2**20, "more than a number can hold"),
+    "a number that is none": ("kind: a\nx: .nan\n", "a number that JSON does not have"),
+    "a tag": ("kind: a\nx: !!python/object:os.system {}\n", "tag .*python/object:os.system is not read"),
+    "a wrong tag": ("kind: a\nx: !!bool perhaps\n", "'perhaps' is no bool"),
+    "a key that is a list": ("kind: a\n? [x]\n: y\n", "a key of it is no text"),
+    "a merge of a text": ("kind: a\n<<: x\n", "what a merge key has is no mapping"),
+    "no object": ("- a\n", "no Kubernetes object"),
+    "no YAML": ("kind: [\n", "the manifests are not YAML"),
+}
+
+
+@pytest.mark.parametrize(("output", "message"), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_output_is_refused_before_it_costs_much(printing, output, message):
+    adapter = printing(output.encode())
+    started = time.perf_counter()
+    with pytest.raises(InvalidInput, match=message):
+        rendered(adapter)
+    assert time.perf_counter() - started < 10  # on a busy machine; on an idle one two seconds at most
+
+
+_MEASURE = """
+import re, sys
+from pathlib import Path
+from reconciler.adapters.helmoutput import objects
+from reconciler.errors import InvalidInput
+try:
+    list(objects(sys.stdin.buffer.read(), "it"))
+except InvalidInput:
+    print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+"""
+
+
+@pytest.mark.parametrize("name", ["empty lists", "aliases of aliases"])
+def test_hostile_output_takes_little_memory(name):
+    root = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", _MEASURE], input=HOSTILE[name][0].encode(), cwd=root, capture_output=True, check=True
+    )
+    assert int(done.stdout) < 150 * 2**10
+
+
+def test_what_a_chart_may_use_of_yaml_is_read(printing):
+    output = (
+        "---\n# nothing\n---\nkind: A\nbase: &base {a: 1, b: [x], c: 0x10}\nown: {b: [y], <<: *base}\n"
+        "two: {<<: [{a: 2}, *base]}\ntext: ['<<', =, 2026-11-20, !!str 1, ! 2]\nnone: ~\n1: &key k\n*key : v\n"
+        "twice: 1\ntwice: 2\n"
+    )
+    (made,) = rendered(printing(output.encode()))
+    base = {"a": 1, "b": ["x"], "c": 16}
+    assert made == {
+        "kind": "A", "base": base, "own": base | {"b": ["y"]}, "two": base | {"a": 2},
+        "text": ["<<", "=", "2026-11-20", "1", "2"], "none": None, "1": "k", "k": "v", "twice": 2,
+    }  # fmt: skip
+
+
+def test_output_without_end_is_read_to_the_limit_only(printing):
+    with pytest.raises(InvalidInput, match="it becomes more than 16 MiB of manifests"):
+        rendered(printing(script="yes"))
+
+
+def test_complaints_without_end_are_cut_and_a_helm_that_hangs_is_ended_with_its_children(printing, tmp_path):
+    with pytest.raises(InvalidInput, match="rendering chart 'vllm-app': y y y"):
+        rendered(printing(script="yes | head -c 1000000 >&2; exit 1"))
+    with pytest.raises(Transient, match="helm did not end within 2 s"):
+        rendered(printing(script=f"sleep 60 & echo $! > {tmp_path}/child; wait"))
+    state = Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
+    deadline = time.monotonic() + 5
+    while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < deadline
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://ann:{}@charts.example.com",
+        "https://{}@charts.example.com/stable",
+        "oci://ann:{}@registry.example.com/charts",
+        "https://ann:a/{}@charts.example.com",
+        "https://charts.example.com/stable?token={}",
+    ],
+)
+def test_a_login_in_an_address_reaches_no_argument_list_and_no_message(printing, tmp_path, url):
+    with pytest.raises(InvalidInput, match="its repoURL holds a login") as caught:
+        rendered(printing(b"kind: a\n"), repo_url=url.format("pass" + "word"))
+    assert "password" not in str(caught.value)
+    assert not (tmp_path / "arguments").exists()

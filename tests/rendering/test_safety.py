@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 
-from reconciler.core import validate
-from reconciler.model.workload import DeploySpec
-from tests.rendering.specs import CONFIG, JOBS, WEB, WORKSPACE, chart, spec
+from reconciler.core import templates, validate
+from reconciler.model.workload import DeletionPolicy, DeploySpec
+from tests.rendering.specs import CONFIG, JOBS, WEB, WORKSPACE, chart, context, spec
 
 # Put together here, so that no scanner takes this file for a leak.
 GITHUB = "ghp" + "_" + "a1B2" * 9
@@ -126,6 +127,8 @@ def test_a_secret_with_data_is_refused_and_one_that_is_sealed_is_not():
         ("rbac.authorization.k8s.io/v1", "RoleBinding", "RoleBinding grants rights (RBAC), which templates may not"),
         ("rbac.authorization.k8s.io/v1", "ClusterRole", "ClusterRole grants rights (RBAC), which templates may not"),
         ("argoproj.io/v1alpha1", "Application", "Application steers Argo CD, which templates may not"),
+        ("authorization.openshift.io/v1", "RoleBinding", "RoleBinding grants rights (RBAC), which templates may not"),
+        ("argoproj.io/v1beta1", "ArgoCD", "ArgoCD steers Argo CD, which templates may not"),
         ("argoproj.io/v1alpha1", "ApplicationSet", "ApplicationSet steers Argo CD, which templates may not"),
         ("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "Kustomization steers Flux, which templates may not"),
         ("helm.toolkit.fluxcd.io/v2", "HelmRelease", "HelmRelease steers Flux, which templates may not"),
@@ -162,6 +165,22 @@ def test_other_peoples_workloads_are_welcome(kind):
         ({"apiVersion": "v1", "kind": "ConfigMap"}, "the object has no name"),
         ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-"}}, "the object has no name"),
         ({"apiVersion": "v1", "kind": "List", "metadata": {"name": "a"}, "items": []}, "a List is many objects"),
+        ({**CONFIG, "kind": "ConfigMapList", "items": []}, "a List is many objects"),
+        ({**CONFIG, "items": [CONFIG]}, "to engines an object with items is many objects"),
+        ({**CONFIG, "kind": "A" * 64}, f"'{'A' * 64}' is no kind of Kubernetes"),
+        ({**CONFIG, "kind": "Config\\Map"}, "'Config\\\\Map' is no kind of Kubernetes"),
+        ({**CONFIG, "kind": "../Map"}, "'../Map' is no kind of Kubernetes"),
+        ({**CONFIG, "apiVersion": "rbac.authorization.k8s.io./v1"}, "'rbac.authorization.k8s.io./v1' is no apiVersion"),
+        ({**CONFIG, "apiVersion": "a/b/v1"}, "'a/b/v1' is no apiVersion of Kubernetes"),
+        ({**CONFIG, "metadata": {"name": "a" * 254}}, "'aaaaaaaa"),
+        ({**CONFIG, "metadata": {"name": "a/b"}}, "'a/b' cannot be the name of an object"),
+        ({**CONFIG, "metadata": {"name": ["a"]}}, "the object has no name"),
+        ({**CONFIG, "data": {"a": "\ud800"}}, "the text holds half a character"),
+        ({**CONFIG, "data": {"\ud800": "a"}}, "the text holds half a character"),
+        (
+            {**CONFIG, "kind": "Secret", "type": "kubernetes.io/service-account-token", "data": {}},
+            "a Secret of this type is filled with the token of a service account",
+        ),
         (
             {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "metadata": {"name": "a"}},
             "a kustomization is an instruction to the engine, not an object",
@@ -273,3 +292,106 @@ def test_the_objects_of_a_rendered_chart_are_held_to_the_same_rules():
         "the chart makes Role r: Role grants rights (RBAC), which templates may not",
         "the chart makes Secret s: a Secret with data may not lie in git",
     ]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"a": "-eyJaaaaaaaa" * 85_000},
+        {"a" * 400_000: ["aaaa"] * 80_000},
+    ],
+    ids=["halves of tokens", "a list under a long name"],
+)
+def test_what_is_long_is_looked_at_in_time_that_grows_with_its_length(values):
+    started = time.perf_counter()
+    assert findings(chart(values=values)) == ()
+    assert time.perf_counter() - started < 2
+
+
+def test_a_long_name_is_judged_by_its_end():
+    assert only(chart(values={"x" * 300 + "Password": "hunter22"})).message.startswith("this looks like a password")
+
+
+def test_braces_that_an_expression_has_made_put_nothing_off():
+    deployed = spec(
+        ("it", {**CONFIG, "metadata": {"name": "a", "namespace": "{% raw %}{{{% endraw %}"}}),
+        ("make", "kubectl create cm evil -n kube-system --from-literal=a={{ '{{' }}"),
+        chart(release_name="{{ '{{' }}"),
+    )
+    assert validate.findings(deployed, WORKSPACE) == ()
+    found = validate.findings(templates.render(deployed, context(deployed)), WORKSPACE, rendered=True)
+    assert [finding.message for finding in found] == [
+        "'{{' cannot name a release",
+        "'{{' cannot be the name of a namespace",
+        "'kube-system' is no namespace of workspace llm",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cmd", "message"),
+    [
+        (
+            "kubectl create cm a --from-literal=b='+argocd:'skip-file-rendering",
+            "the text '+argocd:skip-file-rendering'",
+        ),
+        ("kubectl delete pod '+argocd:'skip-file-rendering", "the text '+argocd:skip-file-rendering'"),
+        ("kubectl create cm a --from-literal=x='" + GITHUB[:9] + "'" + GITHUB[9:], "this looks like a GitHub token"),
+        ("kubectl delete pod " + GITHUB[:9] + "''" + GITHUB[9:], "this looks like a GitHub token"),
+        ("kubectl create cm a/b --from-literal=b=c", "'a/b' cannot be the name of an object"),
+        ("kubectl create cm a --from-literal=b=\ud800", "the text holds half a character"),
+        ("kubectl delete pod \ud800", "the text holds half a character"),
+    ],
+)
+def test_what_a_command_becomes_is_held_to_the_same_rules(cmd, message):
+    finding = only(("it", cmd), workspace=replace(WORKSPACE, command_jobs=JOBS), service_account="vllm-sa")
+    assert finding.message.startswith(message)
+    assert finding.loc == ("spec", "cmdExec", 0, "cmd")
+
+
+def test_half_a_character_from_an_expression_is_found_in_every_kind_of_text():
+    half = '{{ "\\ud800" }}'
+    deployed = spec(
+        chart(release_name=half, values={"a": half}), ("it", {**CONFIG, "metadata": {"name": half}}), ("run", half)
+    )
+    found = validate.findings(templates.render(deployed, context(deployed)), WORKSPACE, rendered=True)
+    assert {finding.loc[1] for finding in found} == {"helmConfig", "manifestResources", "cmdExec"}
+    assert "\ud800" not in "".join(finding.message + finding.hint for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "message"),
+    [
+        ({"repo_url": "https://bot:s3cr3tpw@charts.example.com"}, "repoURL", "a URL may not hold a user or a password"),
+        ({"repo_url": "https://bot@charts.example.com/a"}, "repoURL", "a URL may not hold a user or a password"),
+        ({"repo_url": f"https://charts.example.com/{GITHUB}"}, "repoURL", "this looks like a GitHub token"),
+        ({"chart": f"oci://{HUGGING_FACE}@registry.example.com/a"}, "chart", "a URL may not hold a user or a password"),
+        ({"version": f"1.2.3-{GITHUB}", "repo_url": "oci://r.example.com/a@b"}, "version", "this looks like a GitHub"),
+    ],
+)
+def test_where_a_chart_comes_from_holds_no_credentials(changes, field, message):
+    found = findings(chart(**changes), workspace=replace(WORKSPACE, allow_unpinned_charts=True))
+    assert [(finding.loc, finding.message[: len(message)]) for finding in found] == [
+        (("spec", "helmConfig", 0, field), message)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        ("argocd.argoproj.io/sync-options", "Prune=false"),
+        ("argocd.argoproj.io/sync-options", "Replace=true, Delete=false"),
+        ("argocd.argoproj.io/sync-options", "Delete=confirm"),
+        ("helm.sh/resource-policy", "keep"),
+    ],
+)
+def test_an_object_may_not_stay_behind_unless_the_whole_template_does(annotation, value):
+    manifest = {**CONFIG, "metadata": {"name": "a", "annotations": {annotation: value}}}
+    finding = only(("it", manifest))
+    assert finding.loc == ("spec", "manifestResources", 0, "manifest", "metadata", "annotations", annotation)
+    assert finding.hint == "set deletionPolicy: Retain for the whole template"
+    assert findings(("it", manifest), deletion_policy=DeletionPolicy.RETAIN) == ()
+
+
+def test_other_options_of_a_sync_are_the_templates_own():
+    options = {"argocd.argoproj.io/sync-options": "Replace=true,Prune=true"}
+    assert findings(("it", {**CONFIG, "metadata": {"name": "a", "annotations": options}})) == ()

@@ -27,6 +27,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 LAYOUT = Path(__file__).parent.parent.parent / "repo-layout"
 _COMMIT = re.compile(r"\b[0-9a-f]{40}\b")
 _DIGEST = re.compile(r"sha256-[0-9a-f]{64}")
+_VERSION = re.compile(r'(template-version: )"?[0-9a-f]{12}"?')
 
 
 @dataclass(slots=True)
@@ -73,7 +74,7 @@ def play(story: Path, work: Path) -> dict[str, str]:
 
 def _plain(text: str) -> str:
     """Put words for what follows from the bytes of repo-layout alone, so that a comment there changes no story."""
-    return _DIGEST.sub("<digest>", _COMMIT.sub("<commit>", text))
+    return _VERSION.sub(r"\1<version>", _DIGEST.sub("<digest>", _COMMIT.sub("<commit>", text)))
 
 
 def main() -> None:

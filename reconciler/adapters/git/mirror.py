@@ -1,17 +1,22 @@
 """The directory of the bare mirror: one for each remote, held by one process at a time.
 
-Nothing in it is needed: thrown away, it is fetched anew. So nothing here waits for the disk or keeps a backup.
+Nothing in it is needed: thrown away, it is fetched anew. So nothing here waits for the disk or keeps a backup, and what
+others could have written is not read: git would run what a mirror's configuration names.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
+
+from reconciler.errors import InvalidInput
 
 _LEFT_BEHIND = (
     "*.lock",
@@ -37,11 +42,18 @@ class Mirror:
     """
 
     def __init__(self, cache: Path, url: str) -> None:
-        """Take the remote's shared directory below `cache`, or make a private one if it is taken."""
+        """Take the remote's shared directory below `cache`, or make a private one if it is taken.
+
+        Raises InvalidInput when somebody else may write to `cache`, OSError when we may not.
+        """
         name = hashlib.sha256(url.encode()).hexdigest()[:16]
-        cache.mkdir(parents=True, exist_ok=True)
+        _make(cache)
+        _refuse_others(cache)
         self._place = cache / name
-        self._place.mkdir(exist_ok=True)
+        if not _only_ours(self._place):
+            _remove(self._place)
+        _make(self._place)
+        _refuse_others(self._place)
         lock = _lock(self._place)
         self._private = lock is None
         if lock is None:
@@ -84,6 +96,41 @@ class Mirror:
         os.close(self._lock)
 
 
+def _make(directory: Path) -> None:
+    """Make a directory, and those above it that are missing, for ourselves alone, whatever the umask."""
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    for path in reversed(missing):
+        with contextlib.suppress(FileExistsError):  # another process was as quick
+            path.mkdir(mode=0o700)
+            path.chmod(0o700)
+    if not directory.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(directory))
+
+
+def _refuse_others(directory: Path) -> None:
+    """Raise InvalidInput when a directory is not ours, or not ours alone to write to."""
+    found = directory.stat()
+    if found.st_uid != os.geteuid():
+        raise InvalidInput(
+            f"cache {directory}: belongs to user {found.st_uid} (try OVERSPILL_CACHE_DIR=<a directory of your own>,"
+            " which is made if it is missing)"
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise InvalidInput(
+            f"cache {directory}: others can write there (try chmod go-w {directory},"
+            f" or OVERSPILL_CACHE_DIR={directory}/overspill)"
+        )
+
+
+def _only_ours(place: Path) -> bool:
+    """Tell whether a directory, if there is one, is as we make them."""
+    try:
+        found = place.lstat()
+    except FileNotFoundError:
+        return True
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+
+
 def _lock(place: Path) -> int | None:
     """Take a directory's lock without waiting; None when another process has it, or removed the directory just now."""
     try:
@@ -104,7 +151,7 @@ def _lock(place: Path) -> int | None:
 def _private(cache: Path, name: str) -> tuple[Path, int]:
     """Make and lock a directory that no other process knows."""
     while True:
-        place = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=cache))
+        place = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=cache))  # made with mode 0700
         lock = _lock(place)
         if lock is not None:
             return place, lock

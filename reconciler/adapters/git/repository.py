@@ -67,7 +67,8 @@ class GitRepository:
     ) -> None:
         """Check the address and the branch names, and take the mirror's directory; nothing is fetched yet.
 
-        Raises InvalidInput for an address or a name that git must not see, Transient when the cache cannot be written.
+        Raises InvalidInput for an address or a name that git must not see and for a cache that others can write to,
+        Transient when we cannot write to it.
         """
         remote = address.checked(url, credentials)
         source, output = branch_ref(source_branch), branch_ref(output_branch)

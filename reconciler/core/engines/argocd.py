@@ -33,7 +33,7 @@ _HOOKS = ("helm.sh/hook", "argocd.argoproj.io/hook")
 
 
 class ArgoCDEngine:
-    """Argo CD 3.2 or newer with the ApplicationSet of `bootstrap` (an `Engine`)."""
+    """Argo CD 3.4 or newer with the ApplicationSet of `bootstrap` (an `Engine`)."""
 
     name = EngineName.ARGOCD
     hooks = True

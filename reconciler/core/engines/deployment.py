@@ -78,7 +78,7 @@ def target_namespace(spec: DeploySpec) -> str:
         if namespace := _namespace(manifest):
             return namespace
     for step in spec.steps:
-        if step.type is StepType.COMMAND and (namespace := _command_namespace(lines[step.name])):
+        if step.type is StepType.COMMAND and (namespace := command_namespace(lines[step.name])):
             return namespace
     return "default"
 
@@ -89,7 +89,8 @@ def _namespace(manifest: Json) -> str:
     return namespace if isinstance(namespace, str) else ""
 
 
-def _command_namespace(cmd: str) -> str:
+def command_namespace(cmd: str) -> str:
+    """Return the namespace that a command makes, or works in; empty for none."""
     outcome = commands.read(cmd)
     if isinstance(outcome, commands.Makes):
         made = outcome.manifest["metadata"]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from reconciler.core import commandjobs, commands, validate
 from reconciler.core.engines.deployment import Deployment
 from reconciler.core.findings import Finding
-from reconciler.core.kinds import POD_TEMPLATES, cluster_scoped, group_kind
+from reconciler.core.kinds import POD_TEMPLATES, cluster_scoped, group_kind, is_list
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
 from reconciler.model.placement import Placement
@@ -28,6 +28,8 @@ MARKER_FILE = f"{DIRECTORY}/00-overspill-marker.yaml"
 
 _SLUG = re.compile(r"[^a-z0-9.-]+")
 _MAX_SLUG = 80
+_MAX_STEM = 200
+"""Of a file's name: no file system takes more than 255 bytes, and git writes temporary names beside it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +98,12 @@ def _chart(deployment: Deployment, number: int, chart: HelmConfig) -> Iterator[I
 
 
 def _parts(manifest: Json) -> list[Json]:
-    """Take a List apart, as kubectl does."""
+    """Take a List apart, as kubectl does; what engines take for one and is none is left whole, and refused."""
     parts = manifest.get("items")
-    return parts if manifest.get("kind") == "List" and isinstance(parts, list) else [manifest]
+    whole = not is_list(manifest) or not str(manifest.get("kind")).endswith("List")
+    if whole or not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        return [manifest]
+    return parts
 
 
 def namespaces(rendered: tuple[HelmConfig, ...], made: list[Item], but: str = "") -> list[Item]:
@@ -197,7 +202,10 @@ def _file_name(item: Item, identity: tuple[str, str, str], width: int) -> str:
     parts = [f"{item.step + 1:0{width}d}", _slug(item.name)]
     if item.ordinal:
         parts.append(f"{item.ordinal:03d}")
-    return "-".join([*parts, kind.rpartition("/")[2].lower(), _slug(name, kind)]) + ".yaml"
+    stem = "-".join([*parts, _slug(kind.rpartition("/")[2].lower()), _slug(name, kind)])
+    if len(stem) > _MAX_STEM:
+        stem = f"{stem[:_MAX_STEM]}-{hashlib.sha256(stem.encode()).hexdigest()[:8]}"
+    return f"{stem}.yaml"
 
 
 def _slug(name: str, *more: str) -> str:

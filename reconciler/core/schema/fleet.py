@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from reconciler.core.findings import shortened
+from reconciler.core.schema.addresses import GitAddress
 from reconciler.core.schema.connection import ConnectionFile
 from reconciler.core.schema.strict import Duration, Labels, Metadata, Name, Strict, Text, Window, refusal
 from reconciler.model import policy as model
@@ -89,7 +90,7 @@ class ArgoCDFile(Strict):
 class FleetSpec(Strict):
     """Settings that hold for all clusters."""
 
-    repo_url: str = Field("", alias="repoURL", description="Where engines clone the output branch from.")
+    repo_url: GitAddress = Field("", alias="repoURL", description="Where engines clone the output branch from.")
     engine: EngineField = Field(
         EngineName.ARGOCD, description="What applies the output branch, unless a Cluster says so."
     )

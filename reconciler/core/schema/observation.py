@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from reconciler.core.findings import shortened
 from reconciler.core.schema.fleet import TaintFile, TolerationFile
 from reconciler.core.schema.strict import Amounts, Labels, Name, Strict, Text, refusal
+from reconciler.core.times import NO_SUCH_YEAR, is_plausible
 from reconciler.model.workload import Json
 
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[-+]\d\d:\d\d)")
@@ -24,9 +25,12 @@ def _time(value: Json) -> datetime:
     if _RFC3339.fullmatch(value) is None:
         raise refusal(f"{shortened(value, 40)!r} is not a time of RFC 3339", example)
     try:
-        return datetime.fromisoformat(value.upper()).astimezone(UTC)
+        moment = datetime.fromisoformat(value.upper()).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise refusal(f"{value!r} does not exist", example) from error
+    if not is_plausible(moment):
+        raise refusal(f"{value!r} {NO_SUCH_YEAR}", example)
+    return moment
 
 
 Time = Annotated[datetime, BeforeValidator(_time), WithJsonSchema({"type": "string", "format": "date-time"})]

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
+from reconciler.core.schema.addresses import ChartAddress
 from reconciler.core.schema.strict import Anything, Duration, Metadata, Name, Strict, Text, refusal
 from reconciler.model.workload import DeletionPolicy, Json, StepType
 
@@ -59,7 +60,7 @@ class HelmConfigFile(Strict):
     release_name: Text
     release_namespace: Text
     repo_name: str = ""
-    repo_url: str = Field("", alias="repoURL")
+    repo_url: ChartAddress = Field("", alias="repoURL")
     version: str = Field("", description="The chart's version; required unless the workspace has allowUnpinnedCharts.")
     values: Anything = Field({})
     secret_ref: SecretRefFile | None = None

@@ -13,8 +13,9 @@ import yaml
 from reconciler.core.findings import shortened
 from reconciler.core.yamlio.document import Document
 from reconciler.core.yamlio.events import Event, events, line_of
-from reconciler.core.yamlio.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, too_large
+from reconciler.core.yamlio.limits import MAX_DEPTH, MAX_NODES, MAX_PROBLEMS
 from reconciler.core.yamlio.plainjson import NotPlainError, read_json, whole
+from reconciler.core.yamlio.syntax import key_hint, syntax_problem, unreadable
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.workload import Json
 
@@ -26,8 +27,6 @@ _LOOKALIKES = {
     **dict.fromkeys(("False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"), "false"),
     **dict.fromkeys(("~", "Null", "NULL"), "null"),
 }
-_TAG_DIRECTIVE = re.compile(rb"^%TAG", re.MULTILINE)
-_BYTE_ORDER_MARKS = ((b"\xef\xbb\xbf", "UTF-8"), (b"\xff\xfe", "UTF-16"), (b"\xfe\xff", "UTF-16"))
 
 
 def parse(data: bytes, path: str) -> tuple[Document, ...]:
@@ -35,9 +34,9 @@ def parse(data: bytes, path: str) -> tuple[Document, ...]:
 
     Raises InvalidInput with every problem that could be found.
     """
-    unreadable = _unreadable(data, path)
-    if unreadable is not None:
-        raise InvalidInput(problems=(unreadable,))
+    problem = unreadable(data, path)
+    if problem is not None:
+        raise InvalidInput(problems=(problem,))
     text = data.lstrip()
     if text[:1] in (b"{", b"["):
         try:
@@ -52,31 +51,6 @@ def parse(data: bytes, path: str) -> tuple[Document, ...]:
     if reader.problems:
         raise InvalidInput(problems=tuple(reader.problems))
     return documents
-
-
-def _unreadable(data: bytes, path: str) -> Problem | None:
-    """Say why a file is not worth parsing."""
-    if len(data) > MAX_BYTES:
-        return too_large(path, len(data))
-    for mark, name in _BYTE_ORDER_MARKS:
-        if data.startswith(mark):
-            return Problem(
-                path=path,
-                line=1,
-                message=f"begins with a byte order mark of {name}",
-                hint="try saving it as UTF-8 without one",
-            )
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        byte = data[error.start]
-        return Problem(path=path, line=line, message=f"is not UTF-8 (byte 0x{byte:02x})", hint="try saving it as UTF-8")
-    directive = _TAG_DIRECTIVE.search(data)
-    if directive is not None:
-        line = data.count(b"\n", 0, directive.start()) + 1
-        return Problem(path=path, line=line, message="tags are not read", hint="try removing the %TAG line")
-    return None
 
 
 class _Span(NamedTuple):
@@ -110,7 +84,7 @@ class _Reader:
                     spans.append(span)
                 self._warnings.clear()
         except yaml.YAMLError as error:
-            self.problems.append(_syntax_problem(error, self._data, self._path))
+            self.problems.append(syntax_problem(error, self._data, self._path))
         except _TooMuchError as error:
             self.problems.append(Problem(path=self._path, line=error.line, message=str(error), hint=error.hint))
         if len(documents) == 1 or self.problems:
@@ -165,7 +139,8 @@ class _Reader:
                 if event.anchor is not None or event.tag is not None:
                     self._refuse_properties(event)
                 if type(container) is dict and key is None:
-                    raise _TooMuchError("a key must be text", line_of(event), "try quoting it")
+                    line = line_of(event)
+                    raise _TooMuchError("a key must be text", line, key_hint(self._data, line))
                 if len(stack) >= MAX_DEPTH:
                     raise _TooMuchError(f"is nested deeper than {MAX_DEPTH} levels", line_of(event))
                 stack.append((container, key))
@@ -266,28 +241,3 @@ class _TooMuchError(Exception):
 def _too_many(event: Event) -> _TooMuchError:
     """Refuse a file of too many values."""
     return _TooMuchError(f"holds more than {MAX_NODES:,} values", line_of(event), "try splitting it")
-
-
-def _syntax_problem(error: yaml.YAMLError, data: bytes, path: str) -> Problem:
-    """Put a parser's complaint in terms of the file: where, what, and for the usual suspects why."""
-    mark = getattr(error, "problem_mark", None)
-    text = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
-    if mark is None:
-        position = getattr(error, "position", 0)
-        line = data.decode()[:position].count("\n") + 1 if isinstance(position, int) else 0
-        return Problem(path=path, line=line, message=f"is not YAML: {text}", hint="try removing the character")
-    lines = data.decode().split("\n")
-    line = min(mark.line, len(lines) - 1)
-    written = lines[line]
-    hint = ""
-    if written[: mark.column + 1].strip(" -?:").startswith("\t"):
-        text, hint = "a tab cannot indent", "try spaces"
-    elif "mapping values are not allowed" in text:
-        hint = "try quoting a value that holds ': '"
-    elif "cannot start any token" in text:
-        hint = "try quoting the value"
-    elif "could not find expected ':'" in text:
-        hint = "try a ':' after the key, or quoting the value"
-    elif "did not find expected" in text:
-        hint = "try closing what is open" if "',' or" in text else "try aligning it with the lines above"
-    return Problem(path=path, line=line + 1, message=f"is not YAML: {text}", hint=hint)

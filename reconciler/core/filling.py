@@ -1,0 +1,68 @@
+"""Templates filled in for the placements of a plan, and checked as strictly as the files they come from.
+
+Between this and `render` lies what takes a process: some engines want charts rendered by us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reconciler.core import templates, validate
+from reconciler.core.findings import dotted
+from reconciler.errors import InvalidInput, Severity
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Change, Move, Place, Plan, Resize
+from reconciler.model.policy import Desired
+from reconciler.model.workload import DeploySpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """What one change deploys; `problem` says why there is no spec."""
+
+    placement: Placement
+    spec: DeploySpec | None = None
+    problem: str = ""
+
+
+Sheets = Mapping[int, Filled]
+"""By the position of the change in its plan; changes that write nothing from a template are left out."""
+
+
+def written(change: Change) -> Placement | None:
+    """Return the placement whose files a change writes anew from its template, if any."""
+    match change:
+        case Place(placement=placement) | Resize(after=placement) | Move(after=placement):
+            return placement
+        case _:
+            return None
+
+
+def fill(plan: Plan, desired: Desired) -> Sheets:
+    """Fill in the template of every placement that the plan writes."""
+    placements = ((position, written(change)) for position, change in enumerate(plan.changes))
+    return {position: _filled(placement, desired) for position, placement in placements if placement is not None}
+
+
+def _filled(placement: Placement, desired: Desired) -> Filled:
+    template = desired.templates[placement.workload]
+    cluster = desired.clusters.get(placement.cluster)
+    if cluster is None:
+        return Filled(placement=placement, problem="no Cluster of this name is in the fleet repository")
+    workspace = desired.workspaces[placement.workload.workspace]
+    context = templates.Context(
+        replicas=placement.replicas, cluster=cluster, placement=placement, workspace=workspace, template=template
+    )
+    try:
+        spec = templates.render(template.spec, context)
+    except InvalidInput as error:
+        return Filled(placement=placement, problem=str(error))
+    wrong = [
+        finding for finding in validate.findings(spec, workspace, rendered=True) if finding.severity is Severity.ERROR
+    ]
+    if wrong:
+        where = f"{template.path}:{template.line}"
+        problem = "; ".join(f"{where}: {dotted(finding.loc)}: {finding.message}" for finding in wrong)
+        return Filled(placement=placement, problem=problem)
+    return Filled(placement=placement, spec=spec)

@@ -1,0 +1,103 @@
+"""The objects of all files while they are put together, and what has been found wrong with them so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from reconciler.core.findings import Finding, Loc, shortened
+from reconciler.core.parsed import Declared, ParsedFile, Value
+from reconciler.core.schema.fleet import BurstPolicyFile, ClusterFile, WorkspaceFile
+from reconciler.core.spelling import nearest
+from reconciler.errors import Problem, Severity
+
+V = TypeVar("V", bound=Value)
+M = TypeVar("M", ClusterFile, WorkspaceFile, BurstPolicyFile)
+NAME: Loc = ("metadata", "name")
+_MOST = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed(Generic[V]):
+    """A value, the object that it was read from, and the file that declares it."""
+
+    value: V
+    path: str
+    declared: Declared
+
+
+class Gathered:
+    """What one assembly has to go by, and what it has found wrong so far.
+
+    `excused` is what broken files mention: that nothing else describes it is no news beside their own errors.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing, and with nothing wrong."""
+        self.problems: list[Problem] = []
+        self.rejected: set[str] = set()
+        self.excused: set[str] = set()
+        self._objects: dict[type[Any], list[Any]] = {}
+
+    def add(self, path: str, declared: Declared) -> None:
+        """Take an object in."""
+        placed = Placed(value=declared.value, path=path, declared=declared)
+        self._objects.setdefault(type(declared.value), []).append(placed)
+
+    def leave_out(self, path: str, file: ParsedFile) -> None:
+        """Keep a broken file out of force."""
+        self.rejected.add(path)
+        self.excused |= file.mentioned
+
+    def all(self, kind: type[V]) -> list[Placed[V]]:
+        """Return the objects of one kind, by path and place."""
+        return self._objects.get(kind, [])
+
+    def named(self, kind: type[M], word: str) -> dict[str, Placed[M]]:
+        """Return the objects of one kind by name; the second of a name is rejected."""
+        found: dict[str, Placed[M]] = {}
+        for placed in self.all(kind):
+            name = placed.value.metadata.name
+            if self.is_new(placed, found.get(name), f"{word} {name}"):
+                found[name] = placed
+        return found
+
+    def is_new(self, placed: Placed[V], other: Placed[V] | None, what: str) -> bool:
+        """Tell whether nothing else is what `placed` is, rejecting it otherwise."""
+        if other is None:
+            return True
+        where = f"{other.path}:{other.declared.line}"
+        self.reject(placed, Finding(loc=NAME, message=f"{what} is already in {where}", hint="try another name"))
+        return False
+
+    def tell(self, placed: Placed[V], finding: Finding) -> None:
+        """Report something that leaves the object in force."""
+        self.problems.append(placed.declared.problem(finding, placed.path))
+
+    def tell_unknown(
+        self,
+        placed: Placed[V],
+        kind: str,
+        places: Iterable[tuple[Loc, str]],
+        known: Iterable[str],
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        """Report the names that no file declares, each at its place, without looking for hints for ever."""
+        names = frozenset(known)
+        missing = [(loc, name) for loc, name in places if name not in names and name not in self.excused]
+        for loc, name in missing[:_MOST]:
+            self.tell(placed, replace(unknown(loc, kind, name, names), severity=severity))
+        if len(missing) > _MOST:
+            more = f"no file describes {len(missing) - _MOST} more that are named here"
+            self.tell(placed, Finding(loc=missing[_MOST][0], message=more, severity=severity))
+
+    def reject(self, placed: Placed[V], finding: Finding) -> None:
+        """Report something that keeps the object's file out of force."""
+        self.tell(placed, finding)
+        self.rejected.add(placed.path)
+
+
+def unknown(loc: Loc, kind: str, name: str, known: Iterable[str]) -> Finding:
+    """Report a name that no file declares."""
+    return Finding(loc=loc, message=f"no file describes {kind} {shortened(name)}", hint=nearest(name, known))

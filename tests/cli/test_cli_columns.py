@@ -1,0 +1,113 @@
+"""How tables fit a terminal: only prose is broken, and only between words."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.cli.columns import aligned, fitted
+from tests.cli.conftest import Terminal
+
+ROOT = Path(__file__).parents[2]
+HEADERS = ("PLACEMENT", "CLUSTER", "UNTIL", "WHY", "WHAT WOULD CHANGE IT")
+ROW = ("llm/vllm-0c62766f", "worker-2", "2026-11-20T09:16:03Z", "needs 1 GPU on one node, none is free", "free one")
+WORDS = st.lists(st.text("abcxyz-", min_size=1, max_size=12), min_size=1, max_size=12).map(" ".join)
+NAMES = st.text("abcxyz-/0123456789:", min_size=1, max_size=30)
+
+
+def test_table_that_fits_looks_as_it_does_in_a_pipe() -> None:
+    assert list(fitted(HEADERS, [ROW], 200)) == list(aligned(HEADERS, [ROW]))
+
+
+def test_prose_wraps_between_words_beside_what_is_never_broken() -> None:
+    headers, row = (*HEADERS[:3], "WHY"), ROW[:4]
+    assert list(fitted(headers, [row], 80)) == [
+        "PLACEMENT          CLUSTER   UNTIL                 WHY",
+        "llm/vllm-0c62766f  worker-2  2026-11-20T09:16:03Z  needs 1 GPU on one node, none",
+        "                                                   is free",
+    ]
+
+
+def test_prose_goes_below_its_row_rather_than_into_a_narrow_column() -> None:
+    assert list(fitted(HEADERS, [ROW, (*ROW[:4], "-")], 60)) == [
+        "PLACEMENT          CLUSTER   UNTIL",
+        "llm/vllm-0c62766f  worker-2  2026-11-20T09:16:03Z",
+        "    WHY: needs 1 GPU on one node, none is free",
+        "    WHAT WOULD CHANGE IT: free one",
+        "llm/vllm-0c62766f  worker-2  2026-11-20T09:16:03Z",
+        "    WHY: needs 1 GPU on one node, none is free",
+    ]
+
+
+def test_columns_for_which_there_is_no_room_go_below_their_row_by_name() -> None:
+    assert list(fitted(HEADERS, [ROW], 32)) == [
+        "PLACEMENT          CLUSTER",
+        "llm/vllm-0c62766f  worker-2",
+        "    UNTIL: 2026-11-20T09:16:03Z",
+        "    WHY: needs 1 GPU on one",
+        "    node, none is free",
+        "    WHAT WOULD CHANGE IT: free",
+        "    one",
+    ]
+
+
+@settings(deadline=None)
+@given(rows=st.lists(st.tuples(NAMES, NAMES, NAMES, WORDS, WORDS), min_size=1, max_size=4), width=st.integers(44, 140))
+def test_no_name_and_no_word_is_broken_at_any_width(rows: list[tuple[str, ...]], width: int) -> None:
+    lines = list(fitted(HEADERS, rows, width))
+    shown = sorted(word for line in lines[1:] for word in line.split())
+    for row in rows:
+        for word in (word for cell in row for word in cell.split() if cell != "-"):
+            assert word in shown
+    assert all(len(line) <= width for line in lines)
+
+
+def on_terminal(overspill: Terminal, width: int, *arguments: str, plain: bool = True) -> str:
+    """Run a command on a terminal of that width, and return what it showed there, without colours if `plain`."""
+    master, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    env = {**os.environ, **overspill.env, "TERM": "xterm", "NO_COLOR": "1" if plain else ""}
+    env.pop("COLUMNS", None)
+    command = [sys.executable, "-m", "reconciler", *arguments]
+    subprocess.run(command, cwd=ROOT, env=env, stdin=terminal, stdout=terminal, stderr=terminal, check=True)
+    return os.read(master, 65536).decode()
+
+
+@pytest.mark.parametrize("command", ["status", "history", "plan", "explain vllm"])
+def test_names_and_moments_stay_whole_on_a_terminal_of_eighty_columns(
+    overspill: Terminal, see: Callable[..., None], command: str
+) -> None:
+    see(missing=9, worker_2=1)
+    if command in ("status", "history"):
+        overspill.done("once")
+    piped, shown = overspill.done(*command.split()), on_terminal(overspill, 80, *command.split())
+    assert max(map(len, shown.splitlines())) <= 80
+    for whole in (r"vllm-[0-9a-f]{8}", r"worker-\d", r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ"):
+        assert len(re.findall(whole, shown)) == len(re.findall(whole, piped))
+
+
+def test_terminal_gets_every_word_of_the_table(overspill: Terminal, see: Callable[..., None]) -> None:
+    see(missing=9, worker_2=0)
+    shown = on_terminal(overspill, 100, "explain", "vllm")
+    table = shown.partition("Clusters")[2].partition("Conclusion")[0]
+    for word in ["NoCapacity:", "needs", "on", "one", "node,", "none", "free", "or", "add", "nodes", "there"]:
+        assert word in table
+
+
+def test_only_the_headers_of_a_table_are_bold(overspill: Terminal, see: Callable[..., None]) -> None:
+    see()
+    headers, *rows = on_terminal(overspill, 200, "plan", plain=False).splitlines()
+    assert headers.startswith("\x1b[1mACTION")
+    assert not [row for row in rows if "\x1b" in row]
