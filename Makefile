@@ -4,12 +4,13 @@ VENV := .venv
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test check bench schemas clean
+.PHONY: help demo test check e2e bench schemas clean
 
 help:
 	@echo "make demo    a GPU shortage, from burst to return, on this machine (demo-out/)"
 	@echo "make test    all tests"
 	@echo "make check   ruff, mypy --strict, import-linter"
+	@echo "make e2e     tests against real control planes, which it builds once where Go is"
 	@echo "make bench   the figures, one a line: name value bound"
 	@echo "make schemas write repo-layout/schemas anew"
 
@@ -31,6 +32,10 @@ check: $(STAMP)
 	$(RUN)/ruff format --check .
 	$(RUN)/mypy
 	$(RUN)/lint-imports
+
+e2e: $(STAMP)
+	@$(RUN)/python -m tests.e2e.components
+	$(RUN)/pytest tests/e2e -q
 
 bench: $(STAMP)
 	@$(RUN)/python -m tests.bench

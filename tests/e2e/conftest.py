@@ -1,0 +1,175 @@
+"""What the tests against real components share: control planes, a git server with a fleet, and the daemon."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.control_plane import Cluster, missing
+from tests.e2e.git_server import GitServer
+
+CHECKOUT = Path(__file__).parents[2]
+LAYOUT = CHECKOUT / "repo-layout"
+PATIENCE = 30
+"""Seconds within which the daemon must have done what it is watched for."""
+
+
+@pytest.fixture(scope="session")
+def start_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Cluster]]:
+    """Start clusters by name, each once, and stop them all in the end."""
+    if reason := missing():
+        pytest.skip(reason)
+    started: dict[str, Cluster] = {}
+
+    def start(name: str) -> Cluster:
+        if name not in started:
+            started[name] = Cluster(name, tmp_path_factory.mktemp("clusters") / name)
+        return started[name]
+
+    yield start
+    for cluster in started.values():
+        cluster.stop()
+
+
+class Fleet:
+    """The recommended layout on a git server that asks for a password, with observations beside it in files."""
+
+    def __init__(self, path: Path, server: GitServer) -> None:
+        self.path = path
+        self.server = server
+        self.url = server.url("fleet.git")
+        self.bare = path / "git" / "fleet.git"
+        self.seen = path / "seen"
+        self._work = path / "work"
+        self._seeing: tuple[int, str] | None = None
+
+    def describe(self, edits: Mapping[str, Mapping[str, str]]) -> None:
+        """Commit the layout to the source branch; `edits` says by file what to replace in it by what."""
+        for source in LAYOUT.rglob("*.yaml"):
+            name = source.relative_to(LAYOUT).as_posix()
+            text = source.read_text()
+            for old, new in edits.get(name, {}).items():
+                assert old in text, f"{name} does not say {old!r}"
+                text = text.replace(old, new)
+            target = self._work / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
+        self.git("init", "-q", "--initial-branch=main", at=self._work)
+        self.git("add", "-A", at=self._work)
+        self.git("commit", "-q", "-m", "Describe the fleet", at=self._work)
+        self.git("push", "-q", str(self.bare), "HEAD:main", at=self._work)
+
+    def observe(self, *, missing: int, namespace: str = "vllm-demo") -> None:
+        """Write the layout's observations as if made now, with so many replicas of vllm waiting for a minute."""
+        self._seeing = (missing, namespace)
+        self.seen.mkdir(exist_ok=True)
+        now = datetime.now(UTC)
+        for source in (LAYOUT / "observations").glob("*.yaml"):
+            text = re.sub(r'observedAt: ".*"', f'observedAt: "{now:%Y-%m-%dT%H:%M:%SZ}"', source.read_text())
+            if missing:
+                waiting = f'  - replicas: {missing}\n    since: "{now - timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}"'
+                text = re.sub(r'  - replicas: 3\n    since: ".*"', waiting, text)
+            else:
+                text = re.sub(r'  unschedulable:\n  - replicas: 3\n    since: ".*"\n', "", text)
+            text = text.replace("wanted: 19", f"wanted: {16 + missing}").replace("vllm-demo", namespace)
+            unfinished = self.seen / f".{source.name}"
+            unfinished.write_text(text)
+            unfinished.rename(self.seen / source.name)
+
+    def log(self, *arguments: str) -> list[str]:
+        """Run git log on the output branch, oldest first; nothing while it does not exist."""
+        if not self.git("branch", "--list", "placements", at=self.bare).strip():
+            return []
+        return self.git("log", "--reverse", *arguments, "placements", at=self.bare).splitlines()
+
+    def subjects(self) -> list[str]:
+        """Return the subjects of all bursts and reverts on the output branch, oldest first."""
+        return [subject for subject in self.log("--format=%s") if not subject.startswith("start(")]
+
+    def check_out(self, revision: str = "placements") -> Path:
+        """Write the tree of the output branch to a directory, as an engine does."""
+        commit = self.git("rev-parse", revision, at=self.bare).strip()
+        target = self.path / "trees" / commit
+        if not target.exists():
+            target.mkdir(parents=True)
+            archive = subprocess.run(["git", "archive", commit], cwd=self.bare, check=True, capture_output=True).stdout
+            subprocess.run(["tar", "-x", "-C", str(target)], input=archive, check=True)
+        return target
+
+    @contextmanager
+    def daemon(self) -> Iterator[subprocess.Popen[str]]:
+        """Run the daemon against the git server; its log is in ``daemon.log``."""
+        env = {name: value for name, value in os.environ.items() if not name.startswith("OVERSPILL_")}
+        password = self.path / "password"
+        password.write_text(self.server.password)
+        env |= {
+            "OVERSPILL_CACHE_DIR": str(self.path / "cache"),
+            "OVERSPILL_GIT_USERNAME": self.server.username,
+            "OVERSPILL_GIT_PASSWORD_FILE": str(password),
+            "PYTHONPATH": str(CHECKOUT),
+        }
+        command = [sys.executable, "-m", "reconciler", "run", "--repo", self.url]
+        command += ["--observations", str(self.seen), "--poll-interval", "1s"]
+        with (self.path / "daemon.log").open("a") as log:
+            process = subprocess.Popen(command, env=env, cwd=self.path, text=True, stdout=log, stderr=subprocess.STDOUT)
+            try:
+                yield process
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(PATIENCE) == 0, self.told()
+            finally:
+                process.kill()
+                process.wait()
+        assert "Traceback" not in self.told()
+
+    def told(self) -> str:
+        """Return all that the daemon has logged."""
+        return (self.path / "daemon.log").read_text()
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        """Wait for the daemon to have done something, and go on observing: what is not looked at is not watched."""
+        deadline = time.monotonic() + PATIENCE
+        looked = time.monotonic()
+        while not condition():
+            assert time.monotonic() < deadline, f"{what}: not within {PATIENCE} s; it said:\n{self.told()}"
+            time.sleep(0.05)
+            if self._seeing is not None and time.monotonic() - looked > 1:
+                missing, namespace = self._seeing
+                self.observe(missing=missing, namespace=namespace)
+                looked = time.monotonic()
+
+    def git(self, *arguments: str, at: Path) -> str:
+        """Run git as a person."""
+        named = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+        done = subprocess.run(["git", *named, *arguments], cwd=at, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    """Start a git server with an empty repository for one test."""
+    if (
+        shutil.which("git") is None
+        or subprocess.run(["git", "http-backend"], capture_output=True, check=False).returncode == 1
+    ):
+        pytest.skip("git http-backend: not there (in Debian it comes with git)")
+    bare = tmp_path / "git" / "fleet.git"
+    bare.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", "--bare", "--initial-branch=main", str(bare)], check=True)
+    server = GitServer(tmp_path / "git", password=secrets.token_hex(12))
+    try:
+        yield Fleet(tmp_path, server)
+    finally:
+        server.kill()

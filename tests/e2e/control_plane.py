@@ -1,0 +1,317 @@
+"""A Kubernetes cluster for tests: etcd, API server, controller manager, scheduler as released, and KWOK for its nodes.
+
+All of it runs on loopback ports, from one directory that holds certificates, tokens and logs. Pods are really scheduled
+and really counted; KWOK only plays the kubelets, so that nothing is pulled or run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.components import Missing, Ready, find
+from tests.e2e.git_server import free_port
+
+NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
+STAGES = Path(__file__).with_name("stages.yaml")
+START_TIMEOUT = 90
+SETTLE_TIMEOUT = 60
+_USERS = {
+    # token file of the API server: user, groups. The names are what Kubernetes' own RBAC rules are made for.
+    "admin": ("admin", "system:masters"),
+    "controller-manager": ("system:kube-controller-manager", ""),
+    "scheduler": ("system:kube-scheduler", ""),
+}
+
+Json = Any
+
+
+class Refused(Exception):  # noqa: N818 -- it is the API server's answer
+    """An answer of the API server that is not 2xx."""
+
+    def __init__(self, status: int, message: str) -> None:
+        """Keep the status for those who expect one."""
+        super().__init__(f"{status}: {message}")
+        self.status = status
+
+
+def missing(names: Iterable[str] = NEEDED) -> str:
+    """Say what a cluster lacks here; empty if it can be started."""
+    reasons: dict[str, list[str]] = {}
+    for name in names:
+        if isinstance(found := find(name), Missing):
+            reasons.setdefault(found.reason, []).append(name)
+    return "; ".join(f"{', '.join(lacking)}: {reason}" for reason, lacking in reasons.items())
+
+
+def program(name: str) -> str:
+    """Return the path of a program that is there."""
+    found = find(name)
+    assert isinstance(found, Ready), f"{name}: {found.reason}"
+    return str(found.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """What somebody else needs to log in as the administrator."""
+
+    server: str
+    token: str
+    authority: Path
+
+
+class Cluster:
+    """One cluster, running until `stop`."""
+
+    def __init__(self, name: str, home: Path) -> None:
+        """Make its keys and start its processes; returns when it takes pods."""
+        self.name = name
+        self._home = home
+        home.mkdir(parents=True)
+        self._port, self._etcd = free_port(), free_port()
+        self._tokens = {user: secrets.token_hex(16) for user in _USERS}
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._make_keys()
+        self._trust = ssl.create_default_context(cafile=str(home / "server.crt"))
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's."""
+        return self._home / "admin.kubeconfig"
+
+    @property
+    def access(self) -> Access:
+        """The administrator's login in parts."""
+        server = f"https://127.0.0.1:{self._port}"
+        return Access(server=server, token=self._tokens["admin"], authority=self._home / "server.crt")
+
+    def stop(self) -> None:
+        """End every process, those first that would complain about the others."""
+        for name in reversed(list(self._processes)):
+            self._end(name)
+
+    def kubectl(self, *arguments: str, stdin: str = "") -> str:
+        """Run kubectl as the administrator and return what it printed. Its refusal is an assertion with its words."""
+        done = subprocess.run(
+            [program("kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
+            input=stdin, capture_output=True, text=True, check=False, env={**os.environ, "HOME": str(self._home)},
+        )  # fmt: skip
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+        return done.stdout
+
+    def call(self, method: str, path: str, body: Json = None) -> Json:
+        """Make one request of the API as the administrator. Raises Refused."""
+        request = urllib.request.Request(
+            f"https://127.0.0.1:{self._port}{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {self._tokens['admin']}", "Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, context=self._trust, timeout=30) as answer:
+                text = answer.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                raise Refused(error.code, error.read().decode()[:2000]) from None
+        return json.loads(text) if text[:1] == b"{" else text.decode()
+
+    def items(self, path: str, selector: str = "") -> list[Json]:
+        """List objects, those that labels select."""
+        found: list[Json] = self.call("GET", f"{path}?labelSelector={selector}")["items"]
+        return found
+
+    def create(self, path: str, body: Json) -> Json:
+        """Create an object; a namespace that is not quite ready is waited for."""
+        deadline = time.monotonic() + SETTLE_TIMEOUT
+        while True:
+            try:
+                return self.call("POST", path, body)
+            except Refused as refused:
+                # A pod is refused until the controller manager has made the namespace's service account.
+                if refused.status != 403 or "serviceaccount" not in str(refused) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+
+    def add_node(
+        self,
+        name: str,
+        *,
+        allocatable: Mapping[str, str],
+        labels: Mapping[str, str] | None = None,
+        taints: Iterable[Mapping[str, str]] = (),
+        cordoned: bool = False,
+    ) -> None:
+        """Add a node for KWOK to play."""
+        capacity = {"pods": "110", **allocatable}
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+            "spec": {"taints": list(taints), "unschedulable": cordoned},
+            "status": {"allocatable": capacity, "capacity": capacity},
+        }
+        self.create("/api/v1/nodes", node)
+
+    def occupy(self, node: str, requests: Mapping[str, str], *, namespace: str = "others", name: str = "") -> None:
+        """Put somebody else's pod on a node, past the scheduler, to use these resources up."""
+        self.ensure_namespace(namespace)
+        container = {
+            "name": "busy",
+            "image": "registry.invalid/busy:1",
+            "resources": {"requests": dict(requests), "limits": {k: v for k, v in requests.items() if "/" in k}},
+        }
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name or f"busy-{node}"},
+            "spec": {"nodeName": node, "containers": [container], "tolerations": [{"operator": "Exists"}]},
+        }
+        self.create(f"/api/v1/namespaces/{namespace}/pods", pod)
+
+    def ensure_namespace(self, name: str) -> None:
+        """Make a namespace unless it is there."""
+        with contextlib.suppress(Refused):
+            self.call("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+
+    def served(self, group: str) -> set[str]:
+        """Name the resources of a group and version that the API server serves by now."""
+        try:
+            return {resource["name"] for resource in self.call("GET", f"/apis/{group}")["resources"]}
+        except Refused:
+            return set()
+
+    def inventory(self, *, selector: str = "") -> frozenset[str]:
+        """Name every object that the API server holds, of every kind it serves, but events and leases."""
+        kinds = self.kubectl("api-resources", "--verbs=list", "--output=name").split()
+        lasting = [kind for kind in kinds if not kind.startswith(("events", "leases", "componentstatuses"))]
+        form = "--output=go-template={{range .items}}{{.kind}} {{.metadata.namespace}}/{{.metadata.name}}\n{{end}}"
+        told = self.kubectl("get", ",".join(lasting), "--all-namespaces", f"--selector={selector}", form)
+        return frozenset(told.splitlines())
+
+    def until(self, condition: Callable[[], object], what: str, *, timeout: float = SETTLE_TIMEOUT) -> None:
+        """Wait for something to become true in the cluster."""
+        deadline = time.monotonic() + timeout
+        while not condition():
+            self._alive()
+            assert time.monotonic() < deadline, f"{self.name}: {what}: not within {timeout} s"
+            time.sleep(0.1)
+
+    def _start(self) -> None:
+        home, url = self._home, f"http://127.0.0.1:{self._etcd}"
+        peer = f"http://127.0.0.1:{free_port()}"
+        self._run(
+            "etcd", "--data-dir", str(home / "etcd"), "--listen-client-urls", url, "--advertise-client-urls", url,
+            "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}",
+            "--unsafe-no-fsync",
+        )  # fmt: skip
+        self._run(
+            "kube-apiserver", f"--etcd-servers={url}", f"--secure-port={self._port}", "--bind-address=127.0.0.1",
+            "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
+            "--service-cluster-ip-range=10.0.0.0/16",
+            "--authorization-mode=RBAC", f"--token-auth-file={home / 'tokens.csv'}",
+            f"--tls-cert-file={home / 'server.crt'}", f"--tls-private-key-file={home / 'server.key'}",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={home / 'accounts.crt'}",
+            f"--service-account-signing-key-file={home / 'accounts.key'}",
+        )  # fmt: skip
+        self._await("/readyz", "kube-apiserver")
+        self._run(
+            "kube-controller-manager", f"--kubeconfig={home / 'controller-manager.kubeconfig'}", "--leader-elect=false",
+            "--use-service-account-credentials=true", f"--service-account-private-key-file={home / 'accounts.key'}",
+            f"--root-ca-file={home / 'server.crt'}", "--bind-address=127.0.0.1", f"--secure-port={free_port()}",
+            "--kube-api-qps=200", "--kube-api-burst=400",
+        )  # fmt: skip
+        self._run(
+            "kube-scheduler", f"--kubeconfig={home / 'scheduler.kubeconfig'}", "--leader-elect=false",
+            "--bind-address=127.0.0.1", f"--secure-port={free_port()}", "--kube-api-qps=200", "--kube-api-burst=400",
+        )  # fmt: skip
+        self._run(
+            "kwok", f"--kubeconfig={self.kubeconfig}", f"--config={STAGES}", "--manage-all-nodes=true",
+            "--node-lease-duration-seconds=40",
+        )  # fmt: skip
+        accounts = "/api/v1/namespaces/default/serviceaccounts"
+        self.until(lambda: self.items(accounts), "no service account", timeout=START_TIMEOUT)
+
+    def _run(self, name: str, *arguments: str) -> None:
+        with (self._home / f"{name}.log").open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                [program(name), *arguments],
+                cwd=self._home,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "HOME": str(self._home)},
+            )
+
+    def _end(self, name: str, timeout: float = 15) -> None:
+        process = self._processes.pop(name)
+        process.terminate()
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _await(self, path: str, name: str) -> None:
+        """Wait until the API server answers, or say what it said before it ended."""
+        deadline = time.monotonic() + START_TIMEOUT
+        while True:
+            with contextlib.suppress(OSError, Refused):
+                if self.call("GET", path) == "ok":
+                    return
+            self._alive()
+            assert time.monotonic() < deadline, f"{name} is not ready: {self._said(name)}"
+            time.sleep(0.1)
+
+    def _alive(self) -> None:
+        """See that nothing has ended by itself."""
+        for name, process in self._processes.items():
+            assert process.poll() is None, f"{self.name}: {name} ended: {self._said(name)}"
+
+    def _said(self, name: str) -> str:
+        return "\n".join((self._home / f"{name}.log").read_text(errors="replace").splitlines()[-15:])
+
+    def _make_keys(self) -> None:
+        """Make a key and certificate for the API server and one for service accounts' tokens, and who may log in."""
+        for name in ("server", "accounts"):
+            subprocess.run(
+                ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                 "-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost",
+                 "-keyout", str(self._home / f"{name}.key"), "-out", str(self._home / f"{name}.crt")],
+                check=True, capture_output=True,
+            )  # fmt: skip
+        rows = [f'{self._tokens[key]},{user},{key},"{groups}"' for key, (user, groups) in _USERS.items()]
+        (self._home / "tokens.csv").write_text("\n".join(rows) + "\n")
+        for user, token in self._tokens.items():
+            config = {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": self.name,
+                "contexts": [{"name": self.name, "context": {"cluster": self.name, "user": user}}],
+                "clusters": [
+                    {
+                        "name": self.name,
+                        "cluster": {
+                            "server": f"https://127.0.0.1:{self._port}",
+                            "certificate-authority": str(self._home / "server.crt"),
+                        },
+                    }
+                ],
+                "users": [{"name": user, "user": {"token": token}}],
+            }
+            (self._home / f"{user}.kubeconfig").write_text(json.dumps(config))
