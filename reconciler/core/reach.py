@@ -53,6 +53,7 @@ class Reach:
         """Work out nothing yet; each answer is worked out when it is first asked for."""
         self._desired = desired
         self._orders: dict[tuple[str, WorkspaceName], tuple[Rung, ...]] = {}
+        self._tightest: dict[tuple[str, WorkspaceName], int | None] = {}
         self._allowed: dict[tuple[str, WorkspaceName], frozenset[ClusterName]] = {}
 
     def following(self, desired: Desired) -> Reach:
@@ -66,6 +67,14 @@ class Reach:
         if key not in self._orders:
             self._orders[key] = order(policy, self._desired.workspaces[workload.workspace], self._desired.clusters)
         return self._orders[key]
+
+    def tightest(self, workload: WorkloadId) -> int | None:
+        """Return the lowest limit that any one cluster has for a workload; None where none has any."""
+        key = (self._desired.policies[workload].name, workload.workspace)
+        if key not in self._tightest:
+            limits = (rung.limit for rung in self.order(workload) if rung.limit is not None)
+            self._tightest[key] = min(limits, default=None)
+        return self._tightest[key]
 
     def allowed(self, workload: WorkloadId) -> frozenset[ClusterName]:
         """Return the clusters where a workload with a policy may keep what it has."""

@@ -34,14 +34,13 @@ def give_back_what_is_not_needed(situation: Situation, standing: Standing) -> No
 
 def _keep_limits(situation: Situation, standing: Standing, workload: WorkloadId, policy: BurstPolicy) -> None:
     """Carry out limits that people have lowered: of one cluster, and of all together."""
-    rungs = situation.reach.order(workload)
-    lent = standing.lent(workload)
-    limited = policy.max_replicas is not None and lent.replicas > policy.max_replicas
-    if not limited and all(rung.limit is None for rung in rungs):
+    lent, tightest = standing.lent(workload), situation.reach.tightest(workload)
+    within = policy.max_replicas is None or lent.replicas <= policy.max_replicas
+    if within and (tightest is None or lent.most <= tightest):
         return
     if situation.desired.incomplete and any(placement.policy != policy.name for placement in lent.placements):
         return  # the policy that these were placed by may be in the file that cannot be read
-    for rung in rungs:
+    for rung in situation.reach.order(workload):
         here = [placement for placement in standing.of(workload) if placement.cluster == rung.cluster]
         above = sum(placement.replicas for placement in here) - (MOST if rung.limit is None else rung.limit)
         detail = f"policy {policy.name} allows {rung.limit} on {rung.cluster}"

@@ -7,6 +7,7 @@ the copying, so that a branch with 33,000 standing placements can be followed co
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TypeVar
@@ -22,15 +23,19 @@ _FEW = 64
 
 
 class Lent:
-    """Some placements, by directory, and what they come to together."""
+    """Some placements, by directory, and what they come to together; `most` is the replicas on the fullest cluster."""
 
-    __slots__ = ("clusters", "placements", "replicas")
+    __slots__ = ("clusters", "most", "placements", "replicas")
 
     def __init__(self, placements: Iterable[Placement] = ()) -> None:
         """Sort the placements and sum them up."""
         self.placements = tuple(sorted(placements, key=lambda one: one.path))
-        self.replicas = sum(one.replicas for one in self.placements)
-        self.clusters = frozenset(one.cluster for one in self.placements)
+        counts: Counter[ClusterName] = Counter()
+        for one in self.placements:
+            counts[one.cluster] += one.replicas
+        self.replicas = counts.total()
+        self.clusters = frozenset(counts)
+        self.most = max(counts.values(), default=0)
 
     def with_(self, placement: Placement) -> Lent:
         """Return these and one more, in place of one of the same directory if there is one."""
