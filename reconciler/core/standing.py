@@ -61,10 +61,12 @@ class Standing:
         """Note a change that is not made."""
         self._suppressed.append(suppressed)
 
-    def placed(self) -> list[WorkloadId]:
+    def placed(self) -> tuple[WorkloadId, ...]:
         """List the workloads that have placements, by name."""
+        if not self._of:
+            return self._before.workloads()
         workloads = {*self._before.workloads(), *self._of}
-        return sorted(workload for workload in workloads if self.lent(workload).placements)
+        return tuple(sorted(workload for workload in workloads if self.lent(workload).placements))
 
     def lent(self, workload: WorkloadId) -> Lent:
         """Return what a workload has elsewhere."""

@@ -52,7 +52,7 @@ NOTHING = Lent()
 class Placements(Mapping[str, Placement]):
     """Placements by directory (``clusters/worker-2/vllm-7f3a90c1``), and three ways to find some of them."""
 
-    __slots__ = ("_by_cluster", "_by_path", "_by_workload", "_expiries")
+    __slots__ = ("_by_cluster", "_by_path", "_by_workload", "_expiries", "_workloads")
 
     def __init__(self, placements: Mapping[str, Placement] | None = None) -> None:
         """Take a copy of `placements`, keyed by their directories."""
@@ -62,6 +62,7 @@ class Placements(Mapping[str, Placement]):
         for placement in self._by_path.values():
             workloads.setdefault(placement.workload, []).append(placement)
             clusters.setdefault(placement.cluster, []).append(placement)
+        self._workloads: tuple[WorkloadId, ...] | None = None
         self._by_workload = {workload: Lent(found) for workload, found in workloads.items()}
         self._by_cluster = {cluster: Lent(found) for cluster, found in clusters.items()}
         self._expiries: list[tuple[datetime, str]] = sorted(
@@ -75,7 +76,9 @@ class Placements(Mapping[str, Placement]):
         if not put and not gone:
             return self
         if len(put) + len(gone) > _FEW:
-            left = {path: placement for path, placement in self._by_path.items() if path not in set(gone)}
+            left = dict(self._by_path)
+            for path in gone:
+                del left[path]
             return Placements({**left, **put})
         copy = Placements()
         copy._by_path = self._by_path.changed(put, gone)
@@ -92,9 +95,11 @@ class Placements(Mapping[str, Placement]):
             insort(copy._expiries, (placement.expires_at, placement.path))
         return copy
 
-    def workloads(self) -> Iterable[WorkloadId]:
-        """List the workloads that have placements, in no order."""
-        return self._by_workload.keys()
+    def workloads(self) -> tuple[WorkloadId, ...]:
+        """List the workloads that have placements, by name."""
+        if self._workloads is None:
+            self._workloads = tuple(sorted(self._by_workload))
+        return self._workloads
 
     def of(self, workload: WorkloadId) -> Lent:
         """Return what a workload has elsewhere."""
