@@ -31,12 +31,17 @@ from reconciler.daemon.reconcile import Memory, Outcome, View, World, look
 from reconciler.daemon.signals import signals_for
 from reconciler.daemon.source import SourceReader
 from reconciler.daemon.steer import guarded
+from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
+from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
-from reconciler.ports import Charts, ClusterView, Outbox
+from reconciler.ports import Charts, ClusterView, Outbox, Wake
 from reconciler.settings import Settings
+
+PATIENCE = timedelta(seconds=10)
+"""How long a command waits for clusters to be listed; a thousand nodes with 20,000 pods take a few."""
 
 LOOK_AT_FILES = timedelta(seconds=1)
 """How often the observation files are asked for their times; a second is what a person takes for at once."""
@@ -47,8 +52,8 @@ log = structlog.get_logger("overspill")
 @contextmanager
 def connected(settings: Settings) -> Iterator[tuple[World, Memory]]:
     """Open the repository and the observations for one command, and close them afterwards."""
-    with _repository(settings) as repository, closing(Helm()) as charts:
-        views: list[ClusterView] = [_Here(charts=charts), *_files(settings)]
+    with _repository(settings) as repository, closing(Helm()) as charts, _clusters(settings, PATIENCE) as clusters:
+        views: list[ClusterView] = [_Here(charts=charts), *_files(settings), *clusters]
         yield _world(settings, repository, JoinedView(*views), charts, _Silent()), _memory(repository)
 
 
@@ -75,15 +80,17 @@ def serve(settings: Settings) -> None:
         repository = stack.enter_context(_repository(settings))
         charts = stack.enter_context(closing(Helm()))
         pushed, files = PushedObservations(), _files(settings)
+        wake: Wake = lambda reason: loop.wake(reason)  # noqa: E731, PLW0108 - the loop does not exist yet
+        clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
         world = _world(
             settings,
             repository,
-            JoinedView(_Here(charts=charts), *files, pushed),
+            JoinedView(_Here(charts=charts), *files, pushed, *clusters),
             charts,
             _Log(branch=settings.output_branch),
         )
         memory = _memory(repository)
-        alarms = Alarms(lambda reason: loop.wake(reason))  # noqa: PLW0108 - the loop does not exist yet
+        alarms = Alarms(wake)
         loop: Loop[Outcome] = Loop(
             lambda fetch: guarded(world, memory, fetch=fetch),
             clock=world.clock,
@@ -98,7 +105,7 @@ def serve(settings: Settings) -> None:
             alarms.watch(view.changed, every=LOOK_AT_FILES, reason=OBSERVATION)
         address = stack.enter_context(_listening(settings, pushed, loop))
         log.info("watching", line=_watching(settings, address))
-        if not files and not (address and settings.push_token):
+        if not files and not clusters and not (address and settings.push_token):
             log.warning("no observations", line=BLIND)
         alarms.start()
         stack.callback(alarms.stop)
@@ -107,8 +114,8 @@ def serve(settings: Settings) -> None:
 
 
 BLIND = (
-    "no observations: every cluster counts as unseen and nothing new is placed (pass --observations PATH, or to `run`"
-    " --listen and a push token)"
+    "no observations: every cluster counts as unseen and nothing new is placed (pass --kubeconfig PATH or"
+    " --observations PATH, or to `run` --listen and a push token)"
 )
 
 
@@ -145,6 +152,7 @@ def _watching(settings: Settings, address: str) -> str:
     parts = [
         f"watching {logs.redact(settings.repo)}: {settings.source_branch} -> {settings.output_branch}",
         f"observations from {settings.observations}" if settings.observations else "",
+        f"clusters of {settings.kubeconfig}" if settings.kubeconfig else "",
         f"polling every {format_duration(settings.poll_interval)}",
         f"listening at {address}" if address else "",
     ]
@@ -186,6 +194,22 @@ def _files(settings: Settings) -> list[FileObservations]:
     return [FileObservations(settings.observations)] if settings.observations else []
 
 
+@contextmanager
+def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None) -> Iterator[list[ClusterView]]:
+    """Watch clusters where the settings name a kubeconfig, or where we run in one; else there is nothing to watch."""
+    if settings.kubeconfig is None and not settings.in_cluster:
+        yield []
+        return
+    if settings.kubeconfig is not None and not settings.kubeconfig.is_file():
+        raise InvalidInput(f"reading the kubeconfig: {settings.kubeconfig} is not a file (try another --kubeconfig)")
+    # It takes longer to import than all the rest together, and most commands have no use for it.
+    from reconciler.adapters.kube import KubeObservations  # noqa: PLC0415 - as said above
+
+    view = KubeObservations(settings.kubeconfig, clock=SystemClock(), wake=wake, patience=patience)
+    with closing(view):
+        yield [view]
+
+
 def _committer(settings: Settings) -> Identity:
     return Identity(name=settings.committer_name, email=settings.committer_email)
 
@@ -195,6 +219,9 @@ class _Here:
     """What is known without looking at any cluster: whether charts can be rendered here (a `ports.ClusterView`)."""
 
     charts: Charts
+
+    def follow(self, desired: Desired) -> None:
+        """Ignore what is asked for."""
 
     def observe(self) -> Observed:
         return Observed(helm=self.charts.available())

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.policy import Desired
 from reconciler.model.tree import Commit, Entry, FileChange, LoggedCommit, Tips
 from reconciler.model.workload import HelmConfig, Json
 
@@ -78,6 +79,10 @@ class Repository(Protocol):
 
 class ClusterView(Protocol):
     """What is known of the clusters. `observe` never waits for a slow one: it returns what was last seen."""
+
+    def follow(self, desired: Desired) -> None:
+        """Learn which clusters and workloads matter from now on. A view that is told what it sees ignores it."""
+        ...
 
     def observe(self) -> Observed:
         """Return the newest observation of each cluster."""

@@ -26,6 +26,7 @@ VARIABLES: Mapping[str, str] = {
     "SOURCE_BRANCH": "the branch that people write",
     "OUTPUT_BRANCH": "the branch that Overspill writes",
     "OBSERVATIONS": "a file or directory of observations",
+    "KUBECONFIG": "a kubeconfig whose contexts are clusters to watch",
     "CACHE_DIR": "where the bare mirror of the repository is kept, for its owner alone; safe to delete",
     "POLL_INTERVAL": "how often to ask the remote for changes",
     "LISTEN": "host:port for observations, webhooks and health; nothing listens without it",
@@ -71,6 +72,8 @@ class Settings:
     source_branch: str = "main"
     output_branch: str = "placements"
     observations: Path | None = None
+    kubeconfig: Path | None = None
+    in_cluster: bool = False  # we are a pod of a cluster, and may be asked to watch it
     cache_dir: Path
     poll_interval: timedelta = timedelta(seconds=30)
     listen: Listen | None = None
@@ -98,6 +101,8 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         source_branch=reader.branch("SOURCE_BRANCH", "main"),
         output_branch=reader.branch("OUTPUT_BRANCH", "placements"),
         observations=reader.path("OBSERVATIONS"),
+        kubeconfig=reader.path("KUBECONFIG"),
+        in_cluster=bool(env.get("KUBERNETES_SERVICE_HOST")),
         cache_dir=reader.path("CACHE_DIR") or _default_cache(env),
         poll_interval=reader.duration("POLL_INTERVAL", timedelta(seconds=30)),
         listen=reader.listen("LISTEN"),

@@ -95,6 +95,9 @@ class Passes:
     def now(self) -> datetime:
         return self.moment
 
+    def follow(self, desired: object) -> None:
+        """Show the same whatever is asked for."""
+
     def observe(self) -> Observed:
         return self._observed
 

@@ -17,6 +17,7 @@ from reconciler.core import observation
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName
+from reconciler.model.policy import Desired
 
 SUFFIXES = (".yaml", ".yml", ".json")
 MAX_BYTES = 1 << 20
@@ -55,6 +56,9 @@ class FileObservations:
         self._path = path
         self._lock = Lock()
         self._files: dict[str, _File] = {}
+
+    def follow(self, desired: Desired) -> None:
+        """Ignore what is asked for: whoever writes the observations decides what is in them."""
 
     def observe(self) -> Observed:
         """Read what has changed and return the newest observation of each cluster.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reconciler.model.capacity import Observed
+from reconciler.model.policy import Desired
 from reconciler.ports import ClusterView
 
 
@@ -33,6 +34,10 @@ class StillView:
     now: datetime
     fresh: timedelta
     later: timedelta
+
+    def follow(self, desired: Desired) -> None:
+        """Let the view that is looked through know."""
+        self.view.follow(desired)
 
     def observe(self) -> Observed:
         """Return the newest observation of each cluster, moved."""

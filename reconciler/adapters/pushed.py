@@ -13,6 +13,7 @@ from threading import Lock
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName
+from reconciler.model.policy import Desired
 
 MAX_CLUSTERS = 10_000
 """Ten times the largest fleet that is measured; a sender that makes up names must not fill the memory.
@@ -63,6 +64,9 @@ class PushedObservations:
                 del clusters[forgotten]
             self._clusters = clusters
         return Taken(taken=tuple(taken), older=tuple(older))
+
+    def follow(self, desired: Desired) -> None:
+        """Ignore what is asked for: whoever writes the observations decides what is in them."""
 
     def observe(self) -> Observed:
         """Return what has been pushed so far."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from reconciler.errors import Problem
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName
+from reconciler.model.policy import Desired
 from reconciler.ports import ClusterView
 
 
@@ -16,6 +17,11 @@ class JoinedView:
 
     def __init__(self, *views: ClusterView) -> None:
         self._views = views
+
+    def follow(self, desired: Desired) -> None:
+        """Tell each view."""
+        for view in self._views:
+            view.follow(desired)
 
     def observe(self) -> Observed:
         """Ask each view once and join what they say; problems keep the order of the views."""

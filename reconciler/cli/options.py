@@ -32,6 +32,7 @@ _FLAGS: dict[str, tuple[str, str]] = {
     "SOURCE_BRANCH": ("--source-branch", "NAME"),
     "OUTPUT_BRANCH": ("--output-branch", "NAME"),
     "OBSERVATIONS": ("--observations", "PATH"),
+    "KUBECONFIG": ("--kubeconfig", "PATH"),
     "POLL_INTERVAL": ("--poll-interval", "DURATION"),
     "LISTEN": ("--listen", "HOST:PORT"),
     "LOG_FORMAT": ("--log-format", "FORMAT"),
@@ -65,7 +66,8 @@ def connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]]
             if "LOG_FORMAT" not in names:  # what keeps a log says it there
                 problems(settings.warnings)
             if "OBSERVATIONS" not in names:
-                settings = replace(settings, observations=None)  # what needs no sight must not fail for the want of it
+                # What needs no sight must not fail for the want of it.
+                settings = replace(settings, observations=None, kubeconfig=None, in_cluster=False)
             command(settings, *args, **kwargs)
 
         wrapped: Callable[..., None] = run

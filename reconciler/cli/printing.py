@@ -101,7 +101,7 @@ def note(text: str) -> None:
 
 def blind(settings: Settings) -> None:
     """Say how to let clusters be seen, when nothing tells of any."""
-    if settings.observations is None:
+    if not (settings.observations or settings.kubeconfig or settings.in_cluster):
         warn(BLIND)
 
 

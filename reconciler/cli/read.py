@@ -29,7 +29,7 @@ from reconciler.settings import Settings
     "overspill status -o json | jq '.placements[].placement.cluster'",
 )
 @click.command()
-@options.connected("OBSERVATIONS")
+@options.connected("OBSERVATIONS", "KUBECONFIG")
 @options.at
 @options.output
 def status(settings: Settings, at: datetime | None, form: options.Output) -> None:
@@ -52,7 +52,7 @@ def status(settings: Settings, at: datetime | None, form: options.Output) -> Non
 )
 @click.command()
 @click.argument("workload")
-@options.connected("OBSERVATIONS")
+@options.connected("OBSERVATIONS", "KUBECONFIG")
 @options.at
 @options.output
 def explain(settings: Settings, workload: str, at: datetime | None, form: options.Output) -> None:

@@ -153,6 +153,7 @@ class _Loan:
             waited=now - min(wait.since for wait in demand.waiting),
             requests=shape.requests,
             node_selector=tuple(sorted(shape.node_selector.items())),
+            causes=tuple(sorted({wait.cause for wait in demand.waiting if wait.cause})),
         )
         here = [placement for placement in self.standing.of(demand.workload) if placement.cluster == cluster]
         if not here:

@@ -176,7 +176,10 @@ def _because(why: Why, detail: str) -> str:
 
 
 def _missing(shortage: Shortage | None, placement: Placement) -> str:
-    return f"{_shortage(shortage, placement)}{_kind(shortage)}." if shortage is not None else ""
+    if shortage is None:
+        return ""
+    causes = "; ".join(plain(cause, 100) for cause in shortage.causes[:MAX_REFUSALS])
+    return f"{_shortage(shortage, placement)}{_kind(shortage)}{': ' if causes else ''}{causes}."
 
 
 def _shortage(shortage: Shortage, placement: Placement) -> str:

@@ -99,9 +99,10 @@ def look(world: World, memory: Memory, *, fetch: bool = True) -> View:
     tips = world.repository.fetch() if fetch else world.repository.tips()
     if tips.source is None:
         raise InvalidInput("reading the fleet repository: its source branch does not exist (try `overspill init`)")
-    now = world.clock.now()
     desired = memory.source.desired(tips.source)
     ledger = memory.branch.ledger(tips.output)
+    world.clusters.follow(desired)
+    now = world.clock.now()
     observed = with_strangers_told(world.clusters.observe(), desired)
     demands = demand.measure(desired, observed, memory.history, now)
     memory.history = demand.remembered(demands)

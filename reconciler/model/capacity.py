@@ -70,10 +70,11 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Replicas that the scheduler has found no node for since a moment."""
+    """Replicas that the scheduler has found no node for since a moment, and why not, where the source knows it."""
 
     replicas: int
     since: datetime
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

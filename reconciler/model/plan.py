@@ -73,13 +73,17 @@ class Suppressed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortage:
-    """The demand as the decision saw it: replicas missing on the primary, the longest for `waited`."""
+    """The demand as the decision saw it: replicas missing on the primary, the longest for `waited`.
+
+    `causes` are what the replicas wait for in the words of whoever saw it; empty where nobody said.
+    """
 
     primary: ClusterName
     replicas: int
     waited: timedelta
     requests: Resources
     node_selector: tuple[tuple[str, str], ...] = ()
+    causes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

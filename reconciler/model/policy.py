@@ -59,8 +59,22 @@ class Fleet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """How the daemon reaches a cluster's API server: by a context of its own kubeconfig, or as a pod of that cluster.
+
+    No address and no credential: those are the daemon's, and the fleet repository is shared.
+    """
+
+    context: str = ""
+    in_cluster: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """One cluster. `price_per_gpu_hour` is in dollars, None when unknown."""
+    """One cluster. `price_per_gpu_hour` is in dollars, None when unknown.
+
+    Without a `connection` it is watched where the daemon's kubeconfig has a context of the cluster's name.
+    """
 
     name: ClusterName
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -68,6 +82,7 @@ class Cluster:
     engine: EngineName = EngineName.ARGOCD
     availability: Availability = Availability.ACTIVE
     price_per_gpu_hour: float | None = None
+    connection: Connection | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

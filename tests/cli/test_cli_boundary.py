@@ -95,6 +95,7 @@ def test_page_of_the_manual_has_every_command_with_its_options(name: str) -> Non
         "--source-branch",
         "--output-branch",
         "--observations",
+        "--kubeconfig",
         "--output",
         "--at",
         "--author",

@@ -37,6 +37,9 @@ class Sky:
     def now(self) -> datetime:
         return self.moment
 
+    def follow(self, desired: object) -> None:
+        """Show the same whatever is asked for."""
+
     def observe(self) -> Observed:
         workloads = tuple(
             WorkloadObservation(

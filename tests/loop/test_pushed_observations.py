@@ -230,6 +230,9 @@ def test_joined_views_show_the_newest_of_each_cluster(tmp_path: Path) -> None:
 
 
 class Here:
+    def follow(self, desired: object) -> None:
+        """Show the same whatever is asked for."""
+
     def observe(self) -> Observed:
         return Observed(helm=True)
 

@@ -41,6 +41,9 @@ class Scene:
     def now(self) -> datetime:
         return self.moment
 
+    def follow(self, desired: object) -> None:
+        """Show the same whatever is asked for."""
+
     def observe(self) -> Observed:
         return self.observed
 
@@ -76,7 +79,9 @@ def play(story: Path, work: Path) -> dict[str, str]:
 
 def _plain(text: str) -> str:
     """Put words for what follows from the bytes of repo-layout alone, so that a comment there changes no story."""
-    return _VERSION.sub(r"\1<version>", _DIGEST.sub("<digest>", _COMMIT.sub("<commit>", text)))
+    # A commit's id is quoted where it could be read as a number.
+    text = _COMMIT.sub("<commit>", text).replace('"<commit>"', "<commit>")
+    return _VERSION.sub(r"\1<version>", _DIGEST.sub("<digest>", text))
 
 
 def main() -> None:

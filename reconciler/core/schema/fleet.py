@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from reconciler.core.findings import shortened
 from reconciler.core.schema.addresses import GitAddress
+from reconciler.core.schema.connection import ConnectionFile
 from reconciler.core.schema.strict import Duration, Labels, Metadata, Name, Strict, Text, Window, refusal
 from reconciler.model import policy as model
 from reconciler.model.capacity import Taint, Toleration
@@ -141,6 +142,9 @@ class ClusterSpec(Strict):
     price_per_gpu_hour: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
         None, alias="pricePerGPUHour", description="In dollars; told in commits, not weighed."
     )
+    connection: ConnectionFile | None = Field(
+        None, description="How the daemon reaches it, to watch it; by the context of its name if absent."
+    )
 
 
 class ClusterFile(Strict):
@@ -160,6 +164,7 @@ class ClusterFile(Strict):
             engine=self.spec.engine or fleet.engine,
             availability=self.spec.availability,
             price_per_gpu_hour=self.spec.price_per_gpu_hour,
+            connection=None if self.spec.connection is None else self.spec.connection.value_of(self.metadata.name),
         )
 
 

@@ -1,0 +1,165 @@
+"""One cluster: its streams, what they add up to, and when it was last known to be so."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import Lock
+
+from reconciler.adapters.kube.pace import Pace
+from reconciler.adapters.kube.server import ApiServer, Expired
+from reconciler.adapters.kube.stream import Stream
+from reconciler.core.kubernetes.resources import Resource, needed
+from reconciler.core.kubernetes.state import ClusterState, Effect, key_of
+from reconciler.errors import Transient
+from reconciler.model.capacity import ClusterObservation
+from reconciler.model.ids import ClusterName
+from reconciler.model.policy import Connection
+from reconciler.model.workload import Json, WorkloadRef
+from reconciler.ports import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A cluster to follow: how it is reached, and whose replicas are counted there."""
+
+    name: ClusterName
+    connection: Connection
+    refs: frozenset[WorkloadRef]
+
+
+class FollowedCluster:
+    """Keeps one cluster in memory (a `stream.Sink`).
+
+    It lives in the event loop; only `observation` and `trouble` are called from other threads. The time of the
+    observation moves on while every stream stands and the server gives signs of life, so that a cluster out of reach
+    grows stale by itself.
+    """
+
+    def __init__(
+        self, target: Target, server: ApiServer, *, clock: Clock, pace: Pace, changed: Callable[[Effect], None]
+    ) -> None:
+        self.target = target
+        self.settled = asyncio.Event()
+        self._server = server
+        self._clock = clock
+        self._pace = pace
+        self._changed = changed
+        self._lock = Lock()
+        self._state = ClusterState(target.refs)
+        self._streams: dict[Resource, Stream] = {}
+        self._tasks: dict[Resource, asyncio.Task[None]] = {}
+        self._beat = asyncio.create_task(self._beating())
+        self._seen_at: datetime | None = None
+        self._made: ClusterObservation | None = None
+        self._dirty = True
+        self._run(needed(target.refs))
+
+    async def retarget(self, target: Target) -> None:
+        """Count other workloads from now on; what was seen last stands until the new ones have been listed."""
+        self.target = target
+        with self._lock:
+            anew = self._state.follow(target.refs)
+            self._dirty = True
+        resources = needed(target.refs)
+        gone = {one for one in self._tasks if one not in resources or (anew and one not in needed(()))}
+        await _cancel([self._tasks.pop(resource) for resource in gone])
+        with self._lock:
+            for resource in gone:
+                del self._streams[resource]
+            for resource in gone - resources:
+                self._state.retain(resource, set())
+        self._run(resources - self._tasks.keys())
+
+    async def close(self) -> None:
+        """Stop, and close the connection."""
+        await _cancel([self._beat, *self._tasks.values()])
+        await self._server.close()
+
+    def observation(self) -> ClusterObservation | None:
+        """Return what was last seen as a whole, as of the last sign of life; None before the first complete list."""
+        with self._lock:
+            if self._seen_at is not None and self._complete():
+                if self._dirty or self._made is None:
+                    self._made = self._state.observation(self.target.name, self._seen_at)
+                    self._dirty = False
+                elif self._made.observed_at != self._seen_at:
+                    self._made = replace(self._made, observed_at=self._seen_at)
+            return self._made
+
+    def trouble(self) -> str:
+        """Say what goes wrong; empty while all is well, or while a stream merely comes back after a break."""
+        with self._lock:
+            troubled = [one for one in self._streams.values() if one.failures > 1 or (one.failures and not one.listed)]
+            return troubled[0].trouble if troubled else ""
+
+    def page(self, resource: Resource, items: list[Json], seen: set[str]) -> None:
+        """Take a page of a list."""
+        with self._lock:
+            effects = []
+            for raw in items:
+                seen.add(key_of(raw))
+                effects.append(self._state.apply(resource, raw))
+        self._note(max(effects, default=Effect.NOTHING))
+
+    def listed(self, resource: Resource, seen: set[str]) -> None:
+        """Forget what a complete list does not name; the last of the first lists makes the cluster seen."""
+        with self._lock:
+            self._state.retain(resource, seen)
+        self.heard()
+        self._note(Effect.DEMAND)
+
+    def event(self, resource: Resource, type_: str, raw: Json) -> None:
+        """Take one change."""
+        with self._lock:
+            if type_ == "DELETED":
+                effect = self._state.remove(resource, key_of(raw))
+            else:
+                effect = self._state.apply(resource, raw)
+        self._note(effect)
+
+    def heard(self) -> None:
+        """Move the time of the observation on, while nothing is missing from it."""
+        if self._complete() and not any(stream.failures for stream in self._streams.values()):
+            self._seen_at = self._clock.now()
+            self.settled.set()
+
+    def _run(self, resources: frozenset[Resource] | set[Resource]) -> None:
+        with self._lock:
+            for resource in resources:
+                self._streams[resource] = Stream(self._server, resource, self, self._pace)
+        for resource in resources:
+            self._tasks[resource] = asyncio.create_task(self._streams[resource].run(self.settled.set))
+
+    def _complete(self) -> bool:
+        return all(stream.listed for stream in self._streams.values())
+
+    def _note(self, effect: Effect) -> None:
+        if effect:
+            self._dirty = True
+            if self._complete():
+                self._changed(effect)
+
+    async def _beating(self) -> None:
+        """Ask for a sign of life regularly: between two bookmarks a quiet watch says nothing for a minute."""
+        failures = 0
+        while True:
+            await asyncio.sleep(self._pace.backoff(failures) if failures else self._pace.beat)
+            try:
+                await self._server.get("/version", {}, within=self._pace.connect)
+            except (Transient, Expired):  # the streams tell what goes wrong
+                failures += 1
+            else:
+                failures = 0
+                self.heard()
+
+
+async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
+    """End tasks. A cancellation can be lost to a timeout, of asyncio or aiohttp, that runs out at the same moment."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=0.2)

@@ -1,0 +1,32 @@
+"""How long everything may take, and how often it is tried."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Times in seconds.
+
+    `silence` is longer than the minute between two bookmarks of an API server, so that a watch which says nothing for
+    that long is dead. `beat` is how often a cluster is asked for a sign of life between events. `demand` and `capacity`
+    are how long a change of either kind waits for others before it is told.
+    """
+
+    connect: float = 10
+    answer: float = 60
+    silence: float = 90
+    watch: float = 290
+    beat: float = 5
+    first_backoff: float = 0.5
+    longest_backoff: float = 60
+    demand: float = 0.2
+    capacity: float = 3
+    page: int = 200
+
+    def backoff(self, failures: int) -> float:
+        """Draw the wait after so many failures in a row: up to twice as long each time, never much less than half."""
+        most = min(self.longest_backoff, self.first_backoff * 2.0 ** min(failures - 1, 16))
+        return random.uniform(0.5, 1) * most  # noqa: S311 - spreads load, keeps no secret

@@ -1,0 +1,133 @@
+"""One resource of one cluster, kept in step: listed page by page, then watched for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Protocol
+
+import structlog
+
+from reconciler.adapters.kube.pace import Pace
+from reconciler.adapters.kube.server import ApiServer, Expired
+from reconciler.core.kubernetes.resources import Resource
+from reconciler.errors import Transient
+from reconciler.model.workload import Json
+
+log = structlog.get_logger()
+_GONE = 410
+
+
+class Sink(Protocol):
+    """Takes what a stream brings."""
+
+    def page(self, resource: Resource, items: list[Json], seen: set[str]) -> None:
+        """Take a page of a list, and add what it names to `seen`."""
+        ...
+
+    def listed(self, resource: Resource, seen: set[str]) -> None:
+        """Take note that a list is complete: what it does not name is gone."""
+        ...
+
+    def event(self, resource: Resource, type_: str, raw: Json) -> None:
+        """Take one change."""
+        ...
+
+    def heard(self) -> None:
+        """Take note that the cluster gave a sign of life."""
+        ...
+
+
+class Stream:
+    """Lists a resource, then watches it from there, and again from where a watch has ended.
+
+    After 410 Gone, and after any error that is not about the connection, it lists anew; what is known stays until the
+    list is complete. A bookmark moves the version on without an event. `failures` counts what went wrong since the last
+    answer, `trouble` is the last of it.
+    """
+
+    def __init__(self, server: ApiServer, resource: Resource, sink: Sink, pace: Pace) -> None:
+        self._server = server
+        self._sink = sink
+        self._pace = pace
+        self._version = ""
+        self.resource = resource
+        self.listed = False
+        self.failures = 0
+        self.trouble = ""
+
+    async def run(self, failed: Callable[[], None]) -> None:
+        """Go on until cancelled; `failed` is called after each failure."""
+        while True:
+            began = time.monotonic()
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+            except Expired:
+                self._version = ""
+            except Transient as error:
+                self._fail(str(error))
+            except Exception as error:  # one object that we cannot read must not end the watch for good
+                log.exception("bug; listing anew", resource=self.resource.plural)
+                self._version = ""
+                self._fail(f"{self.resource.plural} cannot be read: {type(error).__name__}")
+            if self.failures:
+                failed()
+                await asyncio.sleep(self._pace.backoff(self.failures))
+            elif time.monotonic() - began < 1:  # a server that ends each watch at once must not make us spin
+                await asyncio.sleep(self._pace.first_backoff)
+
+    def _fail(self, trouble: str) -> None:
+        self.failures += 1
+        self.trouble = trouble
+
+    def _answered(self) -> None:
+        self.failures, self.trouble = 0, ""
+        self._sink.heard()
+
+    async def _list(self) -> None:
+        """List all pages; the last one says from which version to watch."""
+        seen: set[str] = set()
+        query: dict[str, object] = {"limit": self._pace.page}
+        while True:
+            page = await self._server.get(self.resource.path, query, within=self._pace.answer)
+            metadata = page.get("metadata") or {}
+            self._sink.page(self.resource, page.get("items") or [], seen)
+            self._answered()
+            if not metadata.get("continue"):
+                break
+            query["continue"] = metadata["continue"]
+        self._version = metadata.get("resourceVersion") or ""
+        self.listed = True
+        self._sink.listed(self.resource, seen)
+
+    async def _watch(self) -> None:
+        """Watch until the server ends it."""
+        lasting = self._pace.watch * random.uniform(0.9, 1)  # noqa: S311 - spreads load, keeps no secret
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": max(1, int(lasting)),
+        }
+        async with aclosing(self._server.watch(self.resource.path, query)) as events:
+            async for event in events:
+                if event is not None:
+                    self._take(event)
+                self._answered()
+
+    def _take(self, event: Json) -> None:
+        """Take one event of a watch. Only what has been taken in is gone on from."""
+        type_, raw = event.get("type"), event.get("object") or {}
+        if type_ == "ERROR":
+            if raw.get("code") == _GONE:
+                raise Expired
+            self._version = ""
+            raise Transient(f"ended the watch: {raw.get('message') or 'no reason given'}")
+        if type_ != "BOOKMARK":
+            self._sink.event(self.resource, type_, raw)
+        self._version = (raw.get("metadata") or {}).get("resourceVersion") or self._version

@@ -1,0 +1,68 @@
+"""Workload objects: how many replicas they want, of what shape, and whether they may make them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.core.kubernetes import causes
+from reconciler.core.kubernetes.pods import Held, controller_of, moment
+from reconciler.core.kubernetes.resources import Owner, Resource
+from reconciler.core.kubernetes.shapes import replica_shape
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.workload import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerRecord:
+    """What is kept of a workload object.
+
+    `refused` tells since when it may not create the pods that it is missing. One that is `ordered` creates a pod only
+    when all before it are ready.
+    """
+
+    wanted: int
+    shape: ReplicaShape
+    owner: Owner | None
+    refused: Held | None
+    ordered: bool
+
+
+def read_controller(resource: Resource, raw: Json) -> ControllerRecord:
+    """Read a Deployment, StatefulSet, ReplicaSet or Job."""
+    spec, status = raw.get("spec") or {}, raw.get("status") or {}
+    template = spec.get("template") or {}
+    return ControllerRecord(
+        wanted=_pods_of_job(spec, status) if resource is Resource.JOBS else _or(spec.get("replicas"), 1),
+        shape=replica_shape(template.get("spec") or {}),
+        owner=controller_of(raw["metadata"]),
+        refused=_refused(status),
+        ordered=resource is Resource.STATEFUL_SETS and spec.get("podManagementPolicy") != "Parallel",
+    )
+
+
+def _pods_of_job(spec: Json, status: Json) -> int:
+    """Count the pods that a Job wants at a time, and never more than it has yet to complete."""
+    if spec.get("suspend"):
+        return 0
+    at_once = _or(spec.get("parallelism"), 1)
+    completions = spec.get("completions")
+    finished = any(
+        one.get("type") in {"Complete", "Failed"} and one.get("status") == "True"
+        for one in status.get("conditions") or ()
+    )
+    if finished:
+        return 0
+    return at_once if completions is None else max(0, min(at_once, completions - _or(status.get("succeeded"), 0)))
+
+
+def _refused(status: Json) -> Held | None:
+    """Read the condition that Deployments and ReplicaSets have while their pods are refused, as by a ResourceQuota."""
+    for condition in status.get("conditions") or ():
+        since = condition.get("lastTransitionTime")
+        if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True" and since:
+            return Held(since=moment(since), cause=causes.refused(condition.get("message") or ""))
+    return None
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value

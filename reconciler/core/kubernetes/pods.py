@@ -1,0 +1,103 @@
+"""Pods: where they are, what they take there, whom they belong to, and what they wait for."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+
+from reconciler.core.kubernetes import causes
+from reconciler.core.kubernetes.requests import pod_requests
+from reconciler.core.kubernetes.resources import Owner
+from reconciler.core.kubernetes.shapes import replica_shape
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.ids import PlacementName
+from reconciler.model.units import Resources
+from reconciler.model.workload import Json
+
+PLACEMENT_LABEL = "overspill.dev/placement"
+_FINISHED = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """That a pod, or what would be one, has been kept off every node since a moment, and by what."""
+
+    since: datetime
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodRecord:
+    """What is kept of a pod that has not finished.
+
+    `node` is empty until it is bound. One that is `leaving` takes its room on the node still, but is no replica any
+    more. `shape` is known of pods that are held.
+    """
+
+    node: str
+    requests: Resources
+    owner: Owner | None
+    placement: PlacementName
+    leaving: bool
+    held: Held | None
+    shape: ReplicaShape | None
+
+    @property
+    def runs(self) -> bool:
+        """Tell whether it is a replica that has a node."""
+        return bool(self.node) and not self.leaving
+
+
+def read_pod(raw: Json) -> PodRecord | None:
+    """Read a pod; None when it has finished and takes nothing any more."""
+    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
+    if status.get("phase") in _FINISHED:
+        return None
+    node = spec.get("nodeName") or ""
+    leaving = "deletionTimestamp" in metadata
+    held = None if node or leaving else _held(metadata, spec, status)
+    return PodRecord(
+        node=sys.intern(node),
+        requests=pod_requests(spec),
+        owner=controller_of(metadata),
+        placement=PlacementName(sys.intern((metadata.get("labels") or {}).get(PLACEMENT_LABEL, ""))),
+        leaving=leaving,
+        held=held,
+        shape=replica_shape(spec) if held else None,
+    )
+
+
+def controller_of(metadata: Json) -> Owner | None:
+    """Find the owner that manages an object; the others only keep it from being collected."""
+    for reference in metadata.get("ownerReferences") or ():
+        if reference.get("controller"):
+            return _owner(reference["kind"], metadata.get("namespace", ""), reference["name"])
+    return None
+
+
+def moment(text: str) -> datetime:
+    """Read a time of the API server."""
+    return datetime.fromisoformat(text)
+
+
+def _held(metadata: Json, spec: Json, status: Json) -> Held | None:
+    """Read since when and by what a pod is kept off every node; None while the scheduler has not looked at it yet."""
+    for condition in status.get("conditions") or ():
+        if condition.get("type") != "PodScheduled" or condition.get("status") != "False":
+            continue
+        if condition.get("reason") == "SchedulingGated":
+            cause: str | None = causes.gated(spec.get("schedulingGates"))
+        elif condition.get("reason") == "Unschedulable":
+            cause = causes.unschedulable(condition.get("message") or "")
+        else:  # SchedulerError and the like: it will be tried again
+            cause = None
+        since = condition.get("lastTransitionTime") or metadata.get("creationTimestamp")
+        return Held(since=moment(since), cause=cause) if cause and since else None
+    return None
+
+
+@lru_cache(maxsize=8192)
+def _owner(kind: str, namespace: str, name: str) -> Owner:
+    return Owner(kind, namespace, name)

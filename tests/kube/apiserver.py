@@ -1,0 +1,181 @@
+"""A small API server over real HTTP: lists in pages, watches with versions and bookmarks, and every way to go wrong."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+Raw = dict[str, Any]
+
+
+class Cluster:
+    """What the server holds, and how it behaves. Versions count up by one with each change."""
+
+    def __init__(self) -> None:
+        self.changed = threading.Condition()
+        self.objects: dict[str, dict[str, Raw]] = {}
+        self.events: list[tuple[int, str, str, Raw]] = []
+        self.version = 100
+        self.oldest = 0
+        self.epoch = 0
+        self.token = ""
+        self.hangs = threading.Event()
+        self.asked: list[tuple[str, str, dict[str, str]]] = []
+        self.url = ""
+
+    def put(self, plural: str, raw: Raw) -> None:
+        key = f"{raw['metadata'].get('namespace', '')}/{raw['metadata']['name']}"
+        with self.changed:
+            type_ = "MODIFIED" if key in self.objects.get(plural, {}) else "ADDED"
+            self._note(plural, type_, raw)
+            self.objects.setdefault(plural, {})[key] = raw
+
+    def delete(self, plural: str, name: str, namespace: str = "") -> None:
+        with self.changed:
+            self._note(plural, "DELETED", self.objects[plural].pop(f"{namespace}/{name}"))
+
+    def bookmark(self) -> None:
+        """Move every watch on to a version that no event of its own has."""
+        with self.changed:
+            self.version += 1
+            for plural in ("nodes", "pods"):
+                marked: Raw = {"metadata": {"resourceVersion": str(self.version)}}
+                self.events.append((self.version, plural, "BOOKMARK", marked))
+            self.changed.notify_all()
+
+    def forget_history(self) -> None:
+        """Compact: versions before the present one are gone."""
+        with self.changed:
+            self.oldest = self.version
+
+    def drop(self) -> None:
+        """Break every watch off."""
+        with self.changed:
+            self.epoch += 1
+            self.changed.notify_all()
+
+    def count(self, path: str, *, watch: bool) -> int:
+        return sum(1 for _, at, query in list(self.asked) if at.endswith(path) and ("watch" in query) is watch)
+
+    def _note(self, plural: str, type_: str, raw: Raw) -> None:
+        self.version += 1
+        raw["metadata"]["resourceVersion"] = str(self.version)
+        self.events.append((self.version, plural, type_, raw))
+        self.changed.notify_all()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers for the cluster of its server."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        self.server.cluster.asked.append((token, parts.path, query))
+        if self.server.cluster.hangs.is_set():
+            self.server.stopping.wait(5)
+            return
+        if self.server.cluster.token and token != self.server.cluster.token:
+            self._answer(401, {"kind": "Status", "message": "Unauthorized"})
+        elif "watch" in query:
+            self._watch(parts.path.rpartition("/")[2], int(query["resourceVersion"]))
+        elif parts.path == "/version":
+            self._answer(200, {"gitVersion": "v1.37.0"})
+        else:
+            self._list(parts.path.rpartition("/")[2], query)
+
+    def _list(self, plural: str, query: dict[str, str]) -> None:
+        with self.server.cluster.changed:
+            items = list(self.server.cluster.objects.get(plural, {}).values())
+            metadata: Raw = {"resourceVersion": str(self.server.cluster.version)}
+        first, most = int(query.get("continue", 0)), int(query["limit"])
+        if first + most < len(items):
+            metadata["continue"] = str(first + most)
+        self._answer(200, {"metadata": metadata, "items": items[first : first + most]})
+
+    def _watch(self, plural: str, version: int) -> None:
+        if version < self.server.cluster.oldest:
+            self._answer(410, {"kind": "Status", "code": 410})
+            return
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        epoch = self.server.cluster.epoch
+        while not self.server.stopping.is_set():
+            with self.server.cluster.changed:
+                fresh = [one for one in self.server.cluster.events if one[0] > version and one[1] == plural]
+                if not fresh and epoch == self.server.cluster.epoch:
+                    self.server.cluster.changed.wait(0.1)
+            if epoch != self.server.cluster.epoch:
+                self.close_connection = True
+                return
+            for at, _, type_, raw in fresh:
+                line = json.dumps({"type": type_, "object": raw}).encode() + b"\n"
+                half = len(line) // 2
+                for part in (line[:half], line[half:]):  # an event need not come in one piece
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+                version = at
+
+    def _answer(self, status: int, body: Raw) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.cluster = cluster
+        self.stopping = threading.Event()
+
+    def handle_error(self, *_: object) -> None:
+        """Let clients go away as they like."""
+
+
+@contextmanager
+def serving(cluster: Cluster) -> Iterator[str]:
+    """Serve a cluster on loopback."""
+    server = Server(cluster)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    cluster.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield cluster.url
+    finally:
+        server.stopping.set()
+        cluster.drop()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def kubeconfig(path: Path, *clusters: tuple[str, str], token: str = "") -> Path:
+    """Write a kubeconfig with a context for each cluster."""
+    path.write_text(
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": name, "cluster": {"server": url}} for name, url in clusters],
+                "users": [{"name": "reader", "user": {"token": token} if token else {}}],
+                "contexts": [{"name": name, "context": {"cluster": name, "user": "reader"}} for name, _ in clusters],
+            }
+        )
+    )
+    return path

@@ -1,0 +1,97 @@
+"""Short ways to write the objects of an API server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from reconciler.core.kubernetes.resources import Resource
+
+GPU = "nvidia.com/gpu"
+SINCE = "2026-11-20T10:00:00Z"
+NO_GPU = f"0/1 nodes are available: 1 Insufficient {GPU}."
+
+Raw = dict[str, Any]
+
+
+def node(name: str, gpus: int = 8, *, labels: Mapping[str, str] | None = None, ready: bool = True, **spec: Any) -> Raw:
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
+        "spec": spec,
+        "status": {
+            "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "110", GPU: str(gpus)},
+            "conditions": [{"type": "Ready", "status": "True" if ready else "Unknown"}],
+        },
+    }
+
+
+def containers(gpus: int = 1) -> list[Raw]:
+    return [{"name": "main", "resources": {"limits": {GPU: str(gpus)}, "requests": {"cpu": "500m", GPU: str(gpus)}}}]
+
+
+def pod(
+    name: str,
+    on: str = "",
+    *,
+    namespace: str = "demo",
+    owner: tuple[str, str] | None = ("ReplicaSet", "vllm-1"),
+    gpus: int = 1,
+    labels: Mapping[str, str] | None = None,
+    phase: str = "",
+    waits: str = "",
+    since: str = SINCE,
+    reason: str = "Unschedulable",
+    **spec: Any,
+) -> Raw:
+    """Make a pod on a node, or one that has none yet; `waits` is the scheduler's message."""
+    metadata: Raw = {"name": name, "namespace": namespace, "labels": dict(labels or {}), "creationTimestamp": SINCE}
+    if owner:
+        metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "controller": True}]
+    told = {"type": "PodScheduled", "status": "False", "reason": reason, "message": waits, "lastTransitionTime": since}
+    conditions = [told] if waits else []
+    return {
+        "metadata": metadata,
+        "spec": {"containers": containers(gpus), **({"nodeName": on} if on else {}), **spec},
+        "status": {"phase": phase or ("Running" if on else "Pending"), "conditions": conditions},
+    }
+
+
+def workload(name: str, replicas: int = 1, *, namespace: str = "demo", owner: tuple[str, str] | None = None) -> Raw:
+    """Make a Deployment, StatefulSet or ReplicaSet: they differ in nothing that is read of all of them."""
+    metadata: Raw = {"name": name, "namespace": namespace}
+    if owner:
+        metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "controller": True}]
+    return {
+        "metadata": metadata,
+        "spec": {"replicas": replicas, "template": {"spec": {"containers": containers()}}},
+        "status": {},
+    }
+
+
+def many(*, nodes: int, pods: int) -> Iterator[tuple[Resource, Raw]]:
+    """Make a large cluster one object at a time, each with strings of its own, as they come off the wire.
+
+    Nodes have sixty labels of hardware and one that no other has; five pods belong to each ReplicaSet, and one of fifty
+    has no node.
+    """
+    for index in range(nodes):
+        labels = {f"feature.node.kubernetes.io/cpu-{key}": str(key * (index % 7)) for key in range(60)}
+        labels["topology.kubernetes.io/zone"] = f"zone-{index % 3}"
+        labels["cloud.example.com/instance"] = f"i-{index:016x}"
+        yield Resource.NODES, node(f"gpu-node-{index:04d}.example.internal", labels=labels)
+    for index in range(pods):
+        on = f"gpu-node-{index % nodes:04d}.example.internal" if index % 50 else ""
+        group = index // 5
+        owner = ("ReplicaSet", f"service-{group}-6d4cf56db6")
+        since = f"2026-11-20T10:{group % 60:02d}:00Z"
+        yield (
+            Resource.PODS,
+            pod(
+                f"service-{group}-6d4cf56db6-{index:05x}",
+                on,
+                owner=owner,
+                namespace=f"team-{group % 40}",
+                waits="" if on else NO_GPU,
+                since=since,
+            ),
+        )

@@ -1,0 +1,449 @@
+"""What is kept of a cluster is what a fresh list would tell, and counts as the scheduler counts."""
+
+from __future__ import annotations
+
+import copy
+import sys
+import tracemalloc
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.core.fit import Room
+from reconciler.core.kubernetes.causes import NOT_ADMITTED, unschedulable
+from reconciler.core.kubernetes.requests import pod_requests
+from reconciler.core.kubernetes.resources import Resource, needed
+from reconciler.core.kubernetes.shapes import replica_shape
+from reconciler.core.kubernetes.state import ClusterState, Effect, key_of
+from reconciler.model.capacity import ReplicaShape, WorkloadObservation
+from reconciler.model.ids import ClusterName
+from reconciler.model.units import Resources, format_quantity
+from reconciler.model.workload import WorkloadRef
+from tests.kube.objects import GPU, NO_GPU, SINCE, containers, many, node, pod, workload
+
+NAME = ClusterName("worker-1")
+AT = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
+VLLM = WorkloadRef(namespace="demo", name="vllm", kind="Deployment")
+ANY = WorkloadRef(namespace="demo", name="vllm")
+TENTH = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+DEMO = {
+    Resource.DEPLOYMENTS: [workload("vllm", 3)],
+    Resource.REPLICA_SETS: [workload("vllm-1", 3, owner=("Deployment", "vllm"))],
+}
+
+
+def state(*refs: WorkloadRef, **objects: list[dict]) -> ClusterState:
+    made = ClusterState(frozenset(refs or (VLLM,)))
+    for plural, raws in objects.items():
+        resource = next(one for one in Resource if one.plural == plural)
+        for raw in raws:
+            made.apply(resource, raw)
+    return made
+
+
+def rollout(*pods: dict, replicas: int = 3, kind: str = "deployments", ref: WorkloadRef = VLLM) -> WorkloadObservation:
+    """Observe a Deployment with one ReplicaSet and these pods."""
+    made = state(
+        ref,
+        **{kind: [workload("vllm", replicas)]},
+        replicasets=[workload("vllm-1", replicas, owner=("Deployment", "vllm"))],
+        pods=list(pods),
+    )
+    (found,) = made.observation(NAME, AT).workloads
+    return found
+
+
+def free(made: ClusterState, name: str = "gpu-1") -> dict[str, str]:
+    nodes = {one.name: one for pool in made.observation(NAME, AT).pools for one in pool.nodes}
+    return {resource: format_quantity(amount) for resource, amount in nodes[name].free.amounts.items()}
+
+
+# any order of events comes to the same as a fresh list
+
+NODES = st.builds(
+    lambda name, gpus, ready, labels, cordoned: node(
+        name, gpus, ready=ready, labels=labels, **({"unschedulable": True} if cordoned else {})
+    ),
+    st.sampled_from(["n1", "n2", "n3"]),
+    st.integers(0, 8),
+    st.booleans(),
+    st.sampled_from([{}, {"zone": "a"}]),
+    st.booleans(),
+)
+PODS = st.builds(
+    lambda name, on, owner, gpus, phase, label, leaving: _leaving(
+        pod(
+            name,
+            on,
+            owner=owner,
+            gpus=gpus,
+            phase=phase,
+            waits="" if on else NO_GPU,
+            labels={"overspill.dev/placement": label} if label else {},
+        ),
+        leaving=leaving,
+    ),
+    st.sampled_from(["p1", "p2", "p3", "p4"]),
+    st.sampled_from(["", "n1", "n2"]),
+    st.sampled_from([None, ("ReplicaSet", "vllm-1"), ("ReplicaSet", "vllm-2"), ("Custom", "vllm")]),
+    st.integers(0, 3),
+    st.sampled_from(["", "", "Succeeded", "Failed"]),
+    st.sampled_from(["", "", "burst-1"]),
+    st.booleans(),
+)
+CONTROLLERS = st.builds(
+    lambda name, replicas, owner, namespace: workload(name, replicas, owner=owner, namespace=namespace),
+    st.sampled_from(["vllm", "vllm-1", "vllm-2"]),
+    st.integers(0, 4),
+    st.sampled_from([None, ("Deployment", "vllm")]),
+    st.sampled_from(["demo", "other"]),
+)
+EVENTS = st.one_of(
+    st.tuples(st.just(Resource.NODES), st.booleans(), NODES),
+    st.tuples(st.just(Resource.PODS), st.booleans(), PODS),
+    st.tuples(st.sampled_from([Resource.DEPLOYMENTS, Resource.REPLICA_SETS]), st.booleans(), CONTROLLERS),
+)
+
+
+def _leaving(raw: dict, *, leaving: bool) -> dict:
+    return {**raw, "metadata": {**raw["metadata"], "deletionTimestamp": SINCE}} if leaving else raw
+
+
+@given(st.lists(EVENTS, max_size=40), st.randoms(use_true_random=False))
+def test_state_after_any_events_is_that_of_a_fresh_list(events, random) -> None:
+    lived, there = ClusterState(frozenset({ANY})), {}
+    for resource, gone, raw in events:
+        lived.observation(NAME, AT)  # what has been made of earlier states must not show
+        if gone:
+            lived.remove(resource, key_of(raw))
+            there.pop((resource, key_of(raw)), None)
+        else:
+            lived.apply(resource, copy.deepcopy(raw))
+            there[resource, key_of(raw)] = raw
+    listed = list(there.items())
+    random.shuffle(listed)
+    fresh = ClusterState(frozenset({ANY}))
+    for (resource, _), raw in listed:
+        fresh.apply(resource, raw)
+    assert lived.observation(NAME, AT) == fresh.observation(NAME, AT)
+
+
+@given(st.lists(EVENTS, max_size=15), st.lists(EVENTS, max_size=15))
+def test_list_over_an_old_state_leaves_nothing_of_it(before, after) -> None:
+    lived, fresh = ClusterState(frozenset({ANY})), ClusterState(frozenset({ANY}))
+    for resource, _, raw in before:
+        lived.apply(resource, raw)
+    for resource in Resource:
+        listed = {key_of(raw): raw for of, _, raw in after if of is resource}
+        for raw in listed.values():
+            lived.apply(resource, raw)
+            fresh.apply(resource, raw)
+        lived.retain(resource, set(listed))
+    assert lived.observation(NAME, AT) == fresh.observation(NAME, AT)
+
+
+@given(EVENTS)
+def test_event_told_twice_means_nothing_the_second_time(event) -> None:
+    resource, _, raw = event
+    made = ClusterState(frozenset({ANY}))
+    made.apply(resource, raw)
+    assert made.apply(resource, copy.deepcopy(raw)) is Effect.NOTHING
+
+
+# what is free
+
+
+def test_free_is_allocatable_less_what_bound_pods_request() -> None:
+    pods = [pod("a", on="gpu-1", gpus=2), pod("done", on="gpu-1", gpus=4, phase="Succeeded"), pod("b", waits=NO_GPU)]
+    made = state(nodes=[node("gpu-1")], pods=pods)
+    assert free(made) == {"cpu": "63500m", "memory": "256Gi", "pods": "109", GPU: "6"}
+
+
+def test_pod_that_is_leaving_takes_its_room_until_it_is_gone() -> None:
+    leaving = _leaving(pod("a", on="gpu-1", labels={"overspill.dev/placement": "burst-1"}), leaving=True)
+    made = state(nodes=[node("gpu-1")], pods=[leaving])
+    assert free(made)[GPU] == "7"
+    assert made.observation(NAME, AT).bound == {}
+
+
+def test_pods_seen_before_their_node_count_on_it() -> None:
+    made = state(pods=[pod("a", on="gpu-1")], nodes=[node("gpu-1")])
+    assert free(made)[GPU] == "7"
+
+
+@pytest.mark.parametrize(
+    "closed",
+    [
+        node("gpu-1", ready=False),
+        node("gpu-1", unschedulable=True),
+        _leaving(node("gpu-1"), leaving=True),
+    ],
+)
+def test_node_that_takes_no_pods_is_left_out(closed) -> None:
+    assert state(nodes=[closed]).observation(NAME, AT).pools == ()
+
+
+def test_nodes_of_one_kind_are_one_pool_that_selectors_and_taints_work_on() -> None:
+    h100 = {"nvidia.com/gpu.product": "H100"}
+    taint = {"key": GPU, "effect": "NoSchedule"}
+    made = state(nodes=[node("a", labels=h100, taints=[taint]), node("b", labels=h100, taints=[taint]), node("c", 0)])
+    seen = made.observation(NAME, AT)
+    assert [len(pool.nodes) for pool in seen.pools] == [2, 1]
+    asked = replica_shape(
+        {
+            "containers": containers(8),
+            "nodeSelector": h100,
+            "tolerations": [{"key": GPU, "operator": "Exists"}],
+        }
+    )
+    assert Room(seen).count(asked, 10) == 2
+    bare = ReplicaShape(requests=asked.requests, node_selector=h100)
+    assert Room(seen).count(bare, 10) == 0
+    hostname = ReplicaShape(requests=Resources(), node_selector={"kubernetes.io/hostname": "c"})
+    assert Room(seen).count(hostname, 1) == 1
+
+
+def test_slices_of_a_gpu_and_rdma_are_resources_as_any() -> None:
+    sliced = node("gpu-1", 0)
+    sliced["status"]["allocatable"] |= {"nvidia.com/mig-1g.10gb": "7", "rdma/hca": "1k"}
+    taken = {"requests": {"nvidia.com/mig-1g.10gb": "3", "rdma/hca": "1"}}
+    made = state(nodes=[sliced], pods=[pod("a", on="gpu-1", gpus=0, containers=[{"resources": taken}])])
+    assert free(made)["nvidia.com/mig-1g.10gb"] == "4"
+    assert free(made)["rdma/hca"] == "999"
+
+
+def _asks(gpus: int, **fields: object) -> dict:
+    return {"resources": {"requests": {GPU: str(gpus)}}, **fields}
+
+
+@pytest.mark.parametrize(
+    ("spec", "gpus"),
+    [
+        ({"containers": [_asks(1), _asks(2)]}, "3"),
+        ({"containers": [_asks(1)], "initContainers": [_asks(4), _asks(2)]}, "4"),
+        ({"containers": [_asks(3)], "initContainers": [_asks(2)]}, "3"),
+        ({"containers": [_asks(1)], "initContainers": [_asks(2, restartPolicy="Always")]}, "3"),
+        ({"containers": [_asks(1)], "initContainers": [_asks(2, restartPolicy="Always"), _asks(4)]}, "6"),
+        ({"containers": [_asks(1)], "initContainers": [_asks(4), _asks(2, restartPolicy="Always")]}, "4"),
+        ({"containers": [_asks(1)], "overhead": {GPU: "1"}}, "2"),
+        ({"containers": [{"resources": {"limits": {GPU: "2"}}}]}, "2"),
+        ({"containers": [{"resources": {"limits": {GPU: "2"}, "requests": {GPU: "1"}}}]}, "1"),
+        ({"containers": [_asks(1), _asks(1)], "resources": {"requests": {GPU: "5"}}}, "5"),
+    ],
+)
+def test_requests_are_counted_as_the_scheduler_counts_them(spec, gpus) -> None:
+    assert format_quantity(pod_requests(spec).amounts[GPU]) == gpus
+
+
+# what is missing
+
+
+def test_pods_are_found_from_deployment_to_replica_set_to_pod() -> None:
+    found = rollout(pod("a", on="gpu-1"), pod("b", waits=NO_GPU), pod("stray", owner=("ReplicaSet", "vllm-x")))
+    assert (found.wanted, found.running) == (3, 1)
+    (wait,) = found.waiting
+    assert (wait.replicas, wait.since, wait.cause) == (1, TENTH, f"insufficient {GPU}")
+
+
+@pytest.mark.parametrize(
+    ("resource", "kind"),
+    [(Resource.STATEFUL_SETS, "StatefulSet"), (Resource.REPLICA_SETS, "ReplicaSet"), (Resource.JOBS, "Job")],
+)
+def test_other_kinds_own_their_pods(resource, kind) -> None:
+    raw = workload("vllm", 2)
+    raw["spec"]["parallelism"] = 2
+    made = state(ANY, pods=[pod("a", on="gpu-1", owner=(kind, "vllm")), pod("b", waits=NO_GPU, owner=(kind, "vllm"))])
+    made.apply(resource, raw)
+    (found,) = made.observation(NAME, AT).workloads
+    assert (found.ref.kind, found.wanted, found.running, found.waiting[0].replicas) == (kind, 2, 1, 1)
+
+
+def test_kind_that_is_not_watched_is_known_by_its_pods() -> None:
+    owner = ("InferenceService", "vllm")
+    made = state(ANY, pods=[pod("a", on="gpu-1", owner=owner), pod("b", waits=NO_GPU, owner=owner)])
+    (found,) = made.observation(NAME, AT).workloads
+    assert (found.ref.kind, found.wanted, found.running) == ("InferenceService", 2, 1)
+    assert found.shape is not None
+
+
+def test_owner_of_a_stateful_set_owns_its_pods() -> None:
+    made = state(
+        WorkloadRef(namespace="demo", name="vllm", kind="LeaderWorkerSet"),
+        statefulsets=[workload("vllm-0", 2, owner=("LeaderWorkerSet", "vllm"))],
+        pods=[pod("a", on="gpu-1", owner=("StatefulSet", "vllm-0"))],
+    )
+    assert [one.running for one in made.observation(NAME, AT).workloads] == [1]
+
+
+def test_workload_that_does_not_exist_is_not_reported() -> None:
+    assert state(VLLM, pods=[pod("a", owner=None)]).observation(NAME, AT).workloads == ()
+
+
+def test_object_in_another_namespace_is_another_object() -> None:
+    assert state(VLLM, deployments=[workload("vllm", namespace="prod")]).observation(NAME, AT).workloads == ()
+
+
+def test_workloads_that_are_asked_for_later_have_to_be_listed_anew() -> None:
+    made = state(VLLM, deployments=[workload("vllm"), workload("vllm", namespace="prod")])
+    prod = WorkloadRef(namespace="prod", name="vllm", kind="Deployment")
+    assert not made.follow(frozenset({VLLM, WorkloadRef(namespace="demo", name="other")}))
+    assert made.follow(frozenset({VLLM, prod}))
+    made.apply(Resource.DEPLOYMENTS, workload("vllm", namespace="prod"))
+    assert len(made.observation(NAME, AT).workloads) == 2
+
+
+def test_leaving_pod_is_no_replica() -> None:
+    assert rollout(_leaving(pod("a", on="gpu-1"), leaving=True)).running == 0
+
+
+def test_pod_that_the_scheduler_has_not_looked_at_is_not_waiting() -> None:
+    assert rollout(pod("a")).waiting == ()
+
+
+def test_pod_that_waits_for_its_volume_is_no_demand() -> None:
+    assert rollout(pod("a", waits="pod has unbound immediate PersistentVolumeClaims")).waiting == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        (
+            "0/3 nodes are available: 1 Insufficient cpu, 2 Insufficient nvidia.com/gpu.",
+            "insufficient nvidia.com/gpu, cpu",
+        ),
+        ("0/3 nodes are available: 3 Insufficient nvidia.com/mig-1g.5gb.", "insufficient nvidia.com/mig-1g.5gb"),
+        ("0/2 nodes are available: 2 Insufficient memory. preemption: 0/2 nodes are available", "insufficient memory"),
+        ("0/1 nodes are available: 1 Too many pods.", "too many pods"),
+        ("0/4 nodes are available: 4 node(s) didn't match Pod's node affinity/selector.", NOT_ADMITTED),
+        ("0/4 nodes are available: 4 node(s) had untolerated taint {x: y}.", NOT_ADMITTED),
+        (
+            "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had volume node affinity conflict.",
+            "insufficient cpu",
+        ),
+        ("0/2 nodes are available: 2 node(s) had volume node affinity conflict.", None),
+        ('persistentvolumeclaim "models" not found', None),
+        ("", NOT_ADMITTED),
+    ],
+)
+def test_lack_of_a_gpu_is_told_from_other_reasons(message, cause) -> None:
+    assert unschedulable(message) == cause
+
+
+def test_pod_behind_a_scheduling_gate_waits_and_names_the_gate() -> None:
+    gate = "kueue.x-k8s.io/admission"
+    held = pod("a", waits="gated", reason="SchedulingGated", schedulingGates=[{"name": gate}])
+    assert [one.cause for one in rollout(held).waiting] == [f"held by scheduling gate {gate}"]
+
+
+def test_replicas_whose_pods_are_refused_wait_since_the_refusal() -> None:
+    raw = workload("vllm", 4)
+    told = {"type": "ReplicaFailure", "status": "True", "lastTransitionTime": SINCE, "message": "exceeded quota: gpus"}
+    raw["status"]["conditions"] = [told]
+    made = state(VLLM, deployments=[raw], replicasets=DEMO[Resource.REPLICA_SETS], pods=[pod("a", on="gpu-1")])
+    (found,) = made.observation(NAME, AT).workloads
+    assert [(one.replicas, one.since, one.cause) for one in found.waiting] == [
+        (3, TENTH, "pods refused: quota exceeded")
+    ]
+
+
+@pytest.mark.parametrize(("policy", "waiting"), [("OrderedReady", 4), ("Parallel", 1)])
+def test_pods_that_a_stateful_set_makes_one_by_one_wait_behind_the_first(policy, waiting) -> None:
+    raw = workload("vllm", 5)
+    raw["spec"]["podManagementPolicy"] = policy
+    owner = ("StatefulSet", "vllm")
+    pods = [pod("vllm-0", on="gpu-1", owner=owner), pod("vllm-1", waits=NO_GPU, owner=owner)]
+    (found,) = state(ANY, statefulsets=[raw], pods=pods).observation(NAME, AT).workloads
+    assert sum(one.replicas for one in found.waiting) == waiting
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "wanted"),
+    [
+        ({"parallelism": 4, "completions": 10}, {"succeeded": 8}, 2),
+        ({"parallelism": 4}, {}, 4),
+        ({}, {}, 1),
+        ({"parallelism": 4, "suspend": True}, {}, 0),
+        ({"parallelism": 4}, {"conditions": [{"type": "Complete", "status": "True"}]}, 0),
+    ],
+)
+def test_job_wants_what_it_may_run_at_once(spec, status, wanted) -> None:
+    raw = workload("vllm")
+    raw |= {"spec": {**raw["spec"], **spec}, "status": status}
+    (found,) = state(ANY, jobs=[raw]).observation(NAME, AT).workloads
+    assert found.wanted == wanted
+
+
+def test_shape_is_that_of_a_waiting_pod_before_that_of_the_template() -> None:
+    tolerations = [
+        {"key": GPU, "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},
+    ]
+    product = {"key": "nvidia.com/gpu.product", "operator": "In", "values": ["H100"]}
+    required = {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [product]}]}
+    }
+    waiting = pod("b", waits=NO_GPU, gpus=2, tolerations=tolerations, affinity={"nodeAffinity": required})
+    template, seen = rollout().shape, rollout(waiting).shape
+    assert template is not None
+    assert seen is not None
+    assert format_quantity(template.requests.amounts[GPU]) == "1"
+    assert format_quantity(seen.requests.amounts[GPU]) == "2"
+    assert [one.key for one in seen.tolerations] == [GPU]
+    assert seen.node_selector == {"nvidia.com/gpu.product": "H100"}
+
+
+def test_our_pods_are_counted_once_they_have_a_node() -> None:
+    ours = {"overspill.dev/placement": "burst-1"}
+    made = state(pods=[pod("a", waits=NO_GPU, labels=ours)])
+    assert made.observation(NAME, AT).bound == {}
+    assert made.apply(Resource.PODS, pod("a", on="gpu-1", labels=ours)) is Effect.DEMAND
+    assert made.observation(NAME, AT).bound == {"burst-1": 1}
+    made.apply(Resource.PODS, pod("a", on="gpu-1", labels=ours, phase="Succeeded"))
+    assert made.observation(NAME, AT).bound == {}
+
+
+def test_demand_is_told_from_room() -> None:
+    made = state(VLLM)
+    assert made.apply(Resource.NODES, node("gpu-1")) is Effect.CAPACITY
+    elsewhere = {"namespace": "batch", "owner": None}
+    assert made.apply(Resource.PODS, pod("x", **elsewhere)) is Effect.NOTHING
+    assert made.apply(Resource.PODS, pod("x", on="gpu-1", **elsewhere)) is Effect.CAPACITY
+    assert made.apply(Resource.PODS, pod("y", waits=NO_GPU, **elsewhere)) is Effect.DEMAND
+    assert made.apply(Resource.DEPLOYMENTS, workload("vllm", 5)) is Effect.DEMAND
+    assert made.apply(Resource.DEPLOYMENTS, workload("vllm", 5, namespace="batch")) is Effect.NOTHING
+
+
+def test_only_what_the_workloads_call_for_is_watched() -> None:
+    assert needed(()) == {Resource.NODES, Resource.PODS}
+    assert needed({VLLM}) - needed(()) == {Resource.DEPLOYMENTS, Resource.REPLICA_SETS}
+    assert needed({ANY}) == set(Resource)
+
+
+# size
+
+
+@pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer's own memory would be counted")
+def test_tenth_of_a_large_cluster_takes_a_tenth_of_25_mb() -> None:
+    """The bench measures all of it: 1,000 nodes and 20,000 pods."""
+    made = ClusterState(frozenset({VLLM}))
+    tracemalloc.start()
+    try:
+        for resource, raw in many(nodes=100, pods=2000):
+            made.apply(resource, raw)
+        seen = made.observation(NAME, AT)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(len(pool.nodes) for pool in seen.pools) == 100
+    assert taken <= 2.5e6, f"{taken / 1e6:.1f} MB"
+
+
+def test_waiting_replicas_are_put_together_by_when_and_why() -> None:
+    later = "2026-11-20T10:01:00Z"
+    found = rollout(pod("a", waits=NO_GPU), pod("b", waits=NO_GPU), pod("c", waits=NO_GPU, since=later), replicas=3)
+    assert [(one.replicas, one.since - TENTH) for one in found.waiting] == [
+        (2, timedelta()),
+        (1, timedelta(minutes=1)),
+    ]
