@@ -79,15 +79,25 @@ class FollowedCluster:
         await self._server.close()
 
     def observation(self) -> ClusterObservation | None:
-        """Return what was last seen as a whole, as of the last sign of life; None before the first complete list."""
+        """Return what was last seen as a whole; None before the first complete list."""
         with self._lock:
             if self._seen_at is not None and self._complete():
+                at = self._watched_until(self._seen_at)
                 if self._dirty or self._made is None:
-                    self._made = self._state.observation(self.target.name, self._seen_at)
+                    self._made = self._state.observation(self.target.name, at)
                     self._dirty = False
-                elif self._made.observed_at != self._seen_at:
-                    self._made = replace(self._made, observed_at=self._seen_at)
+                elif self._made.observed_at != at:
+                    self._made = replace(self._made, observed_at=at)
             return self._made
+
+    def _watched_until(self, heard: datetime) -> datetime:
+        """Tell until when what is known is known to hold: until now while every watch is open and signs of life come.
+
+        A watch that says nothing says that nothing has changed. Otherwise it is the last sign of life.
+        """
+        now = self._clock.now()
+        quiet = (now - heard).total_seconds() <= 2 * self._pace.beat
+        return now if quiet and not any(stream.failures for stream in self._streams.values()) else heard
 
     def trouble(self) -> str:
         """Say what goes wrong; empty while all is well, or while a stream merely comes back after a break."""
