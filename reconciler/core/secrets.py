@@ -37,6 +37,9 @@ _POINTS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SAFE = re.compile(r"(?:sha(?:256|384|512)[:-]|/|https?://|LS0tLS1CRUdJTiBD)")
+_SHORTEST = 8
+"""Characters below which a word under a telling name is no password that anybody uses."""
+
 _WORD = re.compile(r"[A-Za-z0-9+/_=-]{32,256}")
 
 _MAX_NAME = 64
@@ -76,9 +79,9 @@ def _promised(name: str) -> str:
 
 def _mixed(text: str) -> bool:
     """Tell a token from the name of a Secret: one word with a digit, and not of short parts joined by dashes."""
-    if len(text) < 8 or any(char.isspace() for char in text) or not any(char.isdigit() for char in text):  # noqa: PLR2004
+    if len(text) < _SHORTEST or any(char.isspace() for char in text) or not any(char.isdigit() for char in text):
         return False
-    return max(len(part) for part in re.split(r"[-./]", text)) >= 8 or text != text.lower()  # noqa: PLR2004
+    return max(len(part) for part in re.split(r"[-./]", text)) >= _SHORTEST or text != text.lower()
 
 
 def _random(text: str) -> bool:

@@ -38,6 +38,8 @@ CONFLICT_TRIES = 10
 _LEAST_ALARM = timedelta(seconds=1)
 _POLL_JITTER = 0.1
 _MISSED_POLLS = 10
+_SLICE = 1.0
+"""Seconds of one wait at most: a signal that comes just as a wait begins is handled only when that wait ends."""
 MAINTAIN_EVERY = 200
 
 log = structlog.get_logger()
@@ -255,9 +257,12 @@ class Loop(Generic[OutcomeT]):
         """Wait as told and return the reasons that came; the time running out counts as a poll."""
         came: set[str] = set()
         while not self._stopping:
+            left = rest.until - time.monotonic()
             try:
-                reason = self._mail.get(timeout=max(0.0, rest.until - time.monotonic()))
+                reason = self._mail.get(timeout=max(0.0, min(left, _SLICE)))
             except Empty:
+                if left > _SLICE:
+                    continue
                 return came | {POLL}
             self._mailed.discard(reason)
             came.add(reason)

@@ -90,7 +90,7 @@ class Health(BaseHTTPRequestHandler):
     """Answers as the daemon does; the status is the server's."""
 
     def do_GET(self) -> None:
-        self.send_response(self.server.status if self.path == "/healthz" else 404)  # type: ignore[attr-defined]
+        self.send_response(self.server.status if self.path == "/healthz" else 404)  # type: ignore[attr-defined]  # a field of this test's own
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
@@ -109,7 +109,7 @@ def server() -> Iterator[HTTPServer]:
 
 @pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False)])
 def test_the_health_check_believes_the_daemon(server: HTTPServer, status: int, healthy: bool) -> None:
-    server.status = status  # type: ignore[attr-defined]
+    server.status = status  # type: ignore[attr-defined]  # a field of this test's own
     (check,) = of("HEALTHCHECK")
     options, _, command = check.partition("CMD ")
     assert {"--interval", "--timeout", "--start-period"} <= {word.split("=")[0] for word in options.split()}
