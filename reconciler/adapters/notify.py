@@ -93,6 +93,7 @@ class _Courier:
         self._waiting: Push | None = None  # not told yet
         self._due = False  # and worth a try
         self._until: float | None = None  # when to give up, once closing
+        self._ending = False  # the try under way began after that was said
         self._failures = 0
         self._why = ""
         self._thread: Thread | None = None
@@ -151,6 +152,7 @@ class _Courier:
                     return None
                 self._changed.wait()
             push, self._waiting, self._due = self._waiting, None, False
+            self._ending = self._until is not None
             return push
 
     def _delivered(self) -> None:
@@ -173,12 +175,14 @@ class _Courier:
     def _rest(self, pause: float) -> bool:
         """Wait before the next try, and tell whether there is time for one.
 
-        A new push does not cut that short, since it goes along. The end does: then one more try is made at once.
+        A new push does not cut that short, since it goes along. The end does: one more try is made at once.
         """
-        closing = self._until
-        if closing is not None and time.monotonic() + pause > closing:
-            return False
-        self._changed.wait_for(lambda: self._until != closing, pause)
+        if self._until is None:
+            self._changed.wait_for(lambda: self._until is not None, pause)
+        elif self._ending:
+            if time.monotonic() + pause > self._until:
+                return False
+            self._changed.wait_for(lambda: False, pause)
         return True
 
     def _timeout(self) -> float:
