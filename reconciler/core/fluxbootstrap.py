@@ -90,8 +90,8 @@ _RECEIVER = """\
 #     openssl rand -hex 32 > flux-secret
 #     kubectl -n {namespace} create secret generic placements-hook --from-literal=token="$(cat flux-secret)"
 #     kubectl -n {namespace} get receiver placements -o jsonpath='{{.status.webhookPath}}'
-# The daemon calls it with OVERSPILL_NOTIFY_SECRET_FLUX_FILE=flux-secret and OVERSPILL_NOTIFY=flux=https://HOST/PATH, or
-# http://webhook-receiver.flux-system.svc/PATH in the same cluster. For a git host instead, the type is its own: github.
+# The daemon calls it with OVERSPILL_NOTIFY_SECRET_FLUX_FILE=flux-secret and OVERSPILL_NOTIFY=flux=https://HOST/hook/...,
+# where HOST leads to the Service webhook-receiver of Flux. A git host can do so too; the type is then its own (github).
 """
 
 _ALL = ["get", "list", "watch", "create", "update", "patch", "delete"]
