@@ -117,8 +117,8 @@ def serve(settings: Settings) -> None:
             log.warning("no observations", line=BLIND)
         alarms.start()
         stack.callback(alarms.stop)
-        stack.callback(_finish, notifier)
         loop.run()
+        _finish(notifier)
     log.info("stopped")
 
 

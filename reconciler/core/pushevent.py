@@ -69,6 +69,7 @@ def _body(push: Push) -> bytes:
         "commits": [],
     }
     if push.paths is not None:
+        # What was written and what was removed stand in one list, and a directory that went stands for its files.
         commit = {"id": push.new, "added": [], "modified": sorted(push.paths), "removed": []}
         body = json.dumps({**event, "commits": [commit]}).encode()
         if len(body) <= MOST_BYTES:
