@@ -122,10 +122,11 @@ def test_run_ends_soon_though_an_engine_is_silent_and_says_what_it_left(
     see(missing=0)
     engine.held.clear()
     running = daemon("--poll-interval", "1h", "--notify", f"flux={engine.url}{FLUX}", OVERSPILL_NOTIFY_SECRET=SECRET)
+    running.wait_for("pushed 1 commit")
     engine.until(lambda: len(engine.tries) == 1)
     running.process.send_signal(signal.SIGTERM)
     try:
-        running.process.wait(8)
+        running.process.wait(15)
     except subprocess.TimeoutExpired:
         pytest.fail("it waits for an engine for good")
     assert running.end(signal.SIGTERM) == 0

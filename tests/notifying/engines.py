@@ -40,7 +40,7 @@ class Engine:
     def until(self, true: Callable[[], bool]) -> None:
         """Wait until something holds; fails when it does not come to that."""
         with self.changed:
-            assert self.changed.wait_for(true, 10), (len(self.tries), self.taken)
+            assert self.changed.wait_for(true, 30), (len(self.tries), self.taken)
 
     def answer(self, path: str, headers: dict[str, str], body: bytes) -> Answer:
         """Take one request as the engine of that path would."""
@@ -48,7 +48,7 @@ class Engine:
             self.tries.append(time.monotonic())
             scripted = self.answers.pop(0) if self.answers else None
             self.changed.notify_all()
-        assert self.held.wait(10)
+        assert self.held.wait(60)
         if scripted is not None:
             return scripted
         status = self._argo_cd(headers, body) if path == ARGOCD else self._flux(headers, body) if path == FLUX else 404
