@@ -14,6 +14,7 @@ from kubernetes.aio.config.kube_config import KubeConfigMerger
 from yaml import YAMLError
 
 from reconciler.adapters.kube.cluster import FollowedCluster, Target
+from reconciler.adapters.kube.login import OwnDoor
 from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.core.kubernetes.state import Effect
@@ -139,7 +140,7 @@ class KubeObservations:
                 await cluster.retarget(target)
         for name, target in targets.items():
             if name not in self._clusters:
-                server = ApiServer(target.connection, self._kubeconfig, self._pace)
+                server = ApiServer(OwnDoor(target.connection, self._kubeconfig), self._pace)
                 self._clusters[name] = FollowedCluster(
                     target, server, clock=self._clock, pace=self._pace, changed=self._ring
                 )
