@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from operator import is_
+from types import MappingProxyType
+
 from reconciler.errors import Problem
 from reconciler.model.capacity import ClusterObservation, Observed
+from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired
 from reconciler.ports import ClusterView
+
+_NONE: Mapping[str, EngineReport] = MappingProxyType({})
 
 
 class JoinedView:
     """The newest observation of each cluster from several views (a `ports.ClusterView`).
 
-    Of two that are equally new the earlier view's stands. Charts can be rendered when one of the views says so.
+    Of two that are equally new the earlier view's stands, and so it is with two reports on one placement. Charts can be
+    rendered when one of the views says so.
     """
 
     def __init__(self, *views: ClusterView) -> None:
         self._views = views
+        self._parts: tuple[Mapping[str, EngineReport], ...] = ()
+        self._reports: Mapping[str, EngineReport] = _NONE
 
     def follow(self, desired: Desired) -> None:
         """Tell each view."""
@@ -27,13 +37,31 @@ class JoinedView:
         """Ask each view once and join what they say; problems keep the order of the views."""
         clusters: dict[ClusterName, ClusterObservation] = {}
         problems: list[Problem] = []
+        reports: list[Mapping[str, EngineReport]] = []
+        reporting: frozenset[ClusterName] = frozenset()
         helm = False
         for view in self._views:
             seen = view.observe()
             helm = helm or seen.helm
             problems.extend(seen.problems)
+            reporting |= seen.reporting
+            if seen.reports:
+                reports.append(seen.reports)
             for name, observation in seen.clusters.items():
                 known = clusters.get(name)
                 if known is None or observation.observed_at > known.observed_at:
                     clusters[name] = observation
-        return Observed(clusters=clusters, helm=helm, problems=tuple(problems))
+        return Observed(
+            clusters=clusters,
+            reports=self._joined(tuple(reports)),
+            reporting=reporting,
+            helm=helm,
+            problems=tuple(problems),
+        )
+
+    def _joined(self, parts: tuple[Mapping[str, EngineReport], ...]) -> Mapping[str, EngineReport]:
+        """Join reports; the same parts, the same object."""
+        if len(parts) != len(self._parts) or not all(map(is_, parts, self._parts)):
+            joined = {path: report for part in reversed(parts) for path, report in part.items()}
+            self._parts, self._reports = parts, parts[0] if len(parts) == 1 else joined
+        return self._reports

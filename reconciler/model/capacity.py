@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from reconciler.errors import Problem
+from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadRef
@@ -110,9 +111,15 @@ class ClusterObservation:
 class Observed:
     """Everything that was seen at one moment, old or new; how old is too old is for `core` to say.
 
+    `reports` is what engines say, keyed by the placement's directory (``clusters/worker-2/vllm-7f3a90c1``); the same
+    object for as long as nothing in it has changed, so that who looks at it can tell. `reporting` are the clusters
+    whose engine's objects are all known right now, so that no report of a placement means that the engine does not have
+    it: listed whole and watched since, or known to have no such API; not one that refuses us or cannot be reached.
     `helm` tells whether charts can be rendered here. `problems` are observations that could not be read.
     """
 
     clusters: Mapping[ClusterName, ClusterObservation] = field(default_factory=dict)
+    reports: Mapping[str, EngineReport] = field(default_factory=dict)
+    reporting: frozenset[ClusterName] = frozenset()
     helm: bool = False
     problems: tuple[Problem, ...] = ()
