@@ -7,9 +7,9 @@ from operator import is_
 from types import MappingProxyType
 
 from reconciler.errors import Problem
-from reconciler.model.capacity import ClusterObservation, Observed
+from reconciler.model.capacity import Ask, ClusterObservation, Observed
 from reconciler.model.deployed import EngineReport
-from reconciler.model.ids import ClusterName
+from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import Desired
 from reconciler.ports import ClusterView
 
@@ -19,8 +19,8 @@ _NONE: Mapping[str, EngineReport] = MappingProxyType({})
 class JoinedView:
     """The newest observation of each cluster from several views (a `ports.ClusterView`).
 
-    Of two that are equally new the earlier view's stands, and so it is with two reports on one placement. Charts can be
-    rendered when one of the views says so.
+    Of two that are equally new the earlier view's stands, and so it is with two reports on one placement. All that is
+    asked for a workload is kept, in the order of the views. Charts can be rendered when one of the views says so.
     """
 
     def __init__(self, *views: ClusterView) -> None:
@@ -39,6 +39,7 @@ class JoinedView:
         problems: list[Problem] = []
         reports: list[Mapping[str, EngineReport]] = []
         reporting: frozenset[ClusterName] = frozenset()
+        asks: dict[WorkloadId, tuple[Ask, ...]] = {}
         helm = False
         for view in self._views:
             seen = view.observe()
@@ -47,12 +48,15 @@ class JoinedView:
             reporting |= seen.reporting
             if seen.reports:
                 reports.append(seen.reports)
+            for workload, asked in seen.asks.items():
+                asks[workload] = asks.get(workload, ()) + asked
             for name, observation in seen.clusters.items():
                 known = clusters.get(name)
                 if known is None or observation.observed_at > known.observed_at:
                     clusters[name] = observation
         return Observed(
             clusters=clusters,
+            asks=asks,
             reports=self._joined(tuple(reports)),
             reporting=reporting,
             helm=helm,

@@ -16,7 +16,7 @@ from reconciler.adapters.kube.pace import Pace
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
 
-_GONE, _UNAUTHORIZED, _FORBIDDEN = 410, 401, 403
+_GONE, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 410, 401, 403, 404
 _LONGEST_EVENT = 16 << 20
 """Bytes of one event; etcd holds no object a tenth as large."""
 
@@ -27,6 +27,14 @@ class Expired(Exception):  # noqa: N818 - it names what happened, as the API ser
 
 class Unauthorized(Transient):
     """The credentials are not, or no longer, good: read them anew."""
+
+
+class Forbidden(Transient):
+    """Our rights do not reach this far."""
+
+
+class NotServed(Transient):
+    """There is nothing at that path: the server does not know the group, the version or the resource."""
 
 
 @dataclass(slots=True)
@@ -42,8 +50,8 @@ class ApiServer:
     """Answers of one API server as raw JSON.
 
     The connection is made at the first question, and made anew when the login has changed or the server takes the
-    credentials no longer; what is under way over the old one goes on. All methods raise Transient, Unauthorized or
-    Expired, and nothing else on purpose.
+    credentials no longer; what is under way over the old one goes on. All methods raise Transient, a kind of it,
+    or Expired, and nothing else on purpose.
     """
 
     def __init__(self, door: Door, pace: Pace) -> None:
@@ -143,7 +151,9 @@ async def _check(response: aiohttp.ClientResponse) -> None:
         raise Unauthorized("does not take our credentials")
     told = _message(await response.read())
     if response.status == _FORBIDDEN:
-        raise Transient(f"forbids it: {told} (apply bootstrap/rbac.yaml there)")
+        raise Forbidden(f"forbids it: {told} (apply bootstrap/rbac.yaml there)")
+    if response.status == _NOT_FOUND:
+        raise NotServed(f"answers 404: {told}")
     raise Transient(f"answers {response.status}: {told}")
 
 
