@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.core.kubernetes.clustersecrets import ClusterSecrets, Login, Plugin, Unusable
+from reconciler.core.kubernetes.parts import Effect
 
 TOKEN = "sesame-" * 3
 SERVER = "https://10.0.0.7:6443"
@@ -31,7 +32,7 @@ def secret(
 def known(*raws: dict[str, Any]) -> ClusterSecrets:
     made = ClusterSecrets()
     for raw in raws:
-        made.apply(f"argocd/{raw['metadata']['name']}", raw)
+        made.apply(raw)
     return made
 
 
@@ -110,12 +111,13 @@ def test_two_secrets_of_one_name_are_told_by_their_own_names() -> None:
 
 def test_secret_that_changes_or_goes_is_as_it_is_now() -> None:
     made = known(secret({"bearerToken": "old"}))
-    made.apply("argocd/cluster-a", secret({"bearerToken": TOKEN}))
+    assert made.apply(secret({"bearerToken": TOKEN})) is Effect.CAPACITY
+    assert made.apply(secret({"bearerToken": TOKEN})) is Effect.NOTHING
     assert made.login("worker-2") == Login(server=SERVER, token=TOKEN)
-    made.remove("argocd/cluster-a")
-    made.remove("argocd/cluster-a")
+    assert made.remove("argocd/cluster-a") is Effect.CAPACITY
+    assert made.remove("argocd/cluster-a") is Effect.NOTHING
     assert isinstance(made.login("worker-2"), Unusable)
-    assert made.keys() == frozenset()
+    assert made.keys() == set()
 
 
 @pytest.mark.parametrize(

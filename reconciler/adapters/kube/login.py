@@ -36,6 +36,10 @@ class Door(Protocol):
         """Tell one state of the login from the next: what was opened at another one is to be opened anew."""
         ...
 
+    def trouble(self) -> str:
+        """Say why there is no way in, where that is known without trying."""
+        ...
+
     def configuration(self) -> AbstractAsyncContextManager[Configuration]:
         """Log in, and yield how to connect; files that it names may be gone afterwards. Raises Transient."""
         ...
@@ -48,8 +52,8 @@ class Logins(Protocol):
         """Wait for a while until they have been read once."""
         ...
 
-    def login(self, cluster: str) -> Login | Unusable:
-        """Return the login for a cluster of this name as it is known now."""
+    def login(self, cluster: str) -> Login | Unusable | None:
+        """Return the login for a cluster of this name as it is known now; None before they have been read."""
         ...
 
 
@@ -70,6 +74,10 @@ class OwnDoor:
                 return self._stamp
             self._stamp = stat.st_mtime_ns, stat.st_size, stat.st_ino
         return self._stamp
+
+    def trouble(self) -> str:
+        """Say nothing: whoever uses it will see."""
+        return ""
 
     @asynccontextmanager
     async def configuration(self) -> AsyncIterator[Configuration]:
@@ -114,14 +122,16 @@ class SecretDoor:
     def trouble(self) -> str:
         """Say why there is no login, or none that may be used; empty while there is one."""
         login = self._logins.login(self._cluster)
+        if login is None:
+            return ""
         return login.why if isinstance(login, Unusable) else _forbidden(login, self._plugins)
 
     @asynccontextmanager
     async def configuration(self) -> AsyncIterator[Configuration]:
         """Make a configuration of the Secret, and run its program where that is allowed."""
         login = self._logins.login(self._cluster)
-        if isinstance(login, Unusable):
-            raise Transient(login.why)
+        if not isinstance(login, Login):
+            raise Transient(login.why if login else "the cluster Secrets of Argo CD have not been read yet")
         if why := _forbidden(login, self._plugins):
             raise Transient(why)
         if login.plugin is not None:

@@ -83,6 +83,14 @@ class ApiServer:
                 if len(rest) > _LONGEST_EVENT:
                     raise Transient("sent an event of over 16 MiB")
 
+    def trouble(self) -> str:
+        """Say why there is no way in, where that is known without trying."""
+        return self._door.trouble()
+
+    async def renewed(self) -> bool:
+        """Tell whether there is another login than the one in use, or none in use at all."""
+        return self._session is None or self._session.stamp != await self._door.stamp()
+
     async def close(self) -> None:
         """Close the connection, when nothing is asked any more."""
         if self._session is not None:
@@ -151,7 +159,7 @@ async def _check(response: aiohttp.ClientResponse) -> None:
         raise Unauthorized("does not take our credentials")
     told = _message(await response.read())
     if response.status == _FORBIDDEN:
-        raise Forbidden(f"forbids it: {told} (apply bootstrap/rbac.yaml there)")
+        raise Forbidden(f"forbids it: {told}")
     if response.status == _NOT_FOUND:
         raise NotServed(f"answers 404: {told}")
     raise Transient(f"answers {response.status}: {told}")

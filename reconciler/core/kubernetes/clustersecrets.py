@@ -12,9 +12,11 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from reconciler.core.kubernetes.parts import Effect, key_of
 from reconciler.model.workload import Json
 
 SELECTOR = "argocd.argoproj.io/secret-type=cluster"
@@ -72,27 +74,32 @@ class _Flaw(Exception):  # noqa: N818 - it never leaves this module
 
 
 class ClusterSecrets:
-    """The cluster Secrets of one Argo CD, as they are listed and change; of each only the login is kept."""
+    """The cluster Secrets of one Argo CD (a `parts.Part`); of each only the login is kept."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, Login | Unusable]] = {}
 
-    def apply(self, key: str, raw: Json) -> None:
+    def apply(self, raw: Json) -> Effect:
         """Take note of a Secret as it is now."""
+        key = key_of(raw)
         data = raw.get("data") or {}
         try:
             name = _decoded(data, "name").decode()
         except (_Flaw, UnicodeDecodeError):
             name = ""
-        self._known[key] = (name, _login(key.rpartition("/")[2], data))
+        read = (name, _login(key.rpartition("/")[2], data))
+        if self._known.get(key) == read:
+            return Effect.NOTHING
+        self._known[key] = read
+        return Effect.CAPACITY
 
-    def remove(self, key: str) -> None:
+    def remove(self, key: str) -> Effect:
         """Take note that a Secret is gone."""
-        self._known.pop(key, None)
+        return Effect.NOTHING if self._known.pop(key, None) is None else Effect.CAPACITY
 
-    def keys(self) -> frozenset[str]:
+    def keys(self) -> AbstractSet[str]:
         """Name the Secrets that are known."""
-        return frozenset(self._known)
+        return self._known.keys()
 
     def login(self, cluster: str) -> Login | Unusable:
         """Find the login for a cluster of this name, or say why there is none."""

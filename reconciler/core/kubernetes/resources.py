@@ -22,6 +22,10 @@ class Resource(Enum):
     REPLICA_SETS = ("apps", ("v1",), "replicasets", "ReplicaSet")
     JOBS = ("batch", ("v1",), "jobs", "Job")
     AUTOSCALERS = ("autoscaling", ("v2",), "horizontalpodautoscalers", "HorizontalPodAutoscaler", True)
+    KUSTOMIZATIONS = ("kustomize.toolkit.fluxcd.io", ("v1",), "kustomizations", "Kustomization", True)
+    HELM_RELEASES = ("helm.toolkit.fluxcd.io", ("v2",), "helmreleases", "HelmRelease", True)
+    APPLICATIONS = ("argoproj.io", ("v1alpha1",), "applications", "Application")
+    SECRETS = ("", ("v1",), "secrets", "Secret")
 
     def __init__(
         self,
@@ -52,6 +56,9 @@ CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.
 
 SIGNALS = frozenset({Resource.AUTOSCALERS})
 """The objects that say that a workload is missing replicas."""
+
+FLUX = frozenset({Resource.KUSTOMIZATIONS, Resource.HELM_RELEASES})
+"""The objects of Flux that tell what became of a placement. `Resource.APPLICATIONS` are Argo CD's."""
 
 _BY_KIND = {resource.kind: resource for resource in CONTROLLERS}
 
