@@ -109,8 +109,11 @@ class ApiServer:
             )
             answer = await session.client.call_api(method, url, headers, _request_timeout=times)
             async with answer.response as response:
-                await _check(response)
-                yield response
+                try:
+                    await _check(response)
+                    yield response
+                finally:
+                    _hang_up(response)
         except Unauthorized:
             if session is self._session:  # and not a later one already
                 self._session = None
@@ -147,6 +150,13 @@ class ApiServer:
         self._session = None
         if not session.questions:
             await session.client.close()
+
+
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Break a connection off on which more would come; TLS would go on until the server has agreed to its end."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
 
 
 async def _check(response: aiohttp.ClientResponse) -> None:

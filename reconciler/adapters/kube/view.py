@@ -32,6 +32,8 @@ T = TypeVar("T")
 WOKEN_BY = "observation"
 _SOON = 10
 """Seconds for the event loop to take up or let go of clusters, which asks no server."""
+_LAST = 0.01
+"""Seconds for sockets to be closed in, which takes a few rounds of the event loop."""
 
 
 class KubeObservations:
@@ -130,6 +132,7 @@ class KubeObservations:
         if self._loop is None or self._thread is None:
             return
         self._run(self._settle(Targets()), _SOON)
+        self._run(asyncio.sleep(_LAST), _SOON)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
