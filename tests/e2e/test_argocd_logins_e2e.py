@@ -20,7 +20,7 @@ from tests.e2e.argo_cd import NAMESPACE, ArgoCD, missing, teach
 from tests.e2e.components import Missing, sources
 from tests.e2e.conftest import LAYOUT, Fleet
 from tests.e2e.control_plane import Cluster
-from tests.e2e.test_watching_e2e import DEPLOYMENTS, GPU, H100, bound, deployment, demand, watching
+from tests.e2e.test_watching_e2e import DEPLOYMENTS, GPU, H100, bound, demand, deployment, watching
 
 BY_ARGO_CD = {"spec:\n": "spec:\n  connection: {argocd: true}\n"}
 EDITS = {
@@ -94,7 +94,7 @@ def test_clusters_are_seen_by_argo_cds_logins_and_a_burst_by_its_application(
 
 
 def until_healthy(away: Cluster, fleet: Fleet, config: Path, placement: str) -> None:
-    """Watch as the daemon does until Argo CD says that the burst is healthy, and compare what it says with the branch."""
+    """Watch as the daemon does until Argo CD calls the burst healthy, and compare what it says with the branch."""
     view = KubeObservations(config, clock=SystemClock(), patience=timedelta(seconds=20))
     try:
         files = fleet.check_out("main")
