@@ -72,10 +72,10 @@ def advance(phase: Phase, event: Event) -> Phase:
     return TRANSITIONS[phase, event]
 
 
-def phase(placement: Placement, bound: int) -> Phase:
-    """Tell a live placement's phase from how many of its replicas have a node."""
-    seen = bound >= placement.replicas
-    return advance(Phase.PENDING, Event.BOUND) if seen else Phase.PENDING
+def phase(placement: Placement, bound: int, *, well: bool | None = None) -> Phase:
+    """Tell a live placement's phase: whether it is `well` or, where nobody says, whether its replicas have a node."""
+    runs = bound >= placement.replicas if well is None else well
+    return advance(Phase.PENDING, Event.BOUND) if runs else Phase.PENDING
 
 
 def final_phase(placement: Placement, bound: int, why: Why) -> Phase:

@@ -84,6 +84,10 @@ class Rollouts:
         """Tell whether a placement has been healthy as it stands."""
         return bool(placement.digest) and self.arrived.get(placement.path) == placement.digest
 
+    def well(self, placement: Placement) -> bool | None:
+        """Tell whether a placement is healthy now, as far as anybody says."""
+        return False if placement.path in self.ailing else (self.has_arrived(placement) or None)
+
 
 def doubts(before: Rollouts, signs: Signs) -> frozenset[Place]:
     """List the files at commits that git has to be asked for, to tell what reports are about."""

@@ -91,13 +91,20 @@ class Restraint:
 
 
 class Phase(StrEnum):
-    """The workload axis of a placement's state (provisioningStatus is the other; the two never mix)."""
+    """The workload axis of a placement's state (`Provisioning` is the other; the two never mix)."""
 
     PENDING = "Pending"
     RUNNING = "Running"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
     COMPLETED = "Completed"
+
+
+class Provisioning(StrEnum):
+    """The capacity axis of a placement's state: whether its replicas have their nodes."""
+
+    PENDING = "Pending"
+    SUCCESSFUL = "Successful"
 
 
 class Event(StrEnum):
