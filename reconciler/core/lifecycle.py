@@ -75,7 +75,7 @@ def advance(phase: Phase, event: Event) -> Phase:
 def phase(placement: Placement, bound: int, *, well: bool | None = None) -> Phase:
     """Tell a live placement's phase: whether it is `well` or, where nobody says, whether its replicas have a node."""
     runs = bound >= placement.replicas if well is None else well
-    return advance(Phase.PENDING, Event.BOUND) if runs else Phase.PENDING
+    return advance(Phase.PENDING, Event.HEALTHY) if runs else Phase.PENDING
 
 
 def final_phase(placement: Placement, bound: int, why: Why) -> Phase:

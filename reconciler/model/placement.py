@@ -110,7 +110,7 @@ class Provisioning(StrEnum):
 class Event(StrEnum):
     """What can happen to a placement."""
 
-    BOUND = "all replicas bound"
+    HEALTHY = "healthy"
     RESIZED = "resized"
     MOVED = "moved"
     EXPIRED = "expired"
@@ -120,14 +120,14 @@ class Event(StrEnum):
 
 
 TRANSITIONS: Mapping[tuple[Phase, Event], Phase] = {
-    (Phase.PENDING, Event.BOUND): Phase.RUNNING,
+    (Phase.PENDING, Event.HEALTHY): Phase.RUNNING,
     (Phase.PENDING, Event.RESIZED): Phase.PENDING,
     (Phase.PENDING, Event.MOVED): Phase.PENDING,
     (Phase.PENDING, Event.EXPIRED): Phase.COMPLETED,
     (Phase.PENDING, Event.DEMAND_GONE): Phase.COMPLETED,
     (Phase.PENDING, Event.FAILED): Phase.FAILED,
     (Phase.PENDING, Event.WITHDRAWN): Phase.COMPLETED,
-    (Phase.RUNNING, Event.BOUND): Phase.RUNNING,
+    (Phase.RUNNING, Event.HEALTHY): Phase.RUNNING,
     (Phase.RUNNING, Event.RESIZED): Phase.PENDING,
     (Phase.RUNNING, Event.MOVED): Phase.PENDING,
     (Phase.RUNNING, Event.EXPIRED): Phase.COMPLETED,
