@@ -15,7 +15,7 @@ from datetime import datetime
 from operator import is_
 
 from reconciler.core.demand import unseen
-from reconciler.model.capacity import Observed
+from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.ledger import Ledger
@@ -140,11 +140,8 @@ class _Follower:
             there = placements.on(name).placements
             if reported[name] < len(there) and name in self.signs.seen:
                 self._miss(there)
-        for path, placement, ready in self._counted():
-            if ready >= placement.replicas:
-                self.arrived[path] = placement.digest
-            else:
-                self._ail(path, placement, EngineState.PROGRESSING, f"{ready} of {placement.replicas} ready")
+        for path, observation in self._counted():
+            self._count(path, placements[path], observation)
         for path, digest in self.before.arrived.items():
             if path not in self.arrived and path in placements and placements[path].digest == digest:
                 self.arrived[path] = digest
@@ -198,16 +195,29 @@ class _Follower:
             if placement.engine is not EngineName.MANIFESTS and path not in self.signs.observed.reports:
                 self._ail(path, placement, EngineState.PENDING, _NOTHING)
 
-    def _counted(self) -> Iterator[tuple[str, Placement, int]]:
-        """Yield the placements that pods alone tell of, and how many of their replicas are ready."""
+    def _count(self, path: str, placement: Placement, seen: ClusterObservation) -> None:
+        """Judge one placement by its pods: enough that are ready are healthy, and one that is not is not.
+
+        Fewer pods than replicas prove nothing: they may be on their way, or a template may need no more.
+        """
+        name, ready = placement.name, seen.ready[placement.name]
+        homeless = seen.homeless.get(name)
+        there = seen.bound.get(name, 0) + (homeless.replicas if homeless else 0)
+        if ready >= placement.replicas:
+            self.arrived[path] = placement.digest
+        elif ready < there or name in seen.troubles:
+            self._ail(path, placement, EngineState.PROGRESSING, f"{ready} of {placement.replicas} ready")
+
+    def _counted(self) -> Iterator[tuple[str, ClusterObservation]]:
+        """Yield the directories of the placements that pods alone tell of, and where those were seen."""
         observed, placements = self.signs.observed, self.signs.ledger.placements
         for name, observation in observed.clusters.items():
             if name not in self.signs.seen or name in observed.reporting:
                 continue
-            for placement, ready in observation.ready.items():
+            for placement in observation.ready:
                 path = f"clusters/{name}/{placement}"
                 if path in placements and path not in observed.reports:
-                    yield path, placements[path], ready
+                    yield path, observation
 
     def _ail(
         self, path: str, placement: Placement, state: EngineState, message: str, since: datetime | None = None
