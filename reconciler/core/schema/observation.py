@@ -110,7 +110,9 @@ class PlacedFile(Strict):
     name: Name
     bound: Count = Field(description="Replicas that have a node.")
     ready: Count | None = Field(None, description="Replicas that serve; left out where nobody looked.")
-    state: EngineState | None = Field(None, description="How far the engine is; left out where nobody asked it.")
+    state: Annotated[EngineState, Field(strict=False)] | None = Field(
+        None, description="How far the engine is; left out where nobody asked it."
+    )
     message: str = Field("", description="The engine's own words, or what the pods wait for.")
     digest: str = Field("", description="The annotation overspill.dev/digest of the engine's object.")
     revision: Revision = Field("", description="The commit of the output branch that the engine is at, in full.")
