@@ -13,20 +13,22 @@ from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import Desired
 from reconciler.ports import ClusterView
 
-_NONE: Mapping[str, EngineReport] = MappingProxyType({})
+Reports = Mapping[str, EngineReport]
+_NONE: Reports = MappingProxyType({})
 
 
 class JoinedView:
     """The newest observation of each cluster from several views (a `ports.ClusterView`).
 
-    Of two that are equally new the earlier view's stands, and so it is with two reports on one placement. All that is
-    asked for a workload is kept, in the order of the views. Charts can be rendered when one of the views says so.
+    Of two that are equally new the earlier view's stands. All that is asked for a workload is kept, in the order of the
+    views. Of two reports on one placement that of an engine's own objects goes before one that came in an observation.
+    Charts can be rendered when one of the views says so.
     """
 
     def __init__(self, *views: ClusterView) -> None:
         self._views = views
-        self._parts: tuple[Mapping[str, EngineReport], ...] = ()
-        self._reports: Mapping[str, EngineReport] = _NONE
+        self._parts: tuple[Reports, ...] = ()
+        self._reports = _NONE
 
     def follow(self, desired: Desired) -> None:
         """Tell each view."""
@@ -37,34 +39,34 @@ class JoinedView:
         """Ask each view once and join what they say; problems keep the order of the views."""
         clusters: dict[ClusterName, ClusterObservation] = {}
         problems: list[Problem] = []
-        reports: list[Mapping[str, EngineReport]] = []
-        reporting: frozenset[ClusterName] = frozenset()
         asks: dict[WorkloadId, tuple[Ask, ...]] = {}
+        reports: list[Reports] = []
+        reporting: frozenset[ClusterName] = frozenset()
         helm = False
         for view in self._views:
             seen = view.observe()
             helm = helm or seen.helm
             problems.extend(seen.problems)
             reporting |= seen.reporting
-            if seen.reports:
-                reports.append(seen.reports)
+            reports.append(seen.reports)
             for workload, asked in seen.asks.items():
                 asks[workload] = asks.get(workload, ()) + asked
             for name, observation in seen.clusters.items():
                 known = clusters.get(name)
                 if known is None or observation.observed_at > known.observed_at:
                     clusters[name] = observation
+        reports += (observation.reports for observation in clusters.values())
         return Observed(
             clusters=clusters,
             asks=asks,
-            reports=self._joined(tuple(reports)),
+            reports=self._joined(tuple(part for part in reports if part)),
             reporting=reporting,
             helm=helm,
             problems=tuple(problems),
         )
 
-    def _joined(self, parts: tuple[Mapping[str, EngineReport], ...]) -> Mapping[str, EngineReport]:
-        """Join reports; the same parts, the same object."""
+    def _joined(self, parts: tuple[Reports, ...]) -> Reports:
+        """Join reports; the same parts give the same object."""
         if len(parts) != len(self._parts) or not all(map(is_, parts, self._parts)):
             joined = {path: report for part in reversed(parts) for path, report in part.items()}
             self._parts, self._reports = parts, parts[0] if len(parts) == 1 else joined

@@ -112,8 +112,21 @@ class WorkloadObservation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Homeless:
+    """Replicas of a placement that are there and have no node yet."""
+
+    replicas: int
+    shape: ReplicaShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterObservation:
-    """One cluster at one moment. `bound` counts, by placement, our replicas that have a node there."""
+    """One cluster at one moment, and what of our placements is there, by name.
+
+    `bound` counts the replicas that have a node, `ready` those that serve; a placement that is not in `ready` has no
+    pod there, or nobody looked. `homeless` are the replicas that wait for a node, and `troubles` says in a few words
+    what pods wait for. `reports` is what engines say of placements, keyed by directory, where the observation tells.
+    """
 
     cluster: ClusterName
     observed_at: datetime
@@ -122,6 +135,10 @@ class ClusterObservation:
     pools: tuple[Pool, ...] = ()
     workloads: tuple[WorkloadObservation, ...] = ()
     bound: Mapping[PlacementName, int] = field(default_factory=dict)
+    ready: Mapping[PlacementName, int] = field(default_factory=dict)
+    homeless: Mapping[PlacementName, Homeless] = field(default_factory=dict)
+    troubles: Mapping[PlacementName, str] = field(default_factory=dict)
+    reports: Mapping[str, EngineReport] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

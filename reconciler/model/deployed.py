@@ -15,8 +15,9 @@ MAX_MESSAGE = 300
 class EngineState(StrEnum):
     """How far an engine is with one version of a placement.
 
-    PENDING: it does not have that version yet, or did not say. PROGRESSING: it is at it, or tries again. HEALTHY: all
-    of it is applied and ready. FAILED: it has given up, and nothing more will happen without a commit.
+    PENDING: it does not have that version yet or, where the revision holds it, cannot say how it is: a git or chart
+    server that is away makes nothing unhealthy. PROGRESSING: it is at it, or tries again. HEALTHY: all of it is applied
+    and ready. FAILED: it has given up, and nothing more will happen without a commit.
     """
 
     PENDING = "Pending"

@@ -142,6 +142,7 @@ class BurstPolicy:
     cool_down: timedelta = timedelta(minutes=5)
     hold: timedelta = timedelta(hours=1)
     in_flight_timeout: timedelta = timedelta(minutes=10)
+    rollout_timeout: timedelta = timedelta(minutes=15)
     default_duration: timedelta = timedelta(hours=1)
     max_duration: timedelta | None = None
 

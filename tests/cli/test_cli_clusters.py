@@ -121,7 +121,12 @@ def test_daemon_acts_on_what_it_watches_and_sees_its_own_replicas_come(
             name = path.split("/")[2]
             for index in range(2):
                 ours = {"overspill.dev/placement": name}
-                clusters.all[1].put("pods", pod(f"ours-{index}", on="gpu-1", owner=None, labels=ours))
+                made = pod(f"ours-{index}", on="gpu-1", owner=None, labels=ours, ready=index == 0)
+                clusters.all[1].put("pods", made)
+            (bound,) = terminal.answer("status")["placements"]
+            assert (bound["bound"], bound["provisioning"], bound["phase"]) == (2, "Successful", "Pending")
+            assert bound["message"] == "1 of 2 ready"
+            clusters.all[1].put("pods", pod("ours-1", on="gpu-1", owner=None, labels=ours, ready=True))
             placements = terminal.answer("status")["placements"]
             assert [(one["bound"], one["phase"]) for one in placements] == [(2, "Running")]
             running.send_signal(signal.SIGTERM)

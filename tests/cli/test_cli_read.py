@@ -53,7 +53,7 @@ def test_status_later_tells_how_little_is_left(overspill: Terminal, placed: list
 
 def test_status_at_a_moment_after_its_end_says_that_a_placement_is_over(overspill: Terminal, placed: list[str]) -> None:
     lines = overspill.done("status", "--at", "+2h").splitlines()
-    assert [line.split()[-1] for line in lines if line.startswith("vllm-")] == ["over", "over"]
+    assert [line.split()[-2:] for line in lines if line.startswith("vllm-")] == [["over", "-"], ["over", "-"]]
 
 
 @pytest.mark.parametrize("command", ["status", "plan", "explain vllm"])
@@ -66,11 +66,13 @@ def test_answer_for_a_moment_in_the_past_is_given_with_a_note(overspill: Termina
 
 def test_status_as_json_is_complete(overspill: Terminal, placed: list[str]) -> None:
     answer = overspill.answer("status")
-    assert set(answer) == {"now", "workloads", "placements", "problems", "wakeAt"}
+    assert set(answer) == {"now", "workloads", "placements", "leaving", "problems", "wakeAt"}
     assert set(answer["workloads"][0]) == {
         "workload", "primary", "policy", "wanted", "running", "deficit", "placed", "message", "suppressed"
     }  # fmt: skip
-    assert set(answer["placements"][0]) == {"placement", "phase", "bound", "left"}
+    assert set(answer["placements"][0]) == {
+        "placement", "phase", "provisioning", "engine", "message", "unhealthySince", "bound", "left"
+    }  # fmt: skip
     assert answer["placements"][0]["placement"]["shape"]["requests"] == {"nvidia.com/gpu": "1"}
 
 
@@ -225,7 +227,8 @@ def test_explanation_as_json_is_complete(overspill: Terminal, see: See) -> None:
     see()
     answer = overspill.answer("explain", "vllm")
     assert set(answer) == {
-        "workload", "primary", "policy", "demand", "placements", "restraints", "assessments", "suppressed", "conclusion"
+        "workload", "primary", "policy", "demand", "placements", "ailing", "restraints", "assessments", "suppressed",
+        "conclusion"
     }  # fmt: skip
     assert set(answer["assessments"][0]) == {
         "cluster", "rank", "placed", "fits", "limit", "free", "pricePerGpuHour", "refusal"

@@ -41,6 +41,7 @@ def pod(
     waits: str = "",
     since: str = SINCE,
     reason: str = "Unschedulable",
+    ready: bool = False,
     **spec: Any,
 ) -> Raw:
     """Make a pod on a node, or one that has none yet; `waits` is the scheduler's message."""
@@ -48,7 +49,7 @@ def pod(
     if owner:
         metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "controller": True}]
     told = {"type": "PodScheduled", "status": "False", "reason": reason, "message": waits, "lastTransitionTime": since}
-    conditions = [told] if waits else []
+    conditions = [told] if waits else [{"type": "Ready", "status": "True"}] if ready else []
     return {
         "metadata": metadata,
         "spec": {"containers": containers(gpus), **({"nodeName": on} if on else {}), **spec},

@@ -6,6 +6,7 @@ import copy
 import sys
 import tracemalloc
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,8 +20,8 @@ from reconciler.core.kubernetes.resources import CAPACITY, CONTROLLERS, SIGNALS,
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.kubernetes.state import ClusterState
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
-from reconciler.model.ids import ClusterName
-from reconciler.model.units import Resources, format_quantity
+from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.units import ONE, Resources, format_quantity
 from reconciler.model.workload import WorkloadRef
 from tests.kube.objects import GPU, NO_GPU, SINCE, containers, many, node, pod, workload
 
@@ -448,3 +449,51 @@ def test_waiting_replicas_are_put_together_by_when_and_why() -> None:
         (2, timedelta()),
         (1, timedelta(minutes=1)),
     ]
+
+
+def ours(name: str, on: str = "", **fields: Any) -> Any:
+    return pod(name, on, owner=None, labels={"overspill.dev/placement": "vllm-7f3a90c1"}, **fields)
+
+
+def test_pods_of_a_placement_are_counted_by_how_far_they_have_come() -> None:
+    made = [ours("a", "gpu-1", ready=True), ours("b", "gpu-1"), ours("c", waits=NO_GPU), ours("d", waits=NO_GPU)]
+    known = state(nodes=[node("gpu-1")], pods=made)
+    seen = known.observation(NAME, AT)
+    assert (seen.bound, seen.ready) == ({"vllm-7f3a90c1": 2}, {"vllm-7f3a90c1": 1})
+    homeless = seen.homeless[PlacementName("vllm-7f3a90c1")]
+    assert (homeless.replicas, homeless.shape.requests.amounts[GPU]) == (2, ONE)
+    assert seen.troubles == {"vllm-7f3a90c1": "2 of 4 pods Unschedulable: insufficient nvidia.com/gpu"}
+
+
+def test_sums_of_placements_stay_the_same_object_until_one_of_their_pods_changes() -> None:
+    known = state(nodes=[node("gpu-1")], pods=[ours("a", "gpu-1"), pod("other", "gpu-1")])
+    before = known.observation(NAME, AT).ready
+    known.apply(Resource.PODS, pod("another", "gpu-1"))
+    assert known.observation(NAME, AT).ready is before
+    known.apply(Resource.PODS, ours("a", "gpu-1", ready=True))
+    assert known.observation(NAME, AT).ready == {"vllm-7f3a90c1": 1}
+    known.remove(Resource.PODS, "demo/a")
+    assert known.observation(NAME, AT).ready == {}
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("ImagePullBackOff", {"vllm-7f3a90c1": "1 of 1 pods ImagePullBackOff: image registry.example.com/vllm:2"}),
+        ("CrashLoopBackOff", {"vllm-7f3a90c1": "1 of 1 pods CrashLoopBackOff: container main"}),
+        ("ContainerCreating", {}),
+    ],
+)
+def test_what_containers_wait_for_is_told(reason: str, told: dict[str, str]) -> None:
+    raw = ours("a", "gpu-1")
+    waiting = {"name": "main", "image": "registry.example.com/vllm:2", "state": {"waiting": {"reason": reason}}}
+    raw["status"]["containerStatuses"] = [waiting]
+    assert state(nodes=[node("gpu-1")], pods=[raw]).observation(NAME, AT).troubles == told
+
+
+def test_pods_that_are_leaving_are_no_replicas_but_hold_their_room() -> None:
+    raw = ours("a", "gpu-1", ready=True)
+    raw["metadata"]["deletionTimestamp"] = SINCE
+    seen = state(nodes=[node("gpu-1")], pods=[raw]).observation(NAME, AT)
+    assert (seen.bound, seen.ready, seen.homeless) == ({}, {}, {})
+    assert seen.pools[0].nodes[0].free.amounts[GPU] == 7 * ONE

@@ -67,14 +67,15 @@ def _state(raw: Json, status: Json) -> tuple[EngineState, str, str, tuple[Json, 
     # 4. It has given up on a revision: an operation ends in these only when it has no retry left.
     if phase in {"Failed", "Error"} and tried:
         return EngineState.FAILED, _failure(operation), tried, (operation.get("finishedAt"),)
-    # 5. Something keeps it from comparing or trying.
-    for kind in _ERRORS:
-        if error := conditions.get(kind):
-            return EngineState.PROGRESSING, error.get("message") or kind, seen, (error.get("lastTransitionTime"),)
-    # 6. It has not looked at it yet, or said that it succeeded and not in what (argo-cd#29636).
+    # 5. Something keeps it from comparing or trying. What it has applied before may be as well as ever.
     synced = (status.get("sync") or {}).get("status") == "Synced"
     finished, looked = since(operation.get("finishedAt")), since(status.get("reconciledAt"))
     applied = phase == "Succeeded" and tried and finished
+    for kind in _ERRORS:
+        if error := conditions.get(kind):
+            state, revision = (EngineState.PENDING, tried) if applied else (EngineState.PROGRESSING, seen)
+            return state, error.get("message") or kind, revision, (error.get("lastTransitionTime"),)
+    # 6. It has not looked at it yet, or said that it succeeded and not in what (argo-cd#29636).
     if not (applied or (synced and seen and not phase)):
         return EngineState.PENDING, operation.get("message") or "", seen, ()
     # 7. It is applied; its health counts when it was looked at afterwards (Kargo's rule).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from dataclasses import replace
 
 from reconciler.core.kubernetes.helmreleases import Release
 from reconciler.core.kubernetes.kustomizations import Stage
@@ -25,43 +25,36 @@ def fold(cluster: ClusterName, stages: Iterable[Stage], releases: Iterable[Relea
     for stage in known:
         if stage.state is not EngineState.HEALTHY or stage.leaving:
             charts = sorted((one for one in releases if one.stage == stage.name), key=lambda one: one.name)
-            return _report(cluster, known, stage, *_told(stage, charts))
-    last = known[-1]
-    return _report(cluster, known, last, EngineState.HEALTHY, "", last.since)
+            return _report(cluster, known, _told(stage, charts))
+    return _report(cluster, known, known[-1])
 
 
-def _told(stage: Stage, charts: Sequence[Release]) -> tuple[EngineState, str, datetime | None]:
-    """Tell state, message and since-time of a stage that is not ready.
+def _told(stage: Stage, charts: Sequence[Release]) -> Stage:
+    """Let the charts of a stage that is not ready speak for it.
 
     Helm knows better why a chart is not ready than the stage, which only waits for it. That it has given up counts once
     the stage has applied the chart as it is now.
     """
     if stage.leaving:
-        return EngineState.PROGRESSING, stage.message or "is being deleted", None
+        return replace(stage, state=EngineState.PROGRESSING, message=stage.message or "is being deleted")
+    if not stage.applied or stage.state is not EngineState.PROGRESSING:
+        return stage
     for chart in charts:
-        if chart.state is EngineState.FAILED and stage.applied:
-            return EngineState.FAILED, chart.message, chart.since
-    words = next((chart.message for chart in charts if chart.message), "")
-    waiting = stage.applied and stage.state is EngineState.PROGRESSING
-    return stage.state, (words if waiting and words else stage.message), stage.since
+        if chart.state is EngineState.FAILED:
+            return replace(stage, state=EngineState.FAILED, message=chart.message, since=chart.since)
+    return replace(stage, message=next((chart.message for chart in charts if chart.message), stage.message))
 
 
-def _report(
-    cluster: ClusterName,
-    stages: Sequence[Stage],
-    stage: Stage,
-    state: EngineState,
-    message: str,
-    since: datetime | None,
-) -> EngineReport:
+def _report(cluster: ClusterName, stages: Sequence[Stage], stage: Stage) -> EngineReport:
+    """Make the report of all stages from the one that tells."""
     digests = {one.digest for one in stages}
     return EngineReport(
         cluster=cluster,
         placement=stage.placement,
         digest=digests.pop() if len(digests) == 1 else "",  # on its way from one version to the next
         revision=stage.revision,
-        state=state,
-        message=message,
-        since=since,
+        state=stage.state,
+        message=stage.message,
+        since=stage.since,
         leaving=all(one.leaving for one in stages),
     )

@@ -46,18 +46,16 @@ def read_helmrelease(raw: Json) -> Release | None:
 
 
 def _state(raw: Json, ready: Json) -> tuple[EngineState, str]:
-    generation = raw["metadata"].get("generation")
     stalled, released = condition(raw, "Stalled"), condition(raw, "Released")
     # Helm's own words are in the condition of the release: once it is undone, Ready tells of the undoing.
     failure = str(released.get("message") or "") if released.get("status") == "False" else ""
     message = failure or str(ready.get("message") or "")
-    # 1. What it says is about another generation.
-    if (ready.get("observedGeneration") or (raw.get("status") or {}).get("observedGeneration")) != generation:
-        return EngineState.PENDING, ""
+    # 1. What it says is about another generation. While it fails it does not count generations.
+    current = (raw.get("status") or {}).get("observedGeneration") == raw["metadata"].get("generation")
     # 2. Its retries are used up, or it can never work.
-    if stalled.get("status") == "True":
+    if stalled.get("status") == "True" and current:
         return EngineState.FAILED, message or str(stalled.get("message") or "")
     # 3. It works, or is at it.
     if ready.get("status") == "True":
-        return EngineState.HEALTHY, ""
-    return EngineState.PROGRESSING, message
+        return (EngineState.HEALTHY if current else EngineState.PENDING), ""
+    return (EngineState.PROGRESSING if ready else EngineState.PENDING), message

@@ -21,8 +21,8 @@ _FORBIDDEN = 'is forbidden: User "'
 class Stage:
     """What is kept of a stage. `name` is that of its Kustomization: ``vllm-7f3a90c1-s01``.
 
-    `revision` is the commit that was applied last or, while the state is not HEALTHY, tried last. Its objects are
-    `applied` when that try came as far as to wait for them.
+    `revision` is the commit that was applied last or, while the stage is at one or has failed, tried last. Its objects
+    are `applied` when that try came as far as to wait for them.
     """
 
     name: str
@@ -44,7 +44,8 @@ def read_kustomization(raw: Json) -> Stage | None:
         return None
     ready, healthy = condition(raw, "Ready"), condition(raw, "Healthy")
     state, message = _state(raw, ready)
-    revision = status.get("lastAppliedRevision" if state is EngineState.HEALTHY else "lastAttemptedRevision")
+    known = state in {EngineState.HEALTHY, EngineState.PENDING}
+    revision = status.get("lastAppliedRevision" if known else "lastAttemptedRevision")
     return Stage(
         name=metadata["name"],
         placement=PlacementName(placement),
@@ -79,7 +80,10 @@ def _state(raw: Json, ready: Json) -> tuple[EngineState, str]:
     # 3. Somebody has stopped it.
     if spec.get("suspend"):
         return EngineState.PROGRESSING, "is suspended"
-    # 4. It is at it, or tries again.
+    # 4. Where the files come from is away: that says nothing of what was applied before.
+    if ready.get("reason") == "ArtifactFailed":
+        return EngineState.PENDING, message
+    # 5. It is at it, or tries again.
     if ready.get("status") == "False":
         return EngineState.PROGRESSING, message
     if ready:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
 from reconciler.core.kubernetes.controllers import ControllerRecord, read_controller
+from reconciler.core.kubernetes.ours import OurPods
 from reconciler.core.kubernetes.parts import Effect, key_of, namespace_of
 from reconciler.core.kubernetes.pods import PodRecord, read_pod
 from reconciler.core.kubernetes.resources import Owner, Resource
 from reconciler.core.kubernetes.room import NodeRoom
-from reconciler.model.ids import PlacementName
 from reconciler.model.workload import Json, WorkloadRef
 
 
@@ -30,7 +30,7 @@ class PodSums:
         self._room = room
         self._pods: dict[str, PodRecord] = {}
         self._by_owner: dict[Owner, set[str]] = {}
-        self._bound: dict[PlacementName, int] = {}
+        self._ours = OurPods()
 
     @property
     def pods(self) -> Mapping[str, PodRecord]:
@@ -43,9 +43,9 @@ class PodSums:
         return self._by_owner
 
     @property
-    def bound(self) -> Mapping[PlacementName, int]:
-        """How many replicas of each placement of ours have a node."""
-        return self._bound
+    def ours(self) -> OurPods:
+        """The pods of our placements."""
+        return self._ours
 
     def apply(self, raw: Json) -> Effect:
         """Take note of a pod."""
@@ -79,10 +79,8 @@ class PodSums:
         """Add a pod to the sums that it is part of, or take it off again."""
         if pod.owner is not None:
             _enter(self._by_owner, pod.owner, key, sign)
-        if pod.placement and pod.runs:
-            count = self._bound.pop(pod.placement, 0) + sign
-            if count:
-                self._bound[pod.placement] = count
+        if pod.placement:
+            self._ours.count(key, pod, sign)
         if pod.node:
             self._room.count(pod, sign)
 

@@ -69,12 +69,16 @@ class ClusterState:
             controllers=self._controllers,
             asks=by_owner(self._asks.values()),
         )
+        come = self._pods.ours.come()
         return ClusterObservation(
             cluster=cluster,
             observed_at=at,
             pools=self._room.pools(),
             workloads=tuple(observe_workloads(self._followed.refs, members)),
-            bound=dict(sorted(self._pods.bound.items())),
+            bound=come.bound,
+            ready=come.ready,
+            homeless=come.homeless,
+            troubles=come.troubles,
         )
 
     def _elsewhere(self, key: str) -> bool:

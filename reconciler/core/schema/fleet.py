@@ -307,6 +307,9 @@ class BurstPolicySpec(Strict):
     in_flight_timeout: Duration = Field(
         _DEFAULTS.in_flight_timeout, description="How long a placement may take to get its nodes."
     )
+    rollout_timeout: Duration = Field(
+        _DEFAULTS.rollout_timeout, description="How long a placement may not be healthy before it is taken back."
+    )
     duration: BurstDurationFile = BurstDurationFile()
 
 
@@ -346,6 +349,7 @@ class BurstPolicyFile(Strict):
             cool_down=spec.cool_down,
             hold=spec.hold,
             in_flight_timeout=spec.in_flight_timeout,
+            rollout_timeout=spec.rollout_timeout,
             default_duration=spec.duration.default,
             max_duration=spec.duration.max,
         )
