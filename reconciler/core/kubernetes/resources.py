@@ -22,6 +22,7 @@ class Resource(Enum):
     REPLICA_SETS = ("apps", ("v1",), "replicasets", "ReplicaSet")
     JOBS = ("batch", ("v1",), "jobs", "Job")
     AUTOSCALERS = ("autoscaling", ("v2",), "horizontalpodautoscalers", "HorizontalPodAutoscaler", True)
+    QUEUED = ("kueue.x-k8s.io", ("v1beta2", "v1beta1"), "workloads", "Workload", True)
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ CAPACITY = frozenset({Resource.NODES, Resource.PODS})
 CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.REPLICA_SETS, Resource.JOBS})
 """The objects that replicas belong to."""
 
-SIGNALS = frozenset({Resource.AUTOSCALERS})
+SIGNALS = frozenset({Resource.AUTOSCALERS, Resource.QUEUED})
 """The objects that say that a workload is missing replicas."""
 
 _BY_KIND = {resource.kind: resource for resource in CONTROLLERS}
