@@ -76,7 +76,7 @@ def test_missing_rights_are_told_and_keep_nothing_else_up(clusters: Fleet) -> No
     assert [one.wanted for one in first.workloads] == [6]
     (problem,) = view.observe().problems
     assert problem.path == "cluster worker-1"
-    assert problem.message.startswith("horizontalpodautoscalers are not looked at: forbids it")
+    assert problem.message.startswith("horizontalpodautoscalers.autoscaling are not looked at: forbids it")
     assert "bootstrap/rbac.yaml" in problem.message
     until(lambda: seen(view).observed_at > first.observed_at)
     clusters.one.refuses.clear()
@@ -88,7 +88,7 @@ def test_resource_that_cannot_be_read_is_told_and_keeps_nothing_else_up(clusters
     clusters.one.refuses[HPAS] = 500
     view = clusters.following()
     first = seen(view)
-    until(lambda: "horizontalpodautoscalers are not looked at: answers 500" in str(view.observe().problems))
+    until(lambda: "horizontalpodautoscalers.autoscaling are not looked at: answers 500" in str(view.observe().problems))
     until(lambda: seen(view).observed_at > first.observed_at)
     clusters.one.put("nodes", node("gpu-2"))
     until(lambda: len(seen(view).pools[0].nodes) == 2)

@@ -38,6 +38,11 @@ class Resource(Enum):
         self.kind = kind
         self.optional = optional
 
+    @property
+    def full_name(self) -> str:
+        """Name it as kubectl does where the plural alone may be another group's."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
     def paths(self, namespace: str = "") -> tuple[str, ...]:
         """Return the paths that list it, in the order in which to try them: of one namespace, or of all."""
         scope = f"namespaces/{namespace}/" if namespace else ""
