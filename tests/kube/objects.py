@@ -43,6 +43,7 @@ def pod(
     waits: str = "",
     since: str = SINCE,
     reason: str = "Unschedulable",
+    ready: bool = True,
     **spec: Any,
 ) -> Raw:
     """Make a pod on a node, or one that has none yet; `waits` is the scheduler's message."""
@@ -51,6 +52,8 @@ def pod(
         metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "controller": True}]
     told = {"type": "PodScheduled", "status": "False", "reason": reason, "message": waits, "lastTransitionTime": since}
     conditions = [told] if waits else []
+    if on:
+        conditions = [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": str(ready)}]
     return {
         "metadata": metadata,
         "spec": {"containers": containers(gpus), **({"nodeName": on} if on else {}), **spec},

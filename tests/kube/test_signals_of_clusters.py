@@ -22,13 +22,15 @@ TRAIN = WorkloadRef(namespace="demo", name="train")
 SUSPENDED = {**workload("train"), "spec": {**workload("train")["spec"], "suspend": True, "parallelism": 4}}
 
 
-def scaled(raw: dict, running: int = 6, waiting: int = 0) -> WorkloadObservation:
-    """Observe a Deployment of six, some of which have a node, with an autoscaler."""
+def scaled(raw: dict, running: int = 6, waiting: int = 0, loading: int = 0) -> WorkloadObservation:
+    """Observe a Deployment of six with an autoscaler: some have a node, of which some are ready."""
     made = ClusterState(frozenset({VLLM}))
     made.apply(Resource.DEPLOYMENTS, workload("vllm", 6))
     made.apply(Resource.REPLICA_SETS, workload("vllm-1", 6, owner=("Deployment", "vllm")))
     for index in range(running):
         made.apply(Resource.PODS, pod(f"runs-{index}", on="gpu-1"))
+    for index in range(loading):
+        made.apply(Resource.PODS, pod(f"loads-{index}", on="gpu-1", ready=False))
     for index in range(waiting):
         made.apply(Resource.PODS, pod(f"waits-{index}", waits=NO_GPU))
     made.apply(Resource.AUTOSCALERS, raw)
@@ -64,6 +66,7 @@ def test_autoscaler_at_its_maximum_asks_for_what_its_metric_wants_beyond_it() ->
 @pytest.mark.parametrize(
     ("metric", "replicas", "cause"),
     [
+        (resource_metric(averageUtilization=1000), 69, "cpu at 1000% of 80%"),
         (resource_metric("memory", {"averageValue": "1Gi"}, averageValue="1536Mi"), 3, "memory at 1536Mi of 1Gi"),
         (other_metric("Pods", {"averageValue": "10"}, averageValue="12500m"), 2, "queue_depth at 12500m of 10"),
         (other_metric("Object", {"value": "100"}, value="250"), 9, "queue_depth at 250 of 100"),
@@ -86,9 +89,10 @@ def test_metric_of_one_container_names_it() -> None:
     assert (ask.replicas, ask.cause) == (3, "stands at its maximum of 6, cpu of server at 75% of 50%")
 
 
-def test_average_over_pods_says_nothing_of_those_that_wait() -> None:
+@pytest.mark.parametrize("rest", [{"waiting": 3}, {"loading": 3}, {"waiting": 1, "loading": 2}])
+def test_average_over_pods_says_nothing_of_those_that_are_not_ready(rest) -> None:
     raw = autoscaler("vllm", 6, resource_metric(averageUtilization=190))
-    (ask,) = scaled(raw, running=3, waiting=3).asks
+    (ask,) = scaled(raw, running=3, **rest).asks
     assert ask.replicas == 2  # 190 / 80 of 3 are 7.125, and 6 it has already
     (total,) = scaled(
         autoscaler("vllm", 6, other_metric("External", {"averageValue": "10"}, averageValue="20")), 3
@@ -183,6 +187,13 @@ def test_autoscaler_of_a_kind_that_is_not_watched_is_known_by_what_it_scales() -
     made.apply(Resource.AUTOSCALERS, raw)
     (seen,) = made.observation(ClusterName("worker-1"), AT).workloads
     assert (seen.ref.kind, seen.wanted, seen.asks[0].replicas) == ("Rollout", 0, 6)
+
+
+def test_pod_that_becomes_ready_matters_to_autoscalers_of_its_namespace_only() -> None:
+    made = ClusterState(frozenset({VLLM}))
+    for namespace, effect in (("demo", Effect.DEMAND), ("batch", Effect.NOTHING)):
+        made.apply(Resource.PODS, pod("a", on="gpu-1", namespace=namespace, ready=False))
+        assert made.apply(Resource.PODS, pod("a", on="gpu-1", namespace=namespace)) is effect
 
 
 # queues

@@ -26,8 +26,8 @@ class AskRecord(Protocol):
         """What one of them needs, where that is said."""
         ...
 
-    def ask(self, pods: int, running: int) -> Ask | None:
-        """Say what is asked for while the workload object has so many pods, of which so many have a node."""
+    def ask(self, pods: int, ready: int) -> Ask | None:
+        """Say what is asked for while the workload object has so many pods, of which so many are ready."""
         ...
 
 

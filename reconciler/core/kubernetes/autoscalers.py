@@ -15,7 +15,7 @@ from math import ceil
 from reconciler.core.kubernetes.pods import moment
 from reconciler.core.kubernetes.resources import Owner
 from reconciler.model.capacity import Ask, ReplicaShape
-from reconciler.model.units import ONE, Quantity, format_quantity, parse_quantity
+from reconciler.model.units import ONE, Quantity, parse_quantity
 from reconciler.model.workload import Json
 
 _TOLERANCE = Fraction(1, 10)
@@ -32,14 +32,14 @@ _MOST = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class _Wish:
-    """What one metric asks for: so many times the running replicas, or a number of replicas."""
+    """What one metric asks for: so many times the replicas that are ready, or a number of replicas."""
 
     times: Fraction
     replicas: int | None
     cause: str
 
-    def counted(self, running: int) -> int:
-        return min(_MOST, ceil(self.times * running) if self.replicas is None else self.replicas)
+    def counted(self, ready: int) -> int:
+        return min(_MOST, ceil(self.times * ready) if self.replicas is None else self.replicas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +54,14 @@ class AutoscalerRecord:
     wishes: tuple[_Wish, ...]
     shape: ReplicaShape | None = None
 
-    def ask(self, pods: int, running: int) -> Ask:
+    def ask(self, pods: int, ready: int) -> Ask:
         """Ask for what the largest metric wants beyond the maximum.
 
         Most metrics are averages over pods that are ready, and mean so many times as many of *those*: what waits for a
-        node is not measured. If no metric says more it is one replica, since the controller has found them too many.
+        node, or loads its model, is not measured. If no metric says more it is one replica, since the controller has
+        found them too many.
         """
-        measured = running if pods else self.current
+        measured = ready if pods else self.current
         most = max(self.wishes, key=lambda wish: wish.counted(measured), default=None)
         beyond = most.counted(measured) - self.maximum if most is not None else 0
         told = f", {most.cause}" if most is not None and beyond > 0 else ""
@@ -129,11 +130,11 @@ def _wishes(spec: Json, status: Json) -> Iterator[_Wish]:
             if wanted and have is not None and Fraction(have, wanted) > 1 + tolerance:
                 per_replica = field == "averageValue" and metric["type"] in {"Object", "External"}
                 total = have * (status.get("currentReplicas") or 0)
-                percent = "%" if field == "averageUtilization" else ""
+                unit = "%" if field == "averageUtilization" else ""
                 yield _Wish(
                     times=Fraction(have, wanted),
                     replicas=-(-total // wanted) if per_replica else None,
-                    cause=f"{_name(asked)} at {format_quantity(have)}{percent} of {format_quantity(wanted)}{percent}",
+                    cause=f"{_name(asked)} at {current[field]}{unit} of {target[field]}{unit}",
                 )
 
 

@@ -33,7 +33,7 @@ class PodRecord:
     """What is kept of a pod that has not finished.
 
     `node` is empty until it is bound. One that is `leaving` takes its room on the node still, but is no replica any
-    more. `shape` is known of pods that are held.
+    more. One that is `ready` is what autoscalers measure. `shape` is known of pods that are held.
     """
 
     node: str
@@ -41,6 +41,7 @@ class PodRecord:
     owner: Owner | None
     placement: PlacementName
     leaving: bool
+    ready: bool
     held: Held | None
     shape: ReplicaShape | None
 
@@ -64,6 +65,7 @@ def read_pod(raw: Json) -> PodRecord | None:
         owner=controller_of(metadata),
         placement=PlacementName(sys.intern((metadata.get("labels") or {}).get(PLACEMENT_LABEL, ""))),
         leaving=leaving,
+        ready=bool(node) and not leaving and _is_ready(status),
         held=held,
         shape=replica_shape(spec) if held else None,
     )
@@ -80,6 +82,10 @@ def controller_of(metadata: Json) -> Owner | None:
 def moment(text: str) -> datetime:
     """Read a time of the API server."""
     return datetime.fromisoformat(text)
+
+
+def _is_ready(status: Json) -> bool:
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or ())
 
 
 def _held(metadata: Json, spec: Json, status: Json) -> Held | None:

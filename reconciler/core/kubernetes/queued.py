@@ -39,13 +39,13 @@ class QueuedRecord:
     cause: str
     shape: ReplicaShape | None
 
-    def ask(self, pods: int, running: int) -> Ask | None:
+    def ask(self, pods: int, ready: int) -> Ask | None:
         """Ask for the pods that the object has not got.
 
         Those that it has are counted by themselves: behind Kueue's scheduling gate where it holds back pods and not the
         object, as of a LeaderWorkerSet, or running where it only grows.
         """
-        del running
+        del ready
         missing = self.replicas - pods
         if missing <= 0:
             return None

@@ -72,7 +72,7 @@ def _pods_below(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]
 
 def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) -> WorkloadObservation:
     pods = _pods_below(root, members, owned)
-    running = sum(1 for pod in pods if pod.runs)
+    ready = sum(1 for pod in pods if pod.ready)
     record = members.controllers.get(root)
     makers = [(record, pods)] if record is not None else _makers(root, members, owned)
     wanted = record.wanted if record else len(pods) + sum(max(0, maker.wanted - len(own)) for maker, own in makers)
@@ -84,10 +84,10 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
     return WorkloadObservation(
         ref=WorkloadRef(namespace=root.namespace, name=root.name, kind=root.kind),
         wanted=wanted,
-        running=running,
+        running=sum(1 for pod in pods if pod.runs),
         waiting=tuple(Waiting(replicas=n, since=since, cause=cause) for (since, cause), n in sorted(waiting.items())),
         shape=next((shape for shape in shapes if shape is not None), None),
-        asks=tuple(ask for ask in (one.ask(len(pods), running) for one in asking) if ask is not None),
+        asks=tuple(ask for ask in (one.ask(len(pods), ready) for one in asking) if ask is not None),
     )
 
 
