@@ -113,10 +113,8 @@ class FollowedCluster:
             if self._failing():
                 return ()
             optional = [one for one in self._streams.values() if one.resource.optional]
-        told = ((one, one.refusal or (one.trouble if one.failures > 1 else "")) for one in optional)
-        return tuple(
-            sorted(f"{one.resource.full_name} are not looked at: {trouble}" for one, trouble in told if trouble)
-        )
+        told = ((one.resource.full_name, one.refusal or (one.trouble if one.failures > 1 else "")) for one in optional)
+        return tuple(sorted(f"{name} are not looked at: {trouble}" for name, trouble in told if trouble))
 
     def page(self, resource: Resource, items: list[Json], seen: set[str]) -> None:
         """Take a page of a list."""

@@ -29,8 +29,8 @@ class Members:
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
     """Report the objects that were followed, sorted; one that is not there, owns no pod and misses none is left out.
 
-    An object of a kind that is not watched is known by what it owns, and wants as many pods as there are, and as the
-    objects want that it makes them by.
+    An object of a kind that is not watched is known by what it owns: it wants as many as there are, and those that the
+    objects which make its pods have yet to make.
     """
     refs = tuple(refs)
     if not refs:
