@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.adapters.kube import KubeObservations, Pace
 from reconciler.core.kubernetes.parts import Effect
 from reconciler.core.kubernetes.reports import ArgoCDObjects, FluxObjects
 from reconciler.core.kubernetes.resources import Resource
@@ -21,11 +22,13 @@ from reconciler.model.policy import ArgoCD, Connection, Desired, EngineName
 from reconciler.model.policy import Fleet as ModelFleet
 from tests.kube.apiserver import Cluster, kubeconfig, serving
 from tests.kube.engines import COMMIT, DIGEST, application, kustomization, release
-from tests.kube.watched import ONE_NAME, QUICK, TWO_NAME, Fleet, free, seen, until
+from tests.kube.watched import ONE_NAME, PATIENCE, QUICK, TWO_NAME, Fleet, free, seen, until
 from tests.situations import cluster, desired
 
 CONTROL = Connection(context="control")
 HERE, THERE = "clusters/worker-1/vllm-1", "clusters/worker-2/vllm-1"
+ALIVE = replace(QUICK, beat=0.6)
+"""The clock counts seconds, so that signs of life closer to each other than that tell nothing."""
 ARGOCD, FLUX = EngineName.ARGOCD, EngineName.FLUX
 
 
@@ -37,6 +40,9 @@ class Engines(Fleet):
         stack.enter_context(serving(self.control))
         super().__init__(path, stack)
         self.desired = self.fleet()
+
+    def view(self, pace: Pace = ALIVE, patience: timedelta = PATIENCE) -> KubeObservations:
+        return super().view(pace, patience)
 
     def fleet(self, one: EngineName = ARGOCD, two: EngineName = FLUX, argocd: Connection | None = CONTROL) -> Desired:
         clusters = (replace(cluster("worker-1"), engine=one), replace(cluster("worker-2"), engine=two))
@@ -163,17 +169,30 @@ def test_argo_cd_that_hangs_holds_up_no_cluster(engines: Engines) -> None:
     until(lambda: any(problem.path == "Argo CD" for problem in view.observe().problems))
 
 
-def test_argo_cd_out_of_reach_reports_no_more_and_keeps_its_last_words(engines: Engines) -> None:
+def test_argo_cd_out_of_reach_reports_no_more(engines: Engines) -> None:
     engines.control.put("applications", application("worker-1"))
     view = engines.following()
     until(lambda: view.observe().reporting == {ONE_NAME, TWO_NAME})
     engines.control.hangs.set()
     until(lambda: view.observe().reporting == {TWO_NAME})  # the watch is still open, but nobody answers
-    assert set(view.observe().reports) == {HERE}
+    assert view.observe().reports == {}
     first = seen(view).observed_at
     until(lambda: seen(view).observed_at > first)
     engines.control.hangs.clear()
     until(lambda: view.observe().reporting == {ONE_NAME, TWO_NAME})
+    assert set(view.observe().reports) == {HERE}
+
+
+def test_broken_watch_takes_nothing_away(engines: Engines) -> None:
+    engines.control.put("applications", application("worker-1"))
+    view = engines.view(replace(ALIVE, beat=2))
+    view.follow(engines.desired)
+    until(lambda: view.observe().reporting == {ONE_NAME, TWO_NAME})
+    first, end = view.observe().reports, time.monotonic() + 0.5
+    engines.control.drop()
+    while time.monotonic() < end:
+        assert (view.observe().reporting, view.observe().reports is first) == ({ONE_NAME, TWO_NAME}, True)
+        time.sleep(0.01)
 
 
 def test_cluster_without_flux_has_nothing_of_flux(engines: Engines) -> None:
@@ -189,7 +208,7 @@ def test_flux_that_we_may_not_look_at_is_told_and_keeps_nothing_else_up(engines:
     until(lambda: view.observe().reporting == {ONE_NAME})
     (problem,) = view.observe().problems
     assert (problem.path, free(view, TWO_NAME)) == ("cluster worker-2", 8)
-    assert problem.message.startswith("kustomizations are not looked at: forbids it")
+    assert problem.message.startswith("kustomizations.kustomize.toolkit.fluxcd.io are not looked at: forbids it")
     assert problem.message.endswith("(apply bootstrap/rbac-flux.yaml there)")
 
 
@@ -200,7 +219,7 @@ def test_argo_cd_that_we_may_not_look_at_or_is_elsewhere_is_told(engines: Engine
     until(lambda: view.observe().reporting == {TWO_NAME})
     (problem,) = view.observe().problems
     assert problem.path == "Argo CD"
-    assert problem.message.startswith("applications are not looked at: ")
+    assert problem.message.startswith("applications.argoproj.io are not looked at: ")
     assert ("bootstrap/rbac-argocd.yaml" in problem.message) is (status == 403)
 
 
@@ -217,7 +236,7 @@ def test_argo_cd_is_looked_for_when_no_cluster_is_watched(engines: Engines) -> N
 def test_applications_are_listed_a_few_at_a_time(engines: Engines) -> None:
     for index in range(30):
         engines.control.put("applications", application("worker-1", f"vllm-{index}"))
-    view = engines.view(replace(QUICK, page=200))
+    view = engines.view(replace(ALIVE, page=200))
     view.follow(engines.desired)
     assert len(view.observe().reports) == 30
     asked = [query["limit"] for _, path, query in engines.control.asked if path.endswith("/applications")][:2]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import MappingProxyType
 
 from reconciler.adapters.kube.life import beating, cancel
 from reconciler.adapters.kube.login import Door
@@ -28,7 +27,7 @@ _LARGE = 25
 class FollowedArgoCD:
     """Keeps what is wanted of Argo CD's cluster in memory (a `login.Logins`).
 
-    It lives in the event loop; `reports`, `whole`, `troubles` and `login` are called from other threads. `renewed` is
+    It lives in the event loop; `reports`, `troubles` and `login` are called from other threads. `renewed` is
     called when logins have changed.
     """
 
@@ -84,16 +83,15 @@ class FollowedArgoCD:
         for one in self.followed:
             await one.settled.wait()
 
-    def reports(self) -> Mapping[str, EngineReport]:
-        """Return what Argo CD says of placements; the same object for as long as nothing has changed."""
-        if self._applications is None:
-            return MappingProxyType({})
+    def reports(self) -> Mapping[str, EngineReport] | None:
+        """Return what Argo CD says of placements; the same object for as long as nothing has changed.
+
+        None while not all Applications are known as they are.
+        """
+        if self._applications is None or not self._applications.whole():
+            return None
         with self._applications.lock:
             return self._objects.reports.all()
-
-    def whole(self) -> bool:
-        """Tell whether all Applications are known as they are now."""
-        return self._applications is not None and self._applications.whole()
 
     def troubles(self) -> tuple[str, ...]:
         """Say what is not looked at, and why."""

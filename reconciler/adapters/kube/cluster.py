@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from threading import Lock
-from types import MappingProxyType
 
 from reconciler.adapters.kube.life import beating, cancel
 from reconciler.adapters.kube.objects import FollowedObjects
@@ -23,8 +22,6 @@ from reconciler.model.capacity import ClusterObservation
 from reconciler.model.deployed import EngineReport
 from reconciler.model.workload import Json
 from reconciler.ports import Clock
-
-_NO_REPORTS: Mapping[str, EngineReport] = MappingProxyType({})
 
 
 class FollowedCluster:
@@ -145,20 +142,19 @@ class FollowedCluster:
             if self._failing():
                 return ()
             optional = [one for one in self._streams.values() if one.resource.optional]
-        told = ((one, one.refusal or (one.trouble if one.failures > 1 else "")) for one in optional)
-        lacking = [f"{one.resource.plural} are not looked at: {trouble}" for one, trouble in told if trouble]
+        told = ((one.resource.full_name, one.refusal or (one.trouble if one.failures > 1 else "")) for one in optional)
+        lacking = [f"{name} are not looked at: {trouble}" for name, trouble in told if trouble]
         return tuple(sorted(lacking)) + (self._engine.troubles() if self._engine is not None else ())
 
-    def reports(self) -> Mapping[str, EngineReport]:
-        """Return what Flux says of placements here; the same object for as long as nothing has changed."""
-        if self._engine is None or self._flux is None:
-            return _NO_REPORTS
+    def reports(self) -> Mapping[str, EngineReport] | None:
+        """Return what Flux says of placements here; the same object for as long as nothing has changed.
+
+        None while not all of its objects are known as they are.
+        """
+        if self._engine is None or self._flux is None or not self._engine.whole():
+            return None
         with self._engine.lock:
             return self._flux.reports.all()
-
-    def reporting(self) -> bool:
-        """Tell whether all of Flux's objects for placements are known as they are now."""
-        return self._engine is not None and self._engine.whole()
 
     def page(self, resource: Resource, items: list[Json], seen: set[str]) -> None:
         """Take a page of a list."""

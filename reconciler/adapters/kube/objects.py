@@ -40,7 +40,7 @@ class FollowedObjects:
         self._clock = clock
         self._pace = pace
         self._changed = changed
-        self._heard_at: datetime | None = None
+        self._stood_at: datetime | None = None
         self._streams = [Stream(server, resource, self, pace, scope) for resource in parts]
         self._tasks: list[asyncio.Task[None]] = []
         self._start()
@@ -62,18 +62,18 @@ class FollowedObjects:
         return all(stream.listed for stream in self._streams)
 
     def whole(self) -> bool:
-        """Tell whether all objects are known as they are now: each watch stands, and the server gives signs of life.
+        """Tell whether all objects are known as they are: each watch stood a moment ago, when the server gave a sign.
 
         A resource that is not served has no objects; of one that we may not list, nothing is known.
         """
-        if self._heard_at is None or not self.complete() or any(one.failures or one.refusal for one in self._streams):
+        if self._stood_at is None or any(one.refusal for one in self._streams):
             return False
-        return (self._clock.now() - self._heard_at).total_seconds() <= 2 * self._pace.beat
+        return (self._clock.now() - self._stood_at).total_seconds() <= 2 * self._pace.beat
 
     def troubles(self) -> tuple[str, ...]:
         """Say what is not looked at, and why; nothing while a stream merely comes back after a break."""
         return tuple(
-            f"{one.resource.plural} are not looked at: {one.refusal or one.trouble}"
+            f"{one.resource.full_name} are not looked at: {one.refusal or one.trouble}"
             for one in self._streams
             if one.refusal or one.failures > 1 or (one.failures and not one.listed)
         )
@@ -94,6 +94,7 @@ class FollowedObjects:
             for key in set(part.keys()) - seen:
                 part.remove(key)
         if self.complete():
+            self.heard()
             self.settled.set()
         self._note(Effect.DEMAND)
 
@@ -105,8 +106,9 @@ class FollowedObjects:
         self._note(effect)
 
     def heard(self) -> None:
-        """Take note of a sign of life."""
-        self._heard_at = self._clock.now()
+        """Take note of a sign of life, while nothing is missing."""
+        if self.complete() and not any(one.failures or one.refusal for one in self._streams):
+            self._stood_at = self._clock.now()
 
     def _note(self, effect: Effect) -> None:
         if effect:

@@ -75,8 +75,7 @@ class Stream:
     answer, `trouble` is the last of it.
 
     An optional resource that is not served, or that we may not list, is listed as having no objects, which is no
-    failure, and is asked for again every now and then; `refusal` says what we may not. `stands` tells that a list was
-    read and nothing has gone wrong since: what is not there is not in the cluster either.
+    failure, and is asked for again every now and then; `refusal` says what we may not.
     """
 
     def __init__(self, server: ApiServer, resource: Resource, sink: Sink, pace: Pace, scope: Scope = _ALL) -> None:
@@ -94,11 +93,6 @@ class Stream:
         self.failures = 0
         self.trouble = ""
         self.refusal = ""
-
-    @property
-    def stands(self) -> bool:
-        """Tell whether every object of the resource is known as it is now."""
-        return self.listed and not self.failures and not self._lacks
 
     async def run(self, failed: Callable[[], None]) -> None:
         """Go on until cancelled; `failed` is called after each failure."""

@@ -91,7 +91,7 @@ class KubeObservations:
     def observe(self) -> Observed:
         """Return each cluster as it was last seen; those that were never seen whole are left out.
 
-        What engines said last stays, also when they cannot be asked any more: only `reporting` loses those clusters.
+        An engine that cannot be asked any more reports nothing, rather than what it said last.
         """
         problems = list(self._contexts.problems)
         seen = {}
@@ -104,14 +104,16 @@ class KubeObservations:
                 trouble = f"could not be listed within {self._patience:g} s"
             words = (*((f"cannot be watched: {trouble}",) if trouble else ()), *cluster.lacks())
             problems += _warnings(f"cluster {name}", words)
-            told.append(cluster.reports())
-            if cluster.reporting():
+            reports = cluster.reports()
+            if reports is not None:
+                told.append(reports)
                 reporting.add(name)
         argocd = self._argocd
         if argocd is not None:
             problems += _warnings("Argo CD", argocd.troubles())
-            told.append(argocd.reports())
-            if argocd.whole():
+            reports = argocd.reports()
+            if reports is not None:
+                told.append(reports)
                 reporting |= self._targets.deployed
         return Observed(
             clusters=seen,
