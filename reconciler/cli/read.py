@@ -118,6 +118,17 @@ def _status_tables(found: Status) -> None:
             [(one.name, one.cluster, one.pods, one.message) for one in found.leaving],
             empty="",
         )
+    printing.heading("Clusters")
+    printing.table(
+        ("CLUSTER", "REACHED BY", "LAST SEEN", "ENGINE", "ENGINE SEEN", "NOTE"),
+        [
+            (
+                one.cluster, one.connection, one.observed_at, one.engine, "yes" if one.reporting else "no", one.message,
+            )
+            for one in found.clusters
+        ],
+        empty="No clusters: no Cluster is in the fleet repository (`overspill init` shows one).",
+    )  # fmt: skip
 
 
 def _explanation(told: Explanation) -> None:

@@ -1,4 +1,4 @@
-"""What stands now, as values: one row for each workload that may burst and one for each placement."""
+"""What stands now, as values: one row for each workload that may burst, each placement and each cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.core import lifecycle
-from reconciler.core.demand import Blind
+from reconciler.core.demand import Blind, unseen
 from reconciler.daemon.reconcile import View
 from reconciler.errors import Problem
 from reconciler.model.demand import Demand
@@ -15,6 +15,7 @@ from reconciler.model.deployed import EngineState
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.placement import Phase, Placement, Provisioning
 from reconciler.model.plan import Suppressed
+from reconciler.model.policy import Cluster, EngineName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +62,22 @@ class LeavingStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStatus:
+    """One cluster: how it is reached, when it was last seen, and whether its engine tells of all placements there.
+
+    `connection` is empty where the Cluster does not say: by the context of its name, or somebody reports it. `message`
+    says why it counts as unseen.
+    """
+
+    cluster: ClusterName
+    engine: EngineName
+    connection: str
+    observed_at: datetime | None
+    reporting: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """The fleet at one moment."""
 
@@ -68,6 +85,7 @@ class Status:
     workloads: tuple[WorkloadStatus, ...]
     placements: tuple[PlacementStatus, ...]
     leaving: tuple[LeavingStatus, ...]
+    clusters: tuple[ClusterStatus, ...]
     problems: tuple[Problem, ...]
     wake_at: datetime | None
 
@@ -86,6 +104,7 @@ def status(view: View) -> Status:
         ),
         placements=tuple(rows),
         leaving=tuple(_leaving(view)),
+        clusters=tuple(_cluster(view, cluster) for _, cluster in sorted(view.desired.clusters.items())),
         problems=(*view.desired.problems, *view.ledger.problems, *view.observed.problems),
         wake_at=view.plan.wake_at,
     )
@@ -123,6 +142,18 @@ def _leaving(view: View) -> Iterator[LeavingStatus]:
         yield LeavingStatus(
             cluster=cluster, name=name, pods=pods.get((cluster, name), 0), message=said.get((cluster, name), "")
         )
+
+
+def _cluster(view: View, cluster: Cluster) -> ClusterStatus:
+    observation = view.observed.clusters.get(cluster.name)
+    return ClusterStatus(
+        cluster=cluster.name,
+        engine=cluster.engine,
+        connection="" if cluster.connection is None else str(cluster.connection),
+        observed_at=None if observation is None else observation.observed_at,
+        reporting=cluster.name in view.observed.reporting,
+        message=unseen(view.desired.fleet, view.observed, cluster.name, view.now),
+    )
 
 
 def _workload(view: View, workload: WorkloadId, placed: int) -> WorkloadStatus:

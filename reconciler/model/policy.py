@@ -41,6 +41,12 @@ class Connection:
     in_cluster: bool = False
     argocd: str = ""
 
+    def __str__(self) -> str:
+        """Write it as a Cluster file does."""
+        if self.argocd:
+            return "argocd"
+        return "inCluster" if self.in_cluster else f"context {self.context}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArgoCD:

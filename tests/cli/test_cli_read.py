@@ -41,6 +41,20 @@ def test_status_of_a_quiet_fleet_says_so(overspill: Terminal, see: See) -> None:
     assert "No placements: nothing is bursting." in overspill.done("status")
 
 
+def test_status_shows_how_clusters_are_reached_and_whether_they_are_seen(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    text = "apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {name: worker-9}\nspec: {connection: {%s}}\n"
+    fleet.commit("main", {"clusters/worker-9.yaml": text % "context: gke_worker-9"})
+    lines = {columns(line)[0]: columns(line) for line in overspill.done("status").splitlines() if "worker-" in line[:7]}
+    assert [cell.strip() for cell in lines["worker-9"]] == [
+        "worker-9", "context gke_worker-9", "-", "manifests", "no", "worker-9 has not been observed"
+    ]  # fmt: skip
+    name, reached, seen, *_ = [cell.strip() for cell in lines["worker-2"]]
+    assert (name, reached) == ("worker-2", "-")
+    assert seen.startswith("20")
+
+
 def test_status_of_a_fleet_without_templates_says_how_to_begin(overspill: Terminal, fleet: Remote) -> None:
     fleet.commit("main", dict.fromkeys(SOURCE_FILES) | {"README.md": "empty"})
     assert "overspill init" in overspill.done("status")
@@ -66,10 +80,11 @@ def test_answer_for_a_moment_in_the_past_is_given_with_a_note(overspill: Termina
 
 def test_status_as_json_is_complete(overspill: Terminal, placed: list[str]) -> None:
     answer = overspill.answer("status")
-    assert set(answer) == {"now", "workloads", "placements", "leaving", "problems", "wakeAt"}
+    assert set(answer) == {"now", "workloads", "placements", "leaving", "clusters", "problems", "wakeAt"}
     assert set(answer["workloads"][0]) == {
         "workload", "primary", "policy", "wanted", "running", "deficit", "placed", "message", "suppressed"
     }  # fmt: skip
+    assert set(answer["clusters"][0]) == {"cluster", "engine", "connection", "observedAt", "reporting", "message"}
     assert set(answer["placements"][0]) == {
         "placement", "phase", "provisioning", "engine", "message", "unhealthySince", "bound", "left"
     }  # fmt: skip
