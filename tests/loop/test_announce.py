@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from reconciler.core.render import Rendered
-from reconciler.core.rollouts import Ailment, Rollouts, Signs
+from reconciler.core.rollouts import Ailment, Rollouts, Signs, Ward
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.reconcile import Outcome, View
 from reconciler.errors import Problem, Severity
@@ -130,7 +130,8 @@ def rolled(ailing: Ailment | None = None, arrived: str = "") -> Outcome:
     seen = situation()
     signs = Signs.of(seen.ledger, seen.observed, seen.desired.fleet, seen.now)
     path = placement().path
-    known = Rollouts(arrived={path: arrived} if arrived else {}, ailing={path: ailing} if ailing else {}, signs=signs)
+    ward = Ward(arrived={path: arrived} if arrived else {}, ailing={path: ailing} if ailing else {})
+    known = Rollouts.of({placement().cluster: ward}, signs)
     told = outcome()
     return replace(told, view=replace(told.view, rollouts=known))
 
