@@ -93,6 +93,8 @@ class _Judge:
         sight = self.cluster in self.signs.seen
         reporting = self.cluster in observed.reporting
         unknown = False
+        if not (observed.reports or reporting or self.signs.ready(self.cluster) or self.before.arrived):
+            return Ward(leaving=leaving)  # nobody says anything: no placement has to be looked at
         for placement in self.signs.ledger.placements.on(self.cluster).placements:
             path = placement.path
             if placement.digest and self.before.arrived.get(path) == placement.digest:
