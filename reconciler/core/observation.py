@@ -13,6 +13,7 @@ from reconciler.core.schema.observation import NodeFile, ObservationFile, Placed
 from reconciler.core.schema.strict import resources
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import (
+    Ask,
     ClusterObservation,
     Node,
     Pool,
@@ -129,7 +130,7 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
         wanted=file.wanted,
         running=file.running,
         waiting=tuple(  # nobody waits in an entry of none, so that it must not set a time either
-            Waiting(replicas=waiting.replicas, since=waiting.since)
+            Waiting(replicas=waiting.replicas, since=waiting.since, cause=waiting.cause)
             for waiting in file.unschedulable
             if waiting.replicas
         ),
@@ -141,5 +142,16 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
             node_selector=replica.node_selector,
             tolerations=tuple(toleration.value_of() for toleration in replica.tolerations),
             group_size=replica.group_size,
+        ),
+        asks=tuple(
+            Ask(
+                signal=signal.name,
+                replicas=signal.replicas,
+                since=signal.since,
+                cause=signal.cause,
+                beyond=signal.beyond_wanted,
+            )
+            for signal in file.signals
+            if signal.replicas
         ),
     )

@@ -23,7 +23,19 @@ from reconciler.model.capacity import ReplicaShape, WorkloadObservation
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.units import ONE, Resources, format_quantity
 from reconciler.model.workload import WorkloadRef
-from tests.kube.objects import GPU, NO_GPU, SINCE, containers, many, node, pod, workload
+from tests.kube.objects import (
+    GPU,
+    NO_GPU,
+    SINCE,
+    autoscaler,
+    containers,
+    many,
+    node,
+    pod,
+    queued,
+    resource_metric,
+    workload,
+)
 
 NAME = ClusterName("worker-1")
 AT = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
@@ -102,10 +114,33 @@ OWNERS = st.builds(
     st.sampled_from([None, ("Deployment", "vllm")]),
     st.sampled_from(["demo", "other"]),
 )
+AUTOSCALERS = st.builds(
+    lambda kind, percent, limited: autoscaler(
+        "vllm",
+        2,
+        resource_metric(averageUtilization=percent),
+        kind=kind,
+        conditions={"ScalingLimited": (limited, "TooManyReplicas")},
+    ),
+    st.sampled_from(["Deployment", "Custom"]),
+    st.integers(60, 400),
+    st.sampled_from(["True", "False"]),
+)
+QUEUED = st.builds(
+    lambda name, count, reserved, namespace: queued(
+        name, count, owner=("Custom", "vllm"), reserved=reserved, namespace=namespace
+    ),
+    st.sampled_from(["w1", "w2"]),
+    st.integers(1, 4),
+    st.sampled_from(["True", "False"]),
+    st.sampled_from(["demo", "other"]),
+)
 EVENTS = st.one_of(
     st.tuples(st.just(Resource.NODES), st.booleans(), NODES),
     st.tuples(st.just(Resource.PODS), st.booleans(), PODS),
     st.tuples(st.sampled_from([Resource.DEPLOYMENTS, Resource.REPLICA_SETS]), st.booleans(), OWNERS),
+    st.tuples(st.just(Resource.AUTOSCALERS), st.booleans(), AUTOSCALERS),
+    st.tuples(st.just(Resource.QUEUED), st.booleans(), QUEUED),
 )
 
 
@@ -137,7 +172,7 @@ def test_list_over_an_old_state_leaves_nothing_of_it(before, after) -> None:
     lived, fresh = ClusterState(frozenset({ANY})), ClusterState(frozenset({ANY}))
     for resource, _, raw in before:
         lived.apply(resource, raw)
-    for resource in Resource:
+    for resource in needed((ANY,)):
         listed = {key_of(raw): raw for of, _, raw in after if of is resource}
         for raw in listed.values():
             lived.apply(resource, raw)
@@ -451,8 +486,8 @@ def test_waiting_replicas_are_put_together_by_when_and_why() -> None:
     ]
 
 
-def ours(name: str, on: str = "", **fields: Any) -> Any:
-    return pod(name, on, owner=None, labels={"overspill.dev/placement": "vllm-7f3a90c1"}, **fields)
+def ours(name: str, on: str = "", *, ready: bool = False, **fields: Any) -> Any:
+    return pod(name, on, owner=None, labels={"overspill.dev/placement": "vllm-7f3a90c1"}, ready=ready, **fields)
 
 
 def test_pods_of_a_placement_are_counted_by_how_far_they_have_come() -> None:

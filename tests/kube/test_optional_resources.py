@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tests.kube.objects import autoscaler, node, workload
+from tests.kube.objects import autoscaler, node, queued, workload
 from tests.kube.watched import Fleet, seen, until
 
 HPAS = "/horizontalpodautoscalers"
@@ -76,7 +76,7 @@ def test_missing_rights_are_told_and_keep_nothing_else_up(clusters: Fleet) -> No
     assert [one.wanted for one in first.workloads] == [6]
     (problem,) = view.observe().problems
     assert problem.path == "cluster worker-1"
-    assert problem.message.startswith("horizontalpodautoscalers are not looked at: forbids it")
+    assert problem.message.startswith("horizontalpodautoscalers.autoscaling are not looked at: forbids it")
     assert "bootstrap/rbac.yaml" in problem.message
     until(lambda: seen(view).observed_at > first.observed_at)
     clusters.one.refuses.clear()
@@ -88,10 +88,23 @@ def test_resource_that_cannot_be_read_is_told_and_keeps_nothing_else_up(clusters
     clusters.one.refuses[HPAS] = 500
     view = clusters.following()
     first = seen(view)
-    until(lambda: "horizontalpodautoscalers are not looked at: answers 500" in str(view.observe().problems))
+    until(lambda: "horizontalpodautoscalers.autoscaling are not looked at: answers 500" in str(view.observe().problems))
     until(lambda: seen(view).observed_at > first.observed_at)
     clusters.one.put("nodes", node("gpu-2"))
     until(lambda: len(seen(view).pools[0].nodes) == 2)
+
+
+def test_newest_version_that_is_served_is_watched(clusters: Fleet) -> None:
+    clusters.one.put("workloads", queued(owner=("Deployment", "vllm")))
+    view = clusters.following()
+    assert [ask.signal for one in seen(view).workloads for ask in one.asks] == ["kueue queue-a"]
+    assert clusters.one.count("/v1beta1/workloads", watch=False) == 0
+    clusters.one.refuses["/v1beta2/workloads"] = 404
+    clusters.one.drop()
+    until(lambda: clusters.one.count("/v1beta1/workloads", watch=True))
+    clusters.one.delete("workloads", "job-train-1a2b3", "demo")
+    until(lambda: not seen(view).workloads)
+    assert view.observe().problems == ()
 
 
 def test_what_is_needed_still_makes_a_cluster_unseen(clusters: Fleet) -> None:

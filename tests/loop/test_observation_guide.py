@@ -32,6 +32,7 @@ def test_example_is_read_as_the_guide_tells_it(example: bytes) -> None:
     (workload,) = seen.workloads
     assert (workload.wanted, workload.running) == (6, 3)
     assert [waiting.replicas for waiting in workload.waiting] == [2, 1]
+    assert [(ask.signal, ask.replicas, ask.beyond) for ask in workload.asks] == [("hpa llm/vllm", 2, True)]
     assert workload.deficit_since == datetime(2026, 11, 20, 9, 59, 40, tzinfo=UTC)
     assert workload.shape
     assert workload.shape.requests.amounts["nvidia.com/gpu"] == ONE
@@ -46,6 +47,8 @@ def test_every_field_of_the_format_is_told() -> None:
     told = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", table))))
     parts = json_schema("Observation")["$defs"]
     fields = {
-        name for part in ("NodeFile", "PoolFile", "WorkloadFile", "PlacedFile") for name in parts[part]["properties"]
+        name
+        for part in ("NodeFile", "PoolFile", "WaitingFile", "SignalFile", "WorkloadFile", "PlacedFile")
+        for name in parts[part]["properties"]
     }
     assert fields | set(json_schema("Observation")["properties"]) - {"apiVersion", "kind"} <= told

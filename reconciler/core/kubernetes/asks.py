@@ -4,21 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from typing import Protocol
 
 from reconciler.core.kubernetes.members import Followed
 from reconciler.core.kubernetes.parts import Effect, key_of, namespace_of
 from reconciler.core.kubernetes.resources import Owner
-from reconciler.model.capacity import Ask
+from reconciler.model.capacity import Ask, ReplicaShape
 from reconciler.model.workload import Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskRecord:
-    """What is kept of an object that asks for replicas of another."""
+class AskRecord(Protocol):
+    """What is kept of an object that asks for replicas of another, its `owner`."""
 
-    owner: Owner
-    ask: Ask
+    @property
+    def owner(self) -> Owner:
+        """The workload object that is missing replicas."""
+        ...
+
+    @property
+    def shape(self) -> ReplicaShape | None:
+        """What one of them needs, where that is said."""
+        ...
+
+    def ask(self, pods: int, ready: int) -> Ask | None:
+        """Say what is asked for while the workload object has so many pods, of which so many are ready."""
+        ...
 
 
 class Asks:
@@ -61,10 +71,10 @@ class Asks:
         return Effect.DEMAND
 
 
-def by_owner(parts: Iterable[Asks]) -> Mapping[Owner, tuple[Ask, ...]]:
-    """Put together what is asked for of each workload object."""
-    found: dict[Owner, tuple[Ask, ...]] = {}
+def by_owner(parts: Iterable[Asks]) -> Mapping[Owner, list[AskRecord]]:
+    """Put together who asks for more of each workload object."""
+    found: dict[Owner, list[AskRecord]] = {}
     for part in parts:
         for record in part.records:
-            found[record.owner] = (*found.get(record.owner, ()), record.ask)
+            found.setdefault(record.owner, []).append(record)
     return found

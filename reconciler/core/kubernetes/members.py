@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from reconciler.core.kubernetes.controllers import ControllerRecord, read_controller
 from reconciler.core.kubernetes.ours import OurPods
@@ -71,7 +72,12 @@ class PodSums:
             self._pods[key] = record
             self._count(key, record, 1)
         told = [one for one in (before, record) if one is not None]
-        if any(one.held or one.placement or namespace_of(key) in self._followed.namespaces for one in told):
+        if namespace_of(key) in self._followed.namespaces:
+            return Effect.DEMAND
+        ours = record is not None and record.placement
+        if before and record and not ours and replace(before, ready=record.ready) == record:
+            return Effect.NOTHING  # it has become ready, or is no longer, which counts for placements alone
+        if any(one.held or one.placement for one in told):
             return Effect.DEMAND
         return Effect.CAPACITY if any(one.node for one in told) else Effect.NOTHING
 

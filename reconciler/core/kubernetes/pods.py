@@ -33,8 +33,8 @@ class PodRecord:
     """What is kept of a pod that has not finished.
 
     `node` is empty until it is bound. One that is `leaving` takes its room on the node still, but is no replica any
-    more. `shape` is known of pods that are held, and of those of our placements that have no node. Whether a pod is
-    `ready`, and else its `trouble`, is known of our placements' pods alone.
+    more. One that is `ready` is what autoscalers measure. `shape` is known of pods that are held, and of those of our
+    placements that have no node; of theirs that are not ready, the `trouble` is known as well.
     """
 
     node: str
@@ -42,9 +42,9 @@ class PodRecord:
     owner: Owner | None
     placement: PlacementName
     leaving: bool
+    ready: bool
     held: Held | None
     shape: ReplicaShape | None
-    ready: bool = False
     trouble: str = ""
 
     @property
@@ -63,16 +63,16 @@ def read_pod(raw: Json) -> PodRecord | None:
     held = None if node or leaving else _held(metadata, spec, status)
     placement = PlacementName(sys.intern((metadata.get("labels") or {}).get(PLACEMENT_LABEL, "")))
     ours = bool(placement) and not leaving
-    ready = ours and _is_ready(status)
+    ready = bool(node) and not leaving and _is_ready(status)
     return PodRecord(
         node=sys.intern(node),
         requests=pod_requests(spec),
         owner=controller_of(metadata),
         placement=placement,
         leaving=leaving,
+        ready=ready,
         held=held,
         shape=replica_shape(spec) if held or (ours and not node) else None,
-        ready=ready,
         trouble=causes.trouble(status, held.cause if held else "") if ours and not ready else "",
     )
 

@@ -22,6 +22,11 @@ class Resource(Enum):
     REPLICA_SETS = ("apps", ("v1",), "replicasets", "ReplicaSet")
     JOBS = ("batch", ("v1",), "jobs", "Job")
     AUTOSCALERS = ("autoscaling", ("v2",), "horizontalpodautoscalers", "HorizontalPodAutoscaler", True)
+    QUEUED = ("kueue.x-k8s.io", ("v1beta2", "v1beta1"), "workloads", "Workload", True)
+    KUSTOMIZATIONS = ("kustomize.toolkit.fluxcd.io", ("v1",), "kustomizations", "Kustomization", True)
+    HELM_RELEASES = ("helm.toolkit.fluxcd.io", ("v2",), "helmreleases", "HelmRelease", True)
+    APPLICATIONS = ("argoproj.io", ("v1alpha1",), "applications", "Application")
+    SECRETS = ("", ("v1",), "secrets", "Secret")
 
     def __init__(
         self,
@@ -37,6 +42,11 @@ class Resource(Enum):
         self.kind = kind
         self.optional = optional
 
+    @property
+    def full_name(self) -> str:
+        """Name it as kubectl does where the plural alone may be another group's."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
     def paths(self, namespace: str = "") -> tuple[str, ...]:
         """Return the paths that list it, in the order in which to try them: of one namespace, or of all."""
         scope = f"namespaces/{namespace}/" if namespace else ""
@@ -50,8 +60,11 @@ CAPACITY = frozenset({Resource.NODES, Resource.PODS})
 CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.REPLICA_SETS, Resource.JOBS})
 """The objects that replicas belong to."""
 
-SIGNALS = frozenset({Resource.AUTOSCALERS})
+SIGNALS = frozenset({Resource.AUTOSCALERS, Resource.QUEUED})
 """The objects that say that a workload is missing replicas."""
+
+FLUX = frozenset({Resource.KUSTOMIZATIONS, Resource.HELM_RELEASES})
+"""The objects of Flux that tell what became of a placement. `Resource.APPLICATIONS` are Argo CD's."""
 
 _BY_KIND = {resource.kind: resource for resource in CONTROLLERS}
 

@@ -10,6 +10,7 @@ from reconciler.core.kubernetes.autoscalers import read_autoscaler
 from reconciler.core.kubernetes.controllers import ControllerRecord
 from reconciler.core.kubernetes.members import Controllers, Followed, PodSums
 from reconciler.core.kubernetes.parts import Effect, Part, namespace_of
+from reconciler.core.kubernetes.queued import read_queued
 from reconciler.core.kubernetes.resources import CAPACITY, CONTROLLERS, Owner, Resource
 from reconciler.core.kubernetes.room import NodeRoom
 from reconciler.core.kubernetes.workloads import Members, observe_workloads
@@ -29,7 +30,10 @@ class ClusterState:
         self._room = NodeRoom()
         self._pods = PodSums(self._followed, self._room)
         self._controllers: dict[Owner, ControllerRecord] = {}
-        self._asks = {Resource.AUTOSCALERS: Asks(read_autoscaler, self._followed)}
+        self._asks = {
+            Resource.AUTOSCALERS: Asks(read_autoscaler, self._followed),
+            Resource.QUEUED: Asks(read_queued, self._followed),
+        }
         self._parts: dict[Resource, Part] = {
             Resource.NODES: self._room,
             Resource.PODS: self._pods,

@@ -80,6 +80,19 @@ class WaitingFile(Strict):
 
     replicas: Count
     since: Time
+    cause: str = Field("", description="Why, in a few words for the commit message.")
+
+
+class SignalFile(Strict):
+    """Somebody's word that replicas are missing, beside what the scheduler says."""
+
+    name: Text = Field(description="Who says so, as in 'hpa llm/vllm' or 'queue depth'.")
+    replicas: Count
+    since: Time
+    beyond_wanted: bool = Field(
+        False, description="Whether they come on top of those wanted, as for an autoscaler at its maximum."
+    )
+    cause: str = Field("", description="Why, in a few words for the commit message.")
 
 
 class ReplicaFile(Strict):
@@ -100,6 +113,7 @@ class WorkloadFile(Strict):
     wanted: Count = Field(description="spec.replicas")
     running: Count = Field(description="Replicas that have a node.")
     unschedulable: list[WaitingFile] = Field([])
+    signals: list[SignalFile] = Field([], description="Who says that replicas are missing, beside the scheduler.")
     deficit_since: Time | None = Field(None, description="Since when replicas have been missing, where that is known.")
     replica: ReplicaFile | None = None
 
