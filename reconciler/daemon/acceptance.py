@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from reconciler.core import rollouts
-from reconciler.core.rollouts import Place, Rollouts, Signs
+from reconciler.core import judging
+from reconciler.core.judging import Place
+from reconciler.core.rollouts import Rollouts, Signs, stale
 from reconciler.daemon.branch import BranchReader
 from reconciler.model.ids import BlobId
 from reconciler.ports import Repository
@@ -26,8 +27,9 @@ class Acceptance:
     def follow(self, repository: Repository, branch: BranchReader, signs: Signs, now: datetime) -> Rollouts:
         """Say what has become of the placements of the ledger; the same signs give the same object."""
         if not signs.same_as(self._rollouts.signs):
-            doubts = rollouts.doubts(self._rollouts, signs)
-            self._rollouts = rollouts.follow(self._rollouts, signs, self._answered(repository, branch, doubts), now)
+            clusters = stale(self._rollouts, signs)
+            held = self._answered(repository, branch, judging.doubts(self._rollouts, signs, clusters))
+            self._rollouts = judging.follow(self._rollouts, signs, clusters, held, now)
         return self._rollouts
 
     def _answered(self, repository: Repository, branch: BranchReader, doubts: frozenset[Place]) -> Mapping[Place, bool]:

@@ -9,13 +9,10 @@ import structlog
 from reconciler.core.rollouts import Rollouts
 from reconciler.daemon.reconcile import Outcome
 from reconciler.errors import Problem, Severity
-from reconciler.model.deployed import EngineState
 from reconciler.model.ids import CommitId, WorkloadId
 from reconciler.model.plan import Change, Place, Reason, Resize, Revert
 
 log = structlog.get_logger()
-
-_ON_ITS_WAY = frozenset({EngineState.PENDING, EngineState.PROGRESSING})
 
 
 class Announcer:
@@ -59,13 +56,9 @@ class Announcer:
         before, self._rollouts = self._rollouts, rollouts
         if rollouts is before or before.signs is None:  # what is so at the start is no news
             return
-        for path, ailment in sorted(rollouts.ailing.items()):
-            known = before.ailing.get(path)
-            same = known is not None and (known.digest, known.state) == (ailment.digest, ailment.state)
-            if ailment.message and not same and (ailment.state not in _ON_ITS_WAY or path in before.arrived):
-                log.warning("not healthy", line=f"{path}: {ailment.state}: {ailment.message}")
-        well = (path for path, digest in rollouts.arrived.items() if before.arrived.get(path) != digest)
-        for path in sorted({*before.ailing.keys() & rollouts.arrived.keys(), *well} - rollouts.ailing.keys()):
+        for path, ailment in rollouts.fallen_ill(before):
+            log.warning("not healthy", line=f"{path}: {ailment.state}: {ailment.message}")
+        for path in rollouts.recovered(before):
             log.info("healthy", line=f"{path}: healthy")
 
     def _tell_suppressed(self, outcome: Outcome) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -255,3 +258,32 @@ def test_explanation_tells_what_holds_a_workload_back(overspill: Terminal, place
     shown = overspill.done("explain", "vllm")
     until = overspill.answer("explain", "vllm")["restraints"][0]["until"]
     assert f"held back on worker-2 until {until}: {placed[0]} was ended by Ann: audit" in shown
+
+
+def test_status_and_explanation_tell_what_engines_say(
+    overspill: Terminal, placed: list[str], fleet: Remote, observations: Path
+) -> None:
+    files = fleet.files("placements")
+    (digest,) = re.findall(r"sha256-[0-9a-f]+", files[f"clusters/worker-2/{placed[0]}/placement.yaml"].decode())
+    at = {"digest": digest, "revision": fleet.tip("placements")}
+    told: dict[str, list[dict[str, object]]] = {
+        "worker-2": [
+            {"name": placed[0], "bound": 2, "state": "Progressing", "message": "1 of 2 ready", **at},
+            {"name": "vllm-gone", "bound": 3},
+        ],
+        "worker-3": [{"name": placed[1], "bound": 1, "ready": 1}],
+    }
+    for cluster, entries in told.items():
+        file = observations / f"{cluster}.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "placements": entries}))
+    answer = overspill.answer("status")
+    first, second = answer["placements"]
+    assert (first["phase"], first["provisioning"], first["engine"]) == ("Pending", "Successful", "Progressing")
+    assert (first["message"], second["message"]) == ("1 of 2 ready", "")
+    assert (second["phase"], second["provisioning"], second["engine"]) == ("Running", "Successful", None)
+    assert answer["leaving"] == [{"cluster": "worker-2", "name": "vllm-gone", "pods": 3, "message": ""}]
+    shown = overspill.done("status")
+    assert "Leaving" in shown
+    assert "vllm-gone" in shown
+    assert "Progressing, not healthy since" in overspill.done("explain", "vllm")
+    assert overspill.answer("explain", "vllm")["ailing"].keys() == {f"clusters/worker-2/{placed[0]}"}

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from reconciler.core import rollouts
+from reconciler.core import judging
 from reconciler.core.decide import decide
-from reconciler.core.rollouts import Rollouts, Signs
+from reconciler.core.rollouts import Rollouts, Signs, stale
 from reconciler.model.capacity import ClusterObservation, Homeless, Observed
 from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
@@ -57,10 +57,17 @@ def followed(
     *,
     now: datetime = NOW,
     before: Rollouts | None = None,
-    held: dict[rollouts.Place, bool] | None = None,
+    held: dict[judging.Place, bool] | None = None,
 ) -> Rollouts:
-    signs = Signs.of(there, observed, Fleet(), now)
-    return rollouts.follow(before or Rollouts(), signs, held or {}, now)
+    return told(Signs.of(there, observed, Fleet(), now), before or Rollouts(), held or {}, now)
+
+
+def told(signs: Signs, before: Rollouts, held: dict[judging.Place, bool], now: datetime = NOW) -> Rollouts:
+    return judging.follow(before, signs, stale(before, signs), held, now)
+
+
+def doubts(before: Rollouts, signs: Signs) -> frozenset[judging.Place]:
+    return judging.doubts(before, signs, stale(before, signs))
 
 
 def decided(there: Ledger, observed: Observed, known: Rollouts, *, now: datetime = NOW, **policy: object) -> Plan:
@@ -198,9 +205,9 @@ def test_a_report_on_another_version_only_says_that_this_one_is_not_there_yet(st
 def test_a_later_commit_that_left_the_files_alone_is_as_good() -> None:
     there = ledger(lent := flux())
     signs = Signs.of(there, seen(report(lent, EngineState.HEALTHY, revision=OTHER)), Fleet(), NOW)
-    (asked,) = rollouts.doubts(Rollouts(), signs)
+    (asked,) = doubts(Rollouts(), signs)
     assert asked == (OTHER, f"{lent.path}/placement.yaml")
-    assert rollouts.follow(Rollouts(), signs, {asked: True}, NOW).has_arrived(lent)
+    assert told(signs, Rollouts(), {asked: True}).has_arrived(lent)
 
 
 def test_a_commit_that_nobody_knows_here_proves_nothing() -> None:
@@ -215,8 +222,8 @@ def test_what_has_arrived_is_asked_no_more() -> None:
     there = ledger(lent := flux())
     before = followed(there, seen(report(lent, EngineState.HEALTHY)))
     signs = Signs.of(there, seen(report(lent, EngineState.HEALTHY, revision=OTHER)), Fleet(), NOW)
-    assert rollouts.doubts(before, signs) == frozenset()
-    assert rollouts.follow(before, signs, {}, NOW).has_arrived(lent)
+    assert doubts(before, signs) == frozenset()
+    assert told(signs, before, {}).has_arrived(lent)
 
 
 def test_an_engine_that_cannot_say_makes_nothing_unhealthy() -> None:

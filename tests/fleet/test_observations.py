@@ -11,6 +11,7 @@ from reconciler.core.observation import read
 from reconciler.core.yamlio import parse
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Ask, Taint, Toleration, Waiting
+from reconciler.model.deployed import EngineState
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload import WorkloadRef
 from tests.fleet.samples import lines, text
@@ -223,3 +224,43 @@ def test_a_cluster_without_pools_is_seen_and_has_nothing():
     minimal = '{apiVersion: overspill.dev/v1alpha1, kind: Observation, cluster: w, observedAt: "2026-11-20T10:00:00Z"}'
     (seen,) = read(minimal.encode(), "o.yaml")
     assert (seen.pools, seen.workloads, seen.bound) == ((), (), {})
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def placed(entry: str) -> str:
+    return FULL.replace("{name: vllm-7f3a90c1, bound: 2}", f"{{name: vllm-7f3a90c1, bound: 2, {entry}}}")
+
+
+def test_engines_word_comes_with_the_observation() -> None:
+    entry = f"ready: 1, state: Failed, message: gave up, digest: sha256-3b1c, revision: '{COMMIT}'"
+    (seen,) = read(placed(f"{entry}, since: '2026-11-20T10:01:00Z'").encode(), "a.yaml")
+    (report,) = seen.reports.values()
+    assert seen.reports.keys() == {"clusters/worker-1/vllm-7f3a90c1"}
+    assert (report.state, report.message, report.digest) == (EngineState.FAILED, "gave up", "sha256-3b1c")
+    assert (report.revision, report.since) == (COMMIT, datetime(2026, 11, 20, 10, 1, tzinfo=UTC))
+    assert (seen.ready, seen.troubles) == ({"vllm-7f3a90c1": 1}, {})
+
+
+def test_message_without_a_state_is_about_the_pods() -> None:
+    (seen,) = read(placed("ready: 0, message: ImagePullBackOff").encode(), "a.yaml")
+    assert (seen.ready, seen.troubles) == ({"vllm-7f3a90c1": 0}, {"vllm-7f3a90c1": "ImagePullBackOff"})
+    assert seen.reports == {}
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("state: Failed", "placements[0]: has a state but no digest (try the annotation overspill.dev/digest of the"),
+        ("state: Healthy, digest: a", "placements[0]: is Healthy at no revision (try the commit that the engine has"),
+        (
+            "revision: main",
+            "placements[0].revision: 'main' is not a commit's full id (try what `git rev-parse` prints)",
+        ),
+        ("state: failed", "placements[0].state: "),
+        ("ready: -1", "placements[0].ready: -1 is less than 0"),
+    ],
+)
+def test_word_of_no_version_is_refused(entry: str, message: str) -> None:
+    assert any(message in line for line in refusal(placed(entry)))

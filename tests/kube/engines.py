@@ -64,7 +64,7 @@ def kustomization(
         "status": {
             "observedGeneration": 1,
             "conditions": told,
-            "lastAppliedRevision": revision,
+            "lastAppliedRevision": revision if ready else "",
             "lastAttemptedRevision": revision,
         },
     }

@@ -201,7 +201,7 @@ def stage(number: int = 0, ready: str = "True", reason: str = "ReconciliationSuc
         "spec": {},
         "status": {
             "observedGeneration": 2,
-            "lastAppliedRevision": f"placements@sha1:{at}",
+            "lastAppliedRevision": f"placements@sha1:{at}" if ready == "True" else "",
             "lastAttemptedRevision": f"placements@sha1:{at}",
             "conditions": conditions,
             **fields,
@@ -315,8 +315,19 @@ def test_missing_rights_are_a_failure_and_other_trouble_is_not() -> None:
 
 
 def test_source_that_is_away_says_nothing_of_what_was_applied_before() -> None:
-    report = folded(stage(0, "False", "ArtifactFailed", message="Source artifact not found"))
+    applied = {"lastAppliedRevision": f"placements@sha1:{OURS}"}
+    report = folded(stage(0, "False", "ArtifactFailed", message="Source artifact not found", **applied))
     assert (report.state, report.revision) == (EngineState.PENDING, OURS)
+
+
+def test_stage_that_looks_again_after_a_commit_for_others_is_not_unwell() -> None:
+    applied = {"lastAppliedRevision": f"placements@sha1:{OURS}"}
+    again = stage(0, "Unknown", "Progressing", at=LATER, **applied)
+    assert (folded(again).state, folded(again).revision) == (EngineState.PENDING, OURS)
+    waits = {"type": "Healthy", "status": "Unknown", "reason": "Progressing"}
+    again = stage(0, "Unknown", "Progressing", at=LATER, conditions=[waits], **applied)
+    failed = folded(again, release(0, "False", HELM, STALLED))
+    assert (failed.state, failed.revision) == (EngineState.FAILED, LATER)
 
 
 def test_suspended_stage_is_told_as_such() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.core import observation
 from reconciler.core.schema import json_schema
+from reconciler.model.deployed import EngineState
 from reconciler.model.ids import PlacementName
 from reconciler.model.units import ONE
 
@@ -36,6 +37,9 @@ def test_example_is_read_as_the_guide_tells_it(example: bytes) -> None:
     assert workload.shape
     assert workload.shape.requests.amounts["nvidia.com/gpu"] == ONE
     assert seen.bound == {PlacementName("vllm-7f3a90c1"): 2}
+    assert seen.ready == {PlacementName("vllm-7f3a90c1"): 1}
+    (report,) = seen.reports.values()
+    assert (report.state, report.digest) == (EngineState.PROGRESSING, "sha256-3b1c")
 
 
 def test_every_field_of_the_format_is_told() -> None:
@@ -44,7 +48,7 @@ def test_every_field_of_the_format_is_told() -> None:
     parts = json_schema("Observation")["$defs"]
     fields = {
         name
-        for part in ("NodeFile", "PoolFile", "WaitingFile", "SignalFile", "WorkloadFile")
+        for part in ("NodeFile", "PoolFile", "WaitingFile", "SignalFile", "WorkloadFile", "PlacedFile")
         for name in parts[part]["properties"]
     }
     assert fields | set(json_schema("Observation")["properties"]) - {"apiVersion", "kind"} <= told

@@ -37,11 +37,12 @@ def _told(stage: Stage, charts: Sequence[Release]) -> Stage:
     """
     if stage.leaving:
         return replace(stage, state=EngineState.PROGRESSING, message=stage.message or "is being deleted")
-    if not stage.applied or stage.state is not EngineState.PROGRESSING:
+    if not stage.applied or stage.state is EngineState.FAILED:
         return stage
     for chart in charts:
         if chart.state is EngineState.FAILED:
-            return replace(stage, state=EngineState.FAILED, message=chart.message, since=chart.since)
+            failed = replace(stage, state=EngineState.FAILED, message=chart.message, since=chart.since)
+            return replace(failed, revision=stage.attempted)
     return replace(stage, message=next((chart.message for chart in charts if chart.message), stage.message))
 
 

@@ -21,14 +21,15 @@ _FORBIDDEN = 'is forbidden: User "'
 class Stage:
     """What is kept of a stage. `name` is that of its Kustomization: ``vllm-7f3a90c1-s01``.
 
-    `revision` is the commit that was applied last or, while the stage is at one or has failed, tried last. Its objects
-    are `applied` when that try came as far as to wait for them.
+    `revision` is the commit that its state is about, `attempted` the one that was tried last. The objects of the latter
+    are `applied` when the try came as far as to wait for them.
     """
 
     name: str
     placement: PlacementName
     digest: str
     revision: str
+    attempted: str
     state: EngineState
     message: str
     since: datetime | None
@@ -44,13 +45,13 @@ def read_kustomization(raw: Json) -> Stage | None:
         return None
     ready, healthy = condition(raw, "Ready"), condition(raw, "Healthy")
     state, message = _state(raw, ready)
-    known = state in {EngineState.HEALTHY, EngineState.PENDING}
-    revision = status.get("lastAppliedRevision" if known else "lastAttemptedRevision")
+    done, attempted = commit(status.get("lastAppliedRevision")), commit(status.get("lastAttemptedRevision"))
     return Stage(
         name=metadata["name"],
         placement=PlacementName(placement),
         digest=(metadata.get("annotations") or {}).get(DIGEST) or "",
-        revision=commit(revision),
+        revision=done if state in {EngineState.HEALTHY, EngineState.PENDING} else attempted,
+        attempted=attempted,
         state=state,
         message=told(message),
         since=since(ready.get("lastTransitionTime")),
@@ -86,6 +87,8 @@ def _state(raw: Json, ready: Json) -> tuple[EngineState, str]:
     # 5. It is at it, or tries again.
     if ready.get("status") == "False":
         return EngineState.PROGRESSING, message
-    if ready:
-        return EngineState.PROGRESSING, str(condition(raw, "Reconciling").get("message") or message)
-    return EngineState.PENDING, ""
+    if not ready:
+        return EngineState.PENDING, ""
+    # 6. It looks again, as it does after each commit on the branch: what it has applied may be as well as ever.
+    message = str(condition(raw, "Reconciling").get("message") or message)
+    return (EngineState.PENDING if status.get("lastAppliedRevision") else EngineState.PROGRESSING), message
