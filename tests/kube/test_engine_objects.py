@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -16,7 +16,7 @@ from reconciler.adapters.kube import KubeObservations, Pace
 from reconciler.core.kubernetes.parts import Effect
 from reconciler.core.kubernetes.reports import ArgoCDObjects, FluxObjects
 from reconciler.core.kubernetes.resources import Resource
-from reconciler.model.deployed import EngineState
+from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import ArgoCD, Connection, Desired, EngineName
 from reconciler.model.policy import Fleet as ModelFleet
@@ -27,8 +27,8 @@ from tests.situations import cluster, desired
 
 CONTROL = Connection(context="control")
 HERE, THERE = "clusters/worker-1/vllm-1", "clusters/worker-2/vllm-1"
-ALIVE = replace(QUICK, beat=0.6)
-"""The clock counts seconds, so that signs of life closer to each other than that tell nothing."""
+ALIVE, SHORT_LIVED = replace(QUICK, beat=2), replace(QUICK, beat=0.6)
+"""The clock counts seconds, so that signs of life closer to each other than the second of these tell nothing."""
 ARGOCD, FLUX = EngineName.ARGOCD, EngineName.FLUX
 
 
@@ -59,9 +59,15 @@ def engines(tmp_path: Path) -> Iterator[Engines]:
         yield Engines(tmp_path, stack)
 
 
+def reported(view: KubeObservations, *paths: str) -> Mapping[str, EngineReport]:
+    """Wait for the reports to be on these placements and no others."""
+    until(lambda: set(view.observe().reports) == {*paths})
+    return view.observe().reports
+
+
 def test_application_is_a_report_of_the_cluster_that_it_deploys_to(engines: Engines) -> None:
     engines.control.put("applications", application("worker-1"))
-    report = engines.following().observe().reports[HERE]
+    report = reported(engines.following(), HERE)[HERE]
     assert (report.state, report.revision, report.digest) == (EngineState.HEALTHY, COMMIT, DIGEST)
 
 
@@ -69,7 +75,7 @@ def test_stages_and_charts_are_one_report_of_the_cluster_that_they_are_in(engine
     engines.two.put("kustomizations", kustomization(stage=0))
     engines.two.put("kustomizations", kustomization(stage=1, ready=False))
     engines.two.put("helmreleases", release(stage=1, message="chart not found"))
-    report = engines.following().observe().reports[THERE]
+    report = reported(engines.following(), THERE)[THERE]
     assert (report.cluster, report.placement, report.message) == (TWO_NAME, "vllm-1", "chart not found")
 
 
@@ -88,7 +94,7 @@ def test_what_is_not_ours_is_not_read(engines: Engines) -> None:
     engines.control.put("applications", application("worker-1", "vllm-4", project="default"))
     engines.control.put("applications", application("worker-1"))
     engines.two.put("kustomizations", kustomization("vllm-5", namespace="flux-system"))
-    assert set(engines.following().observe().reports) == {HERE}
+    reported(engines.following(), HERE)
 
 
 def test_nothing_is_asked_for_that_no_engine_has(engines: Engines) -> None:
@@ -147,7 +153,7 @@ def test_reports_are_the_same_object_until_one_changes(engines: Engines) -> None
     engines.control.put("applications", application("worker-1"))
     engines.two.put("kustomizations", kustomization())
     view = engines.following()
-    first = view.observe().reports
+    first = reported(view, HERE, THERE)
     engines.two.put(
         "pods", {"metadata": {"name": "a", "namespace": "b"}, "spec": {"nodeName": "gpu-1", "containers": []}}
     )
@@ -171,7 +177,8 @@ def test_argo_cd_that_hangs_holds_up_no_cluster(engines: Engines) -> None:
 
 def test_argo_cd_out_of_reach_reports_no_more(engines: Engines) -> None:
     engines.control.put("applications", application("worker-1"))
-    view = engines.following()
+    view = engines.view(SHORT_LIVED)
+    view.follow(engines.desired)
     until(lambda: view.observe().reporting == {ONE_NAME, TWO_NAME})
     engines.control.hangs.set()
     until(lambda: view.observe().reporting == {TWO_NAME})  # the watch is still open, but nobody answers
@@ -180,15 +187,15 @@ def test_argo_cd_out_of_reach_reports_no_more(engines: Engines) -> None:
     until(lambda: seen(view).observed_at > first)
     engines.control.hangs.clear()
     until(lambda: view.observe().reporting == {ONE_NAME, TWO_NAME})
-    assert set(view.observe().reports) == {HERE}
+    reported(view, HERE)
 
 
 def test_broken_watch_takes_nothing_away(engines: Engines) -> None:
     engines.control.put("applications", application("worker-1"))
-    view = engines.view(replace(ALIVE, beat=2))
+    view = engines.view(ALIVE)
     view.follow(engines.desired)
     until(lambda: view.observe().reporting == {ONE_NAME, TWO_NAME})
-    first, end = view.observe().reports, time.monotonic() + 0.5
+    first, end = reported(view, HERE), time.monotonic() + 0.5
     engines.control.drop()
     while time.monotonic() < end:
         assert (view.observe().reporting, view.observe().reports is first) == ({ONE_NAME, TWO_NAME}, True)
@@ -229,7 +236,7 @@ def test_argo_cd_is_looked_for_when_no_cluster_is_watched(engines: Engines) -> N
     engines.control.put("applications", application("worker-9"))
     view.follow(desired(clusters=clusters, fleet=ModelFleet(argocd=ArgoCD(connection=CONTROL))))
     until(lambda: view.observe().reporting == {ClusterName("worker-9")})
-    assert set(view.observe().reports) == {"clusters/worker-9/vllm-1"}
+    reported(view, "clusters/worker-9/vllm-1")
     assert view.observe().clusters == {}
 
 
@@ -238,7 +245,7 @@ def test_applications_are_listed_a_few_at_a_time(engines: Engines) -> None:
         engines.control.put("applications", application("worker-1", f"vllm-{index}"))
     view = engines.view(replace(ALIVE, page=200))
     view.follow(engines.desired)
-    assert len(view.observe().reports) == 30
+    until(lambda: len(view.observe().reports) == 30)
     asked = [query["limit"] for _, path, query in engines.control.asked if path.endswith("/applications")][:2]
     assert asked == ["25", "25"]
 
