@@ -231,7 +231,9 @@ def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None)
     # It takes longer to import than all the rest together, and most commands have no use for it.
     from reconciler.adapters.kube import KubeObservations  # noqa: PLC0415 - as said above
 
-    view = KubeObservations(settings.kubeconfig, clock=SystemClock(), wake=wake, patience=patience)
+    view = KubeObservations(
+        settings.kubeconfig, clock=SystemClock(), wake=wake, patience=patience, plugins=settings.login_plugins
+    )
     with closing(view):
         yield [view]
 

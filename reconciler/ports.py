@@ -6,7 +6,7 @@ Each Protocol has one adapter that does it for real and, in tests, a hand-writte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -46,6 +46,14 @@ class Repository(Protocol):
 
     def read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, bytes]:
         """Read the contents of blobs that some fetched commit holds."""
+        ...
+
+    def held(self, places: Collection[tuple[CommitId, str]]) -> Mapping[tuple[CommitId, str], BlobId | None]:
+        """Find files at commits in one go, None where a commit has no such file; never asks the remote.
+
+        What engines say is about some commit, and all of them at once have to be compared with the tip. Commits that
+        the mirror does not hold are left out.
+        """
         ...
 
     def last_written(self, tip: CommitId) -> CommitId | None:

@@ -29,6 +29,7 @@ VARIABLES: Mapping[str, str] = {
     "OUTPUT_BRANCH": "the branch that Overspill writes",
     "OBSERVATIONS": "a file or directory of observations",
     "KUBECONFIG": "a kubeconfig whose contexts are clusters to watch",
+    "LOGIN_PLUGINS": "programs that Argo CD's cluster Secrets may run here to log in",
     "CACHE_DIR": "where the bare mirror of the repository is kept, for its owner alone; safe to delete",
     "POLL_INTERVAL": "how often to ask the remote for changes",
     "LISTEN": "host:port for observations, webhooks and health; nothing listens without it",
@@ -83,6 +84,7 @@ class Settings:
     output_branch: str = "placements"
     observations: Path | None = None
     kubeconfig: Path | None = None
+    login_plugins: frozenset[str] = frozenset()
     in_cluster: bool = False  # we are a pod of a cluster, and may be asked to watch it
     cache_dir: Path
     poll_interval: timedelta = timedelta(seconds=30)
@@ -113,6 +115,7 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         output_branch=reader.branch("OUTPUT_BRANCH", "placements"),
         observations=reader.path("OBSERVATIONS"),
         kubeconfig=reader.path("KUBECONFIG"),
+        login_plugins=reader.programs("LOGIN_PLUGINS"),
         in_cluster=bool(env.get("KUBERNETES_SERVICE_HOST")),
         cache_dir=reader.path("CACHE_DIR") or _default_cache(env),
         poll_interval=reader.duration("POLL_INTERVAL", timedelta(seconds=30)),
@@ -195,6 +198,15 @@ class _Reader:
         """Read a path; whether it exists is for its reader to see."""
         value = self.text(name, "")
         return Path(value).expanduser() if value else None
+
+    def programs(self, name: str) -> frozenset[str]:
+        """Read names of programs, parted by commas."""
+        names = [one.strip() for one in self.text(name, "").split(",")]
+        wrong = [one for one in names if not one or " " in one]
+        if wrong and names != [""]:
+            self.refuse(name, f"{wrong[0]!r} is not the name of a program", "aws,gke-gcloud-auth-plugin")
+            return frozenset()
+        return frozenset(names) - {""}
 
     def duration(self, name: str, default: timedelta) -> timedelta:
         """Read a duration of at least a second."""

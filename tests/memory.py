@@ -103,6 +103,10 @@ class MemoryRepository:
         self.reads += wanted
         return {blob: self.blobs[blob] for blob in wanted}
 
+    def held(self, places: Iterable[tuple[CommitId, str]]) -> Mapping[tuple[CommitId, str], BlobId | None]:
+        found = {place: self.commits[place[0]].tree.get(place[1]) for place in places if place[0] in self.commits}
+        return {place: None if data is None else blob_id(data) for place, data in found.items()}
+
     def last_written(self, tip: CommitId) -> CommitId | None:
         at: CommitId | None = tip
         while at is not None:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from operator import is_
+from types import MappingProxyType
+
 from reconciler.errors import Problem
-from reconciler.model.capacity import ClusterObservation, Observed
-from reconciler.model.ids import ClusterName
+from reconciler.model.capacity import Ask, ClusterObservation, Observed
+from reconciler.model.deployed import EngineReport
+from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import Desired
 from reconciler.ports import ClusterView
+
+Reports = Mapping[str, EngineReport]
+_NONE: Reports = MappingProxyType({})
 
 
 class JoinedView:
     """The newest observation of each cluster from several views (a `ports.ClusterView`).
 
-    Of two that are equally new the earlier view's stands. Charts can be rendered when one of the views says so.
+    Of two that are equally new the earlier view's stands. All that is asked for a workload is kept, in the order of the
+    views. Of two reports on one placement that of an engine's own objects goes before one that came in an observation.
+    Charts can be rendered when one of the views says so.
     """
 
     def __init__(self, *views: ClusterView) -> None:
         self._views = views
+        self._parts: tuple[Reports, ...] = ()
+        self._reports = _NONE
 
     def follow(self, desired: Desired) -> None:
         """Tell each view."""
@@ -27,13 +39,35 @@ class JoinedView:
         """Ask each view once and join what they say; problems keep the order of the views."""
         clusters: dict[ClusterName, ClusterObservation] = {}
         problems: list[Problem] = []
+        asks: dict[WorkloadId, tuple[Ask, ...]] = {}
+        reports: list[Reports] = []
+        reporting: frozenset[ClusterName] = frozenset()
         helm = False
         for view in self._views:
             seen = view.observe()
             helm = helm or seen.helm
             problems.extend(seen.problems)
+            reporting |= seen.reporting
+            reports.append(seen.reports)
+            for workload, asked in seen.asks.items():
+                asks[workload] = asks.get(workload, ()) + asked
             for name, observation in seen.clusters.items():
                 known = clusters.get(name)
                 if known is None or observation.observed_at > known.observed_at:
                     clusters[name] = observation
-        return Observed(clusters=clusters, helm=helm, problems=tuple(problems))
+        reports += (observation.reports for observation in clusters.values())
+        return Observed(
+            clusters=clusters,
+            asks=asks,
+            reports=self._joined(tuple(part for part in reports if part)),
+            reporting=reporting,
+            helm=helm,
+            problems=tuple(problems),
+        )
+
+    def _joined(self, parts: tuple[Reports, ...]) -> Reports:
+        """Join reports; the same parts give the same object."""
+        if len(parts) != len(self._parts) or not all(map(is_, parts, self._parts)):
+            joined = {path: report for part in reversed(parts) for path, report in part.items()}
+            self._parts, self._reports = parts, parts[0] if len(parts) == 1 else joined
+        return self._reports

@@ -101,15 +101,33 @@ def _status_tables(found: Status) -> None:
     )  # fmt: skip
     printing.heading("Placements")
     printing.table(
-        ("PLACEMENT", "WORKLOAD", "CLUSTER", "REPLICAS", "BOUND", "PHASE", "UNTIL", "LEFT"),
+        ("PLACEMENT", "WORKLOAD", "CLUSTER", "REPLICAS", "BOUND", "PHASE", "ENGINE", "UNTIL", "LEFT", "NOTE"),
         [
             (
                 one.placement.name, one.placement.workload, one.placement.cluster, one.placement.replicas, one.bound,
-                one.phase, one.placement.expires_at, one.left or "over",
+                one.phase, one.engine, one.placement.expires_at, one.left or "over", one.message,
             )
             for one in found.placements
         ],
         empty="No placements: nothing is bursting.",
+    )  # fmt: skip
+    if found.leaving:
+        printing.heading("Leaving")
+        printing.table(
+            ("PLACEMENT", "CLUSTER", "PODS", "NOTE"),
+            [(one.name, one.cluster, one.pods, one.message) for one in found.leaving],
+            empty="",
+        )
+    printing.heading("Clusters")
+    printing.table(
+        ("CLUSTER", "REACHED BY", "LAST SEEN", "ENGINE", "ENGINE SEEN", "NOTE"),
+        [
+            (
+                one.cluster, one.connection, one.observed_at, one.engine, "yes" if one.reporting else "no", one.message,
+            )
+            for one in found.clusters
+        ],
+        empty="No clusters: no Cluster is in the fleet repository (`overspill init` shows one).",
     )  # fmt: skip
 
 
@@ -119,6 +137,9 @@ def _explanation(told: Explanation) -> None:
     printing.sentence(_demand(told.demand))
     for one in told.placements:
         printing.sentence(f"  {one.name}: {one.replicas} on {one.cluster} until {format_time(one.expires_at)}")
+        if ailment := told.ailing.get(one.path):
+            words = f": {ailment.message}" if ailment.message else ""
+            printing.sentence(f"    {ailment.state}, not healthy since {format_time(ailment.since)}{words}")
     for restraint in told.restraints:
         where = restraint.cluster or "every cluster"
         printing.sentence(f"  held back on {where} until {format_time(restraint.until)}: {restraint.reason}")

@@ -70,9 +70,7 @@ def examine(
         for declared in file.objects:
             work.add(path, declared)
     fleet = _fleet(work)
-    clusters = {
-        ClusterName(name): placed.value.value_of(fleet) for name, placed in work.named(ClusterFile, "Cluster").items()
-    }
+    clusters = _clusters(work, fleet)
     workspaces = _workspaces(work, clusters)
     templates = _templates(work, workspaces, blobs)
     policies = _policies(work, clusters, workspaces, templates)
@@ -110,6 +108,19 @@ def _fleet(work: Gathered) -> Fleet:
         where = f"{first.path}:{first.declared.line}"
         work.reject(placed, Finding(loc=("kind",), message=f"a Fleet is already in {where}; there is one at most"))
     return first.value.value_of()
+
+
+def _clusters(work: Gathered, fleet: Fleet) -> dict[ClusterName, Cluster]:
+    """Read the clusters. One that is to be reached by Argo CD's login needs to know where Argo CD is."""
+    clusters: dict[ClusterName, Cluster] = {}
+    for name, placed in work.named(ClusterFile, "Cluster").items():
+        cluster = clusters[ClusterName(name)] = placed.value.value_of(fleet)
+        lost = cluster.connection is not None and cluster.connection.argocd and fleet.argocd.connection is None
+        if lost and "Fleet" not in work.excused:
+            loc: Loc = ("spec", "connection", "argocd")
+            hint = "say in the Fleet: spec.argocd.connection: {context: ...} or {inCluster: true}"
+            work.tell(placed, Finding(loc=loc, message="nothing says how Argo CD's own cluster is reached", hint=hint))
+    return clusters
 
 
 def _workspaces(work: Gathered, clusters: Mapping[ClusterName, Cluster]) -> dict[WorkspaceName, Workspace]:

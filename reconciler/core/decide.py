@@ -7,6 +7,7 @@ what comes home, then what goes out. Each step sees the placements as the steps 
 from __future__ import annotations
 
 from reconciler.core.ending import end_what_has_lapsed, move_what_may_not_stay
+from reconciler.core.failing import end_what_has_failed
 from reconciler.core.growth import Growth
 from reconciler.core.lending import place_what_is_missing
 from reconciler.core.people import respect_people
@@ -22,6 +23,7 @@ def decide(situation: Situation) -> Plan:
     growth = Growth(situation, standing)
     respect_people(situation, standing)
     end_what_has_lapsed(situation, standing)
+    end_what_has_failed(situation, standing)
     move_what_may_not_stay(situation, standing, growth)
     give_back_what_is_not_needed(situation, standing)
     place_what_is_missing(situation, standing, growth)

@@ -6,12 +6,14 @@ needed, so that it can never tell another story than the commits.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reconciler.core.demand import Blind
 from reconciler.core.growth import MOST, Growth
 from reconciler.core.lifecycle import version
 from reconciler.core.reach import Rung
+from reconciler.core.rollouts import Ailment
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wording import count, listed
@@ -44,13 +46,17 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """One workload: its demand, what it has, what every cluster could give, and what the next pass does about it."""
+    """One workload: its demand, what it has, what every cluster could give, and what the next pass does about it.
+
+    `ailing` tells which of its placements are not healthy, by directory.
+    """
 
     workload: WorkloadId
     primary: ClusterName
     policy: str
     demand: Demand | Blind | None
     placements: tuple[Placement, ...]
+    ailing: Mapping[str, Ailment]
     restraints: tuple[Restraint, ...]
     assessments: tuple[Assessment, ...]
     suppressed: tuple[Suppressed, ...]
@@ -92,12 +98,14 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
                 )
             )
     suppressed = tuple(one for one in plan.suppressed if one.workload == workload)
+    ailing = situation.rollouts.ailing
     return Explanation(
         workload=workload,
         primary=workspace.primary,
         policy=policy.name if policy else "",
         demand=demand,
         placements=tuple(standing.of(workload)),
+        ailing={one.path: ailing[one.path] for one in standing.of(workload) if one.path in ailing},
         restraints=standing.restraints(workload),
         assessments=tuple(assessments),
         suppressed=suppressed,

@@ -17,7 +17,7 @@ from reconciler.core.select import refuse
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wording import count
-from reconciler.model.capacity import ReplicaShape
+from reconciler.model.capacity import Homeless, ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Choice, Reason, Refusal
@@ -86,7 +86,9 @@ class Growth:
         fits = room.count(shape, wanted)
         if not fits:
             flying = sum(replicas for _, replicas, _ in self._standing.in_flight(name))
+            going = sum(homeless.replicas for homeless in self._going(name))
             waiting = f"; {count(flying, 'replica')} in flight taken off" if flying else ""
+            waiting += f"; {count(going, 'pod')} of bursts that have ended taken off" if going else ""
             return Refusal(
                 cluster=name,
                 reason=Reason.NO_CAPACITY,
@@ -96,13 +98,26 @@ class Growth:
         return Offer(rung=rung, replicas=fits)
 
     def room(self, cluster: ClusterName) -> Room:
-        """Return what is free in a cluster, less what is in flight and what this pass has handed out."""
+        """Return what is free in a cluster, less what is in flight and what this pass has handed out.
+
+        Pods of a placement that has ended take what they ask for until they are gone, also those without a node.
+        """
         if cluster not in self._rooms:
             room = Room(self._observed.clusters[cluster])
             for placement, replicas, _ in self._standing.in_flight(cluster):
                 room.take(placement.shape, replicas)
+            for homeless in self._going(cluster):
+                room.take(homeless.shape, homeless.replicas)
             self._rooms[cluster] = room
         return self._rooms[cluster]
+
+    def _going(self, cluster: ClusterName) -> list[Homeless]:
+        """List the replicas without a node of placements that stand no more."""
+        homeless = self._observed.clusters[cluster].homeless
+        if not homeless:
+            return []
+        standing = {placement.name for placement in self._standing.on(cluster)}
+        return [replicas for name, replicas in homeless.items() if name not in standing]
 
     def take(self, cluster: ClusterName, shape: ReplicaShape, replicas: int) -> None:
         """Hand out room to replicas that have just been decided on."""

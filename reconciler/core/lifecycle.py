@@ -72,10 +72,10 @@ def advance(phase: Phase, event: Event) -> Phase:
     return TRANSITIONS[phase, event]
 
 
-def phase(placement: Placement, bound: int) -> Phase:
-    """Tell a live placement's phase from how many of its replicas have a node."""
-    seen = bound >= placement.replicas
-    return advance(Phase.PENDING, Event.BOUND) if seen else Phase.PENDING
+def phase(placement: Placement, bound: int, *, well: bool | None = None) -> Phase:
+    """Tell a live placement's phase: whether it is `well` or, where nobody says, whether its replicas have a node."""
+    runs = bound >= placement.replicas if well is None else well
+    return advance(Phase.PENDING, Event.HEALTHY) if runs else Phase.PENDING
 
 
 def final_phase(placement: Placement, bound: int, why: Why) -> Phase:
@@ -87,15 +87,17 @@ def cool_down(placement: Placement, policy: BurstPolicy, why: Why, now: datetime
     """Keep a workload whose burst has just ended at home for the policy's cool-down, on every cluster.
 
     An expiry would mean nothing if the next pass placed the same replicas one cluster further on. A failure holds back
-    the failed cluster only, so that the next one can be tried. None when the policy asks for no cool-down.
+    the failed cluster only, so that the next one can be tried. None when the policy asks for no cool-down; but what has
+    failed is not tried again at once, whatever the policy says.
     """
-    if not policy.cool_down:
+    rest = policy.cool_down or (policy.rollout_timeout if why is Why.FAILED else timedelta())
+    if not rest:
         return None
     return Restraint(
         kind=RestraintKind.COOL_DOWN,
         cluster=placement.cluster if why is Why.FAILED else None,
         since=now,
-        until=now + policy.cool_down,
+        until=now + rest,
         reason=f"{placement.name} on {placement.cluster} ended: {why}",
         placement=placement.name,
     )

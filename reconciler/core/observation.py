@@ -9,10 +9,11 @@ from pydantic import ValidationError
 from reconciler.core import yamlio
 from reconciler.core.findings import Finding, Loc
 from reconciler.core.schema.complaints import complaints
-from reconciler.core.schema.observation import NodeFile, ObservationFile, PoolFile, WorkloadFile
+from reconciler.core.schema.observation import NodeFile, ObservationFile, PlacedFile, PoolFile, WorkloadFile
 from reconciler.core.schema.strict import resources
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import (
+    Ask,
     ClusterObservation,
     Node,
     Pool,
@@ -21,6 +22,7 @@ from reconciler.model.capacity import (
     Waiting,
     WorkloadObservation,
 )
+from reconciler.model.deployed import EngineReport, told
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.units import Resources
 from reconciler.model.workload import Json, WorkloadRef
@@ -73,9 +75,32 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         message=file.message,
         pools=tuple(_pool(pool) for pool in file.pools),
         workloads=tuple(_workload(workload) for workload in file.workloads),
-        bound={PlacementName(placement.name): placement.bound for placement in file.placements},
+        bound={PlacementName(one.name): one.bound for one in file.placements},
+        ready={PlacementName(one.name): one.ready for one in file.placements if one.ready is not None},
+        troubles={PlacementName(one.name): told(one.message) for one in file.placements if _is_of_pods(one)},
+        reports={report.path: report for report in _reports(file)},
     )
     return observation, ()
+
+
+def _is_of_pods(file: PlacedFile) -> bool:
+    """Tell whether a placement's message is about its pods; beside a state it is the engine's."""
+    return file.state is None and bool(file.message)
+
+
+def _reports(file: ObservationFile) -> Iterator[EngineReport]:
+    """Read what engines say of placements."""
+    for one in file.placements:
+        if one.state is not None:
+            yield EngineReport(
+                cluster=ClusterName(file.cluster),
+                placement=PlacementName(one.name),
+                digest=one.digest,
+                revision=one.revision,
+                state=one.state,
+                message=told(one.message),
+                since=one.since,
+            )
 
 
 def _pool(file: PoolFile) -> Pool:
@@ -105,7 +130,7 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
         wanted=file.wanted,
         running=file.running,
         waiting=tuple(  # nobody waits in an entry of none, so that it must not set a time either
-            Waiting(replicas=waiting.replicas, since=waiting.since)
+            Waiting(replicas=waiting.replicas, since=waiting.since, cause=waiting.cause)
             for waiting in file.unschedulable
             if waiting.replicas
         ),
@@ -117,5 +142,16 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
             node_selector=replica.node_selector,
             tolerations=tuple(toleration.value_of() for toleration in replica.tolerations),
             group_size=replica.group_size,
+        ),
+        asks=tuple(
+            Ask(
+                signal=signal.name,
+                replicas=signal.replicas,
+                since=signal.since,
+                cause=signal.cause,
+                beyond=signal.beyond_wanted,
+            )
+            for signal in file.signals
+            if signal.replicas
         ),
     )

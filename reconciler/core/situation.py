@@ -9,6 +9,7 @@ from datetime import datetime
 
 from reconciler.core.demand import Demands
 from reconciler.core.reach import Reach
+from reconciler.core.rollouts import Rollouts
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
@@ -27,7 +28,7 @@ class Situation:
     """What is wanted, what is there, what was seen, what is missing, and when. The same situation, the same plan.
 
     `reach` follows from `desired` alone and is kept beside it because it is costly to work out; so is `unwritable`,
-    which is known only when it has been tried.
+    which is known only when it has been tried. `rollouts` is what has become of the placements of `ledger`.
     """
 
     desired: Desired
@@ -37,6 +38,7 @@ class Situation:
     now: datetime
     reach: Reach
     unwritable: Unwritable = field(default_factory=dict)
+    rollouts: Rollouts = field(default_factory=Rollouts)
 
 
 def given_up(situation: Situation, failures: Unwritable) -> Unwritable:

@@ -21,11 +21,13 @@ class Standing:
         ledger, now = situation.ledger, situation.now
         self._desired = situation.desired
         self._observed = situation.observed
+        self._rollouts = situation.rollouts
         self._now = now
         self._before = ledger.placements
         self._of: dict[WorkloadId, Lent] = {}
         self._on: dict[ClusterName, Lent] = {}
         self._begun: list[Placement] = []
+        self._moments: list[datetime] = []
         self._restraints = {
             workload: tuple(restraint for restraint in restraints if now < restraint.until)
             for workload, restraints in ledger.restraints.items()
@@ -60,6 +62,10 @@ class Standing:
     def suppress(self, suppressed: Suppressed) -> None:
         """Note a change that is not made."""
         self._suppressed.append(suppressed)
+
+    def wake(self, moment: datetime) -> None:
+        """Have it looked at again at a moment."""
+        self._moments.append(moment)
 
     def placed(self) -> tuple[WorkloadId, ...]:
         """List the workloads that have placements, by name."""
@@ -99,10 +105,15 @@ class Standing:
         return max(everywhere, key=lambda restraint: restraint.until, default=None)
 
     def in_flight(self, cluster: ClusterName) -> list[tuple[Placement, int, datetime]]:
-        """List a cluster's placements with replicas that have no node yet, how many, and until when they count."""
+        """List a cluster's placements with replicas that have no node yet, how many, and until when they count.
+
+        What its engine has called healthy has all its nodes, whether or not its pods can be told apart.
+        """
         observation = self._observed.clusters.get(cluster)
         found = []
         for placement in self.on(cluster):
+            if self._rollouts.has_arrived(placement):
+                continue
             bound = observation.bound.get(placement.name, 0) if observation else 0
             policy = self._desired.policies.get(placement.workload) or BurstPolicy(name="")
             missing = lifecycle.in_flight(placement, bound, policy.in_flight_timeout, self._now)
@@ -113,7 +124,7 @@ class Standing:
     def plan(self) -> Plan:
         """Close the decision. The next wake-up is the first expiry, or the first end of a window or restraint."""
         moments = [suppressed.until for suppressed in self._suppressed if suppressed.until is not None]
-        moments += (placement.expires_at for placement in self._begun)
+        moments += (*self._moments, *(placement.expires_at for placement in self._begun))
         expiry = self._before.next_expiry(self._now)
         moments += [] if expiry is None else [expiry]
         return Plan(

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import structlog
 
+from reconciler.core.rollouts import Rollouts
 from reconciler.daemon.reconcile import Outcome
 from reconciler.errors import Problem, Severity
 from reconciler.model.ids import CommitId, WorkloadId
@@ -23,13 +24,15 @@ class Announcer:
         self._source: CommitId | None = None
         self._problems: frozenset[Problem] = frozenset()
         self._suppressed: frozenset[tuple[WorkloadId, Reason]] = frozenset()
+        self._rollouts = Rollouts()
 
     def tell(self, outcome: Outcome) -> None:
-        """Log where the source branch went, the changes, then problems and what is held back: what came or went."""
+        """Log where the source branch went, the changes, then what came or went of all else."""
         self._tell_source(outcome.view.tips.source)
         for line in outcome.lines:
             log.info("committed", line=line)
         self._tell_problems(frozenset(outcome.problems))
+        self._tell_rollouts(outcome.view.rollouts)
         self._tell_suppressed(outcome)
 
     def _tell_source(self, tip: CommitId | None) -> None:
@@ -47,6 +50,16 @@ class Announcer:
         for path in sorted(gone):
             log.info("mended", line=f"mended: {path}")
         self._problems = problems
+
+    def _tell_rollouts(self, rollouts: Rollouts) -> None:
+        """Log which placements have stopped or begun to be healthy; that a new one is on its way is no news."""
+        before, self._rollouts = self._rollouts, rollouts
+        if rollouts is before or before.signs is None:  # what is so at the start is no news
+            return
+        for path, ailment in rollouts.fallen_ill(before):
+            log.warning("not healthy", line=f"{path}: {ailment.state}: {ailment.message}")
+        for path in rollouts.recovered(before):
+            log.info("healthy", line=f"{path}: healthy")
 
     def _tell_suppressed(self, outcome: Outcome) -> None:
         # By workload and reason: the numbers in the text move on at every pass.

@@ -71,6 +71,10 @@ class BranchReader:
                 self._blobs[path] = blob
         return self._ledger
 
+    def blob(self, path: str) -> BlobId | None:
+        """Return the blob of a record as it was last read."""
+        return self._blobs.get(path)
+
     def _difference(self, tip: CommitId) -> dict[str, BlobId | None]:
         """Find the records that are not as they were last read, None for those that are gone."""
         if self._known is not None:

@@ -13,8 +13,10 @@ from reconciler.core.decide import decide
 from reconciler.core.filling import fill
 from reconciler.core.messages import line
 from reconciler.core.reach import Reach
+from reconciler.core.rollouts import Signs
 from reconciler.core.situation import Situation, given_up
 from reconciler.core.strangers import with_strangers_told
+from reconciler.daemon.acceptance import Acceptance
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.publish import gather, publish
 from reconciler.daemon.source import SourceReader
@@ -42,15 +44,17 @@ class World:
 
 @dataclass(slots=True)
 class Memory:
-    """What a process keeps between passes only to be faster, and how long it has watched the demand.
+    """What a process keeps between passes only to be faster, and how long it has watched the demand and the rollouts.
 
-    Losing it costs time and one scale-down window, never a placement: the only memory that counts is git.
+    Losing it costs time, one scale-down window and one rollout timeout, never a placement: the only memory that counts
+    is git.
     """
 
     source: SourceReader
     branch: BranchReader
     reach: Reach = field(default_factory=lambda: Reach(Desired(commit=CommitId(""))))
     history: demand.History = field(default_factory=dict)
+    acceptance: Acceptance = field(default_factory=Acceptance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +113,15 @@ def look(world: World, memory: Memory, *, fetch: bool = True) -> View:
     demands = demand.measure(desired, observed, memory.history, now)
     memory.history = demand.remembered(demands)
     memory.reach = memory.reach.following(desired)
+    signs = Signs.of(ledger, observed, desired.fleet, now)
     situation = Situation(
-        desired=desired, ledger=ledger, observed=observed, demands=demands, now=now, reach=memory.reach
+        desired=desired,
+        ledger=ledger,
+        observed=observed,
+        demands=demands,
+        now=now,
+        reach=memory.reach,
+        rollouts=memory.acceptance.follow(world.repository, memory.branch, signs, now),
     )
     return View.of(situation, tips, decide(situation))
 

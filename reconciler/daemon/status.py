@@ -1,18 +1,21 @@
-"""What stands now, as values: one row for each workload that may burst and one for each placement."""
+"""What stands now, as values: one row for each workload that may burst, each placement and each cluster."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.core import lifecycle
-from reconciler.core.demand import Blind
+from reconciler.core.demand import Blind, unseen
 from reconciler.daemon.reconcile import View
 from reconciler.errors import Problem
 from reconciler.model.demand import Demand
-from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import Phase, Placement
+from reconciler.model.deployed import EngineState
+from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
+from reconciler.model.placement import Phase, Placement, Provisioning
 from reconciler.model.plan import Suppressed
+from reconciler.model.policy import Cluster, EngineName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +35,46 @@ class WorkloadStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementStatus:
-    """One placement, how many of its replicas have a node there (None: unseen), and how long it still has."""
+    """One placement, how many of its replicas have a node there (None: unseen), and how long it still has.
+
+    `provisioning` tells of its nodes, `phase` of the workload. `engine` is what its engine says of the version that
+    stands, None where nobody says; `message` is why it is not healthy, for as long as `unhealthy_since`.
+    """
 
     placement: Placement
     phase: Phase
+    provisioning: Provisioning
+    engine: EngineState | None
+    message: str
+    unhealthy_since: datetime | None
     bound: int | None
     left: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeavingStatus:
+    """What is still in a cluster of a placement that has ended: its engine's object, or pods."""
+
+    cluster: ClusterName
+    name: PlacementName
+    pods: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStatus:
+    """One cluster: how it is reached, when it was last seen, and whether its engine tells of all placements there.
+
+    `connection` is empty where the Cluster does not say: by the context of its name, or somebody reports it. `message`
+    says why it counts as unseen.
+    """
+
+    cluster: ClusterName
+    engine: EngineName
+    connection: str
+    observed_at: datetime | None
+    reporting: bool
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +84,8 @@ class Status:
     now: datetime
     workloads: tuple[WorkloadStatus, ...]
     placements: tuple[PlacementStatus, ...]
+    leaving: tuple[LeavingStatus, ...]
+    clusters: tuple[ClusterStatus, ...]
     problems: tuple[Problem, ...]
     wake_at: datetime | None
 
@@ -57,24 +96,63 @@ def status(view: View) -> Status:
     rows: list[PlacementStatus] = []
     for _, placement in sorted(view.ledger.placements.items()):
         placed[placement.workload] = placed.get(placement.workload, 0) + placement.replicas
-        observation = view.observed.clusters.get(placement.cluster)
-        bound = observation.bound.get(placement.name, 0) if observation else None
-        rows.append(
-            PlacementStatus(
-                placement=placement,
-                phase=lifecycle.phase(placement, bound or 0),
-                bound=bound,
-                left=max(timedelta(), placement.expires_at - view.now),
-            )
-        )
+        rows.append(_placement(view, placement))
     return Status(
         now=view.now,
         workloads=tuple(
             _workload(view, workload, placed.get(workload, 0)) for workload in sorted(view.desired.templates)
         ),
         placements=tuple(rows),
+        leaving=tuple(_leaving(view)),
+        clusters=tuple(_cluster(view, cluster) for _, cluster in sorted(view.desired.clusters.items())),
         problems=(*view.desired.problems, *view.ledger.problems, *view.observed.problems),
         wake_at=view.plan.wake_at,
+    )
+
+
+def _placement(view: View, placement: Placement) -> PlacementStatus:
+    observation = view.observed.clusters.get(placement.cluster)
+    bound = observation.bound.get(placement.name, 0) if observation else None
+    arrived = view.rollouts.has_arrived(placement)
+    ailment = view.rollouts.ailing.get(placement.path)
+    provided = arrived or (bound or 0) >= placement.replicas
+    reported = placement.path in view.observed.reports and arrived
+    return PlacementStatus(
+        placement=placement,
+        phase=lifecycle.phase(placement, bound or 0, well=view.rollouts.well(placement)),
+        provisioning=Provisioning.SUCCESSFUL if provided else Provisioning.PENDING,
+        engine=ailment.state if ailment else (EngineState.HEALTHY if reported else None),
+        message=ailment.message if ailment else "",
+        unhealthy_since=ailment.since if ailment else None,
+        bound=bound,
+        left=max(timedelta(), placement.expires_at - view.now),
+    )
+
+
+def _leaving(view: View) -> Iterator[LeavingStatus]:
+    """Tell what is still there of placements that have ended, by cluster and name."""
+    said = {(report.cluster, report.placement): report.message for report in view.rollouts.leaving}
+    pods: dict[tuple[ClusterName, PlacementName], int] = {}
+    for cluster, observation in view.observed.clusters.items():
+        standing = {placement.name for placement in view.ledger.placements.on(cluster).placements}
+        for name in {*observation.bound, *observation.homeless} - standing:
+            homeless = observation.homeless.get(name)
+            pods[cluster, name] = observation.bound.get(name, 0) + (homeless.replicas if homeless else 0)
+    for cluster, name in sorted({*said, *pods}):
+        yield LeavingStatus(
+            cluster=cluster, name=name, pods=pods.get((cluster, name), 0), message=said.get((cluster, name), "")
+        )
+
+
+def _cluster(view: View, cluster: Cluster) -> ClusterStatus:
+    observation = view.observed.clusters.get(cluster.name)
+    return ClusterStatus(
+        cluster=cluster.name,
+        engine=cluster.engine,
+        connection="" if cluster.connection is None else str(cluster.connection),
+        observed_at=None if observation is None else observation.observed_at,
+        reporting=cluster.name in view.observed.reporting,
+        message=unseen(view.desired.fleet, view.observed, cluster.name, view.now),
     )
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from reconciler.errors import Problem
-from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.deployed import EngineReport
+from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadRef
 
@@ -78,8 +79,24 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Somebody's word that a workload has been missing replicas since a moment, and why, in words for people.
+
+    `signal` names who says so ("hpa llm/vllm", "kueue queue-a", "prometheus queue-depth", "schedule office-hours").
+    What is `beyond` comes on top of what the workload object itself asks for, as for an autoscaler at its maximum;
+    what is not may be the very replicas that also wait as pods.
+    """
+
+    signal: str
+    replicas: int
+    since: datetime
+    cause: str
+    beyond: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadObservation:
-    """One workload as its primary cluster reports it.
+    """One workload as its primary cluster reports it. `asks` are the signals that the cluster gives of it.
 
     `deficit_since` is the moment since which no more than today's waiting replicas have been missing, where the source
     knows it; None leaves that to the daemon's own record.
@@ -91,11 +108,25 @@ class WorkloadObservation:
     waiting: tuple[Waiting, ...] = ()
     deficit_since: datetime | None = None
     shape: ReplicaShape | None = None
+    asks: tuple[Ask, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Homeless:
+    """Replicas of a placement that are there and have no node yet."""
+
+    replicas: int
+    shape: ReplicaShape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterObservation:
-    """One cluster at one moment. `bound` counts, by placement, our replicas that have a node there."""
+    """One cluster at one moment, and what of our placements is there, by name.
+
+    `bound` counts the replicas that have a node, `ready` those that serve; a placement that is not in `ready` has no
+    pod there, or nobody looked. `homeless` are the replicas that wait for a node, and `troubles` says in a few words
+    what pods wait for. `reports` is what engines say of placements, keyed by directory, where the observation tells.
+    """
 
     cluster: ClusterName
     observed_at: datetime
@@ -104,15 +135,27 @@ class ClusterObservation:
     pools: tuple[Pool, ...] = ()
     workloads: tuple[WorkloadObservation, ...] = ()
     bound: Mapping[PlacementName, int] = field(default_factory=dict)
+    ready: Mapping[PlacementName, int] = field(default_factory=dict)
+    homeless: Mapping[PlacementName, Homeless] = field(default_factory=dict)
+    troubles: Mapping[PlacementName, str] = field(default_factory=dict)
+    reports: Mapping[str, EngineReport] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """Everything that was seen at one moment, old or new; how old is too old is for `core` to say.
 
-    `helm` tells whether charts can be rendered here. `problems` are observations that could not be read.
+    `asks` are signals of workloads from elsewhere than their cluster. `reports` is what engines say, keyed by the
+    placement's directory (``clusters/worker-2/vllm-7f3a90c1``); the same object for as long as nothing in it has
+    changed, so that who looks at it can tell. `reporting` are the clusters whose engine's objects are all known right
+    now, so that no report of a placement means that the engine does not have it: listed whole and watched since, or
+    known to have no such API; not one that refuses us or cannot be reached. `helm` tells whether charts can be rendered
+    here. `problems` are observations that could not be read.
     """
 
     clusters: Mapping[ClusterName, ClusterObservation] = field(default_factory=dict)
+    asks: Mapping[WorkloadId, tuple[Ask, ...]] = field(default_factory=dict)
+    reports: Mapping[str, EngineReport] = field(default_factory=dict)
+    reporting: frozenset[ClusterName] = frozenset()
     helm: bool = False
     problems: tuple[Problem, ...] = ()

@@ -91,7 +91,7 @@ class Restraint:
 
 
 class Phase(StrEnum):
-    """The workload axis of a placement's state (provisioningStatus is the other; the two never mix)."""
+    """The workload axis of a placement's state (`Provisioning` is the other; the two never mix)."""
 
     PENDING = "Pending"
     RUNNING = "Running"
@@ -100,10 +100,17 @@ class Phase(StrEnum):
     COMPLETED = "Completed"
 
 
+class Provisioning(StrEnum):
+    """The capacity axis of a placement's state: whether its replicas have their nodes."""
+
+    PENDING = "Pending"
+    SUCCESSFUL = "Successful"
+
+
 class Event(StrEnum):
     """What can happen to a placement."""
 
-    BOUND = "all replicas bound"
+    HEALTHY = "healthy"
     RESIZED = "resized"
     MOVED = "moved"
     EXPIRED = "expired"
@@ -113,14 +120,14 @@ class Event(StrEnum):
 
 
 TRANSITIONS: Mapping[tuple[Phase, Event], Phase] = {
-    (Phase.PENDING, Event.BOUND): Phase.RUNNING,
+    (Phase.PENDING, Event.HEALTHY): Phase.RUNNING,
     (Phase.PENDING, Event.RESIZED): Phase.PENDING,
     (Phase.PENDING, Event.MOVED): Phase.PENDING,
     (Phase.PENDING, Event.EXPIRED): Phase.COMPLETED,
     (Phase.PENDING, Event.DEMAND_GONE): Phase.COMPLETED,
     (Phase.PENDING, Event.FAILED): Phase.FAILED,
     (Phase.PENDING, Event.WITHDRAWN): Phase.COMPLETED,
-    (Phase.RUNNING, Event.BOUND): Phase.RUNNING,
+    (Phase.RUNNING, Event.HEALTHY): Phase.RUNNING,
     (Phase.RUNNING, Event.RESIZED): Phase.PENDING,
     (Phase.RUNNING, Event.MOVED): Phase.PENDING,
     (Phase.RUNNING, Event.EXPIRED): Phase.COMPLETED,

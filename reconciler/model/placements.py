@@ -101,6 +101,10 @@ class Placements(Mapping[str, Placement]):
             self._workloads = tuple(sorted(self._by_workload))
         return self._workloads
 
+    def clusters(self) -> frozenset[ClusterName]:
+        """Name the clusters that have placements."""
+        return frozenset(self._by_cluster)
+
     def of(self, workload: WorkloadId) -> Lent:
         """Return what a workload has elsewhere."""
         return self._by_workload.get(workload, NOTHING)

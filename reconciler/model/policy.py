@@ -30,11 +30,31 @@ class Availability(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Connection:
+    """How the daemon reaches a cluster's API server: one of the three is set.
+
+    By a `context` of its own kubeconfig, as a pod of that cluster, or with the login that Argo CD has for a cluster of
+    the name `argocd`. No address and no credential: those are the daemon's, and the fleet repository is shared.
+    """
+
+    context: str = ""
+    in_cluster: bool = False
+    argocd: str = ""
+
+    def __str__(self) -> str:
+        """Write it as a Cluster file does."""
+        if self.argocd:
+            return "argocd"
+        return "inCluster" if self.in_cluster else f"context {self.context}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArgoCD:
-    """Where Argo CD lives and what its objects are called."""
+    """Where Argo CD lives and what its objects are called; without a `connection` they are not looked at."""
 
     namespace: str = "argocd"
     project: str = "overspill"
+    connection: Connection | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,17 +76,6 @@ class Fleet:
     ignore: tuple[str, ...] = ()
     argocd: ArgoCD = ArgoCD()
     flux: Flux = Flux()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Connection:
-    """How the daemon reaches a cluster's API server: by a context of its own kubeconfig, or as a pod of that cluster.
-
-    No address and no credential: those are the daemon's, and the fleet repository is shared.
-    """
-
-    context: str = ""
-    in_cluster: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +148,7 @@ class BurstPolicy:
     cool_down: timedelta = timedelta(minutes=5)
     hold: timedelta = timedelta(hours=1)
     in_flight_timeout: timedelta = timedelta(minutes=10)
+    rollout_timeout: timedelta = timedelta(minutes=15)
     default_duration: timedelta = timedelta(hours=1)
     max_duration: timedelta | None = None
 

@@ -14,11 +14,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cli.conftest import Terminal
 from tests.conftest import Remote
 from tests.kube.apiserver import Cluster, kubeconfig, serving
-from tests.kube.objects import NO_GPU, node, pod, workload
+from tests.kube.objects import NO_GPU, SINCE, node, pod, workload
+from tests.passes import SOURCE_FILES
 
 ROOT = Path(__file__).parents[2]
 
@@ -121,7 +123,12 @@ def test_daemon_acts_on_what_it_watches_and_sees_its_own_replicas_come(
             name = path.split("/")[2]
             for index in range(2):
                 ours = {"overspill.dev/placement": name}
-                clusters.all[1].put("pods", pod(f"ours-{index}", on="gpu-1", owner=None, labels=ours))
+                made = pod(f"ours-{index}", on="gpu-1", owner=None, labels=ours, ready=index == 0)
+                clusters.all[1].put("pods", made)
+            (bound,) = terminal.answer("status")["placements"]
+            assert (bound["bound"], bound["provisioning"], bound["phase"]) == (2, "Successful", "Pending")
+            assert bound["message"] == "1 of 2 ready"
+            clusters.all[1].put("pods", pod("ours-1", on="gpu-1", owner=None, labels=ours, ready=True))
             placements = terminal.answer("status")["placements"]
             assert [(one["bound"], one["phase"]) for one in placements] == [(2, "Running")]
             running.send_signal(signal.SIGTERM)
@@ -138,3 +145,39 @@ def until(true, seconds: float = 15) -> None:
     while not true():
         assert time.monotonic() < end, "it never came true"
         time.sleep(0.05)
+
+
+def test_what_flux_may_not_apply_goes_back_with_its_words_and_to_the_next_cluster(
+    terminal: Terminal, clusters: Clusters, fleet: Remote
+) -> None:
+    flux = SOURCE_FILES["clusters.yaml"].replace("worker-2}\nspec: {}", "worker-2}\nspec: {engine: flux}")
+    fleet.commit("main", {"clusters.yaml": flux})
+    clusters.scale(3)
+    assert "on worker-2" in terminal.done("once")
+    (path,) = [path for path in fleet.files("placements") if path.startswith("clusters/worker-2/flux/vllm")]
+    (stage,) = yaml.safe_load_all(fleet.files("placements")[path])
+    words = (
+        'Deployment/demo/vllm dry-run failed (Forbidden): deployments.apps "vllm" is forbidden: User "x" cannot patch'
+    )
+    stage["metadata"]["generation"] = 1
+    stage["status"] = {
+        "observedGeneration": -1,
+        "lastAttemptedRevision": f"placements@sha1:{fleet.tip('placements')}",
+        "conditions": [
+            {
+                "type": "Ready",
+                "status": "False",
+                "reason": "ReconciliationFailed",
+                "message": words,
+                "lastTransitionTime": SINCE,
+            }
+        ],
+    }
+    clusters.all[1].put("kustomizations", stage)
+    (placed,) = terminal.answer("status")["placements"]
+    assert (placed["engine"], placed["message"]) == ("Failed", words)
+    reverted, tried, *_ = terminal.done("once").splitlines()
+    assert reverted == f"revert(llm/vllm): 2 replicas on worker-2 (failed: {words})"
+    assert tried.startswith("burst(llm/vllm): 2 replicas on worker-3 for 10m")
+    (left,) = terminal.answer("status")["leaving"]
+    assert (left["cluster"], left["name"]) == ("worker-2", placed["placement"]["name"])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +44,20 @@ def test_status_of_a_quiet_fleet_says_so(overspill: Terminal, see: See) -> None:
     assert "No placements: nothing is bursting." in overspill.done("status")
 
 
+def test_status_shows_how_clusters_are_reached_and_whether_they_are_seen(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    text = "apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {name: worker-9}\nspec: {connection: {%s}}\n"
+    fleet.commit("main", {"clusters/worker-9.yaml": text % "context: gke_worker-9"})
+    lines = {columns(line)[0]: columns(line) for line in overspill.done("status").splitlines() if "worker-" in line[:7]}
+    assert [cell.strip() for cell in lines["worker-9"]] == [
+        "worker-9", "context gke_worker-9", "-", "manifests", "no", "worker-9 has not been observed"
+    ]  # fmt: skip
+    name, reached, seen, *_ = [cell.strip() for cell in lines["worker-2"]]
+    assert (name, reached) == ("worker-2", "-")
+    assert seen.startswith("20")
+
+
 def test_status_of_a_fleet_without_templates_says_how_to_begin(overspill: Terminal, fleet: Remote) -> None:
     fleet.commit("main", dict.fromkeys(SOURCE_FILES) | {"README.md": "empty"})
     assert "overspill init" in overspill.done("status")
@@ -53,7 +70,7 @@ def test_status_later_tells_how_little_is_left(overspill: Terminal, placed: list
 
 def test_status_at_a_moment_after_its_end_says_that_a_placement_is_over(overspill: Terminal, placed: list[str]) -> None:
     lines = overspill.done("status", "--at", "+2h").splitlines()
-    assert [line.split()[-1] for line in lines if line.startswith("vllm-")] == ["over", "over"]
+    assert [line.split()[-2:] for line in lines if line.startswith("vllm-")] == [["over", "-"], ["over", "-"]]
 
 
 @pytest.mark.parametrize("command", ["status", "plan", "explain vllm"])
@@ -66,11 +83,14 @@ def test_answer_for_a_moment_in_the_past_is_given_with_a_note(overspill: Termina
 
 def test_status_as_json_is_complete(overspill: Terminal, placed: list[str]) -> None:
     answer = overspill.answer("status")
-    assert set(answer) == {"now", "workloads", "placements", "problems", "wakeAt"}
+    assert set(answer) == {"now", "workloads", "placements", "leaving", "clusters", "problems", "wakeAt"}
     assert set(answer["workloads"][0]) == {
         "workload", "primary", "policy", "wanted", "running", "deficit", "placed", "message", "suppressed"
     }  # fmt: skip
-    assert set(answer["placements"][0]) == {"placement", "phase", "bound", "left"}
+    assert set(answer["clusters"][0]) == {"cluster", "engine", "connection", "observedAt", "reporting", "message"}
+    assert set(answer["placements"][0]) == {
+        "placement", "phase", "provisioning", "engine", "message", "unhealthySince", "bound", "left"
+    }  # fmt: skip
     assert answer["placements"][0]["placement"]["shape"]["requests"] == {"nvidia.com/gpu": "1"}
 
 
@@ -225,7 +245,8 @@ def test_explanation_as_json_is_complete(overspill: Terminal, see: See) -> None:
     see()
     answer = overspill.answer("explain", "vllm")
     assert set(answer) == {
-        "workload", "primary", "policy", "demand", "placements", "restraints", "assessments", "suppressed", "conclusion"
+        "workload", "primary", "policy", "demand", "placements", "ailing", "restraints", "assessments", "suppressed",
+        "conclusion"
     }  # fmt: skip
     assert set(answer["assessments"][0]) == {
         "cluster", "rank", "placed", "fits", "limit", "free", "pricePerGpuHour", "refusal"
@@ -237,3 +258,32 @@ def test_explanation_tells_what_holds_a_workload_back(overspill: Terminal, place
     shown = overspill.done("explain", "vllm")
     until = overspill.answer("explain", "vllm")["restraints"][0]["until"]
     assert f"held back on worker-2 until {until}: {placed[0]} was ended by Ann: audit" in shown
+
+
+def test_status_and_explanation_tell_what_engines_say(
+    overspill: Terminal, placed: list[str], fleet: Remote, observations: Path
+) -> None:
+    files = fleet.files("placements")
+    (digest,) = re.findall(r"sha256-[0-9a-f]+", files[f"clusters/worker-2/{placed[0]}/placement.yaml"].decode())
+    at = {"digest": digest, "revision": fleet.tip("placements")}
+    told: dict[str, list[dict[str, object]]] = {
+        "worker-2": [
+            {"name": placed[0], "bound": 2, "state": "Progressing", "message": "1 of 2 ready", **at},
+            {"name": "vllm-gone", "bound": 3},
+        ],
+        "worker-3": [{"name": placed[1], "bound": 1, "ready": 1}],
+    }
+    for cluster, entries in told.items():
+        file = observations / f"{cluster}.json"
+        file.write_text(json.dumps({**json.loads(file.read_text()), "placements": entries}))
+    answer = overspill.answer("status")
+    first, second = answer["placements"]
+    assert (first["phase"], first["provisioning"], first["engine"]) == ("Pending", "Successful", "Progressing")
+    assert (first["message"], second["message"]) == ("1 of 2 ready", "")
+    assert (second["phase"], second["provisioning"], second["engine"]) == ("Running", "Successful", None)
+    assert answer["leaving"] == [{"cluster": "worker-2", "name": "vllm-gone", "pods": 3, "message": ""}]
+    shown = overspill.done("status")
+    assert "Leaving" in shown
+    assert "vllm-gone" in shown
+    assert "Progressing, not healthy since" in overspill.done("explain", "vllm")
+    assert overspill.answer("explain", "vllm")["ailing"].keys() == {f"clusters/worker-2/{placed[0]}"}

@@ -165,7 +165,7 @@ def test_failed_cluster_alone_cools_down() -> None:
 
 def test_a_pair_that_is_not_in_the_transition_table_is_an_error() -> None:
     with pytest.raises(KeyError):
-        lifecycle.advance(Phase.COMPLETED, Event.BOUND)
+        lifecycle.advance(Phase.COMPLETED, Event.HEALTHY)
     assert lifecycle.final_phase(placement(replicas=2), 2, Why.FAILED) is Phase.FAILED
 
 

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.e2e.control_plane import Cluster, Json, program
+from tests.e2e.control_plane import Access, Cluster, Json, program
 from tests.e2e.control_plane import missing as missing_programs
 from tests.e2e.git_server import GitServer, free_port
 
@@ -71,6 +71,14 @@ class ArgoCD:
         login = {"url": server.url(repository), "username": server.username, "password": server.password, "type": "git"}
         self._secret("fleet", "repository", login)
 
+    def know(self, name: str, access: Access) -> None:
+        """Register a cluster under a name, as `argocd cluster add` does."""
+        config = {
+            "bearerToken": access.token,
+            "tlsClientConfig": {"caData": base64.b64encode(access.authority.read_bytes()).decode()},
+        }
+        self._secret(name, "cluster", {"name": name, "server": access.server, "config": json.dumps(config)})
+
     def look(self) -> None:
         """Have the ApplicationSet read the branch now, as a webhook would."""
         patch = '{"metadata": {"annotations": {"argocd.argoproj.io/application-set-refresh": "true"}}}'
@@ -91,13 +99,7 @@ class ArgoCD:
         key = base64.b64encode(os.urandom(32)).decode()
         body = {"metadata": {"name": "argocd-secret", "labels": part}, "stringData": {"server.secretkey": key}}
         self._make("secrets", body)
-        access = self._cluster.access
-        config = {
-            "bearerToken": access.token,
-            "tlsClientConfig": {"caData": base64.b64encode(access.authority.read_bytes()).decode()},
-        }
-        login = {"name": known_as, "server": access.server, "config": json.dumps(config)}
-        self._secret(known_as, "cluster", login)
+        self.know(known_as, self._cluster.access)
 
     def _secret(self, name: str, kind: str, data: dict[str, str]) -> None:
         labels = {"argocd.argoproj.io/secret-type": kind}

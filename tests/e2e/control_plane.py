@@ -235,7 +235,7 @@ class Cluster:
             "kube-controller-manager", f"--kubeconfig={home / 'controller-manager.kubeconfig'}", "--leader-elect=false",
             "--use-service-account-credentials=true", f"--service-account-private-key-file={home / 'accounts.key'}",
             f"--root-ca-file={home / 'server.crt'}", "--bind-address=127.0.0.1", f"--secure-port={free_port()}",
-            "--kube-api-qps=200", "--kube-api-burst=400",
+            "--kube-api-qps=200", "--kube-api-burst=400", "--horizontal-pod-autoscaler-sync-period=1s",
         )  # fmt: skip
         self._run(
             "kube-scheduler", f"--kubeconfig={home / 'scheduler.kubeconfig'}", "--leader-elect=false",

@@ -12,7 +12,10 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import yaml
 
+from reconciler.core.kubernetes.applications import read_application
+from reconciler.model.deployed import EngineReport, EngineState
 from tests.e2e.argo_cd import NAMESPACE, ArgoCD, missing, teach
 from tests.e2e.components import Missing, sources
 from tests.e2e.conftest import LAYOUT, Fleet
@@ -120,11 +123,54 @@ def test_burst_comes_and_goes_by_commits_alone(cluster: Cluster, argo_cd: ArgoCD
             f"overspill.dev/placement={application['metadata']['labels']['overspill.dev/placement']}",
         )
         assert len(pods) == 3
+        cluster.until(lambda: said(cluster).state is EngineState.HEALTHY, "its health is still as of before the sync")
+        assert (said(cluster).digest, said(cluster).revision) == written(fleet)
         fleet.observe(missing=0)
         fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
     argo_cd.look()
     cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there")
     assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
+
+
+def test_burst_that_the_cluster_refuses_is_given_up_and_says_why(
+    cluster: Cluster, argo_cd: ArgoCD, fleet: Fleet
+) -> None:
+    another = {"matchLabels:\n            app: vllm": "matchLabels:\n            app: another"}
+    fleet.describe(QUICK | {"templates/vllm.yaml": another})
+    fleet.observe(missing=3)
+    with fleet.daemon():
+        fleet.until(fleet.subjects, "no burst")
+        argo_cd.look()
+        cluster.until(lambda: settled(cluster), "Argo CD has not seen the burst")
+        cluster.until(lambda: said(cluster).state is EngineState.FAILED, "Argo CD has not given up")
+        report = said(cluster)
+        assert (report.digest, report.revision) == written(fleet)
+        assert 'Deployment.apps "vllm" is invalid' in report.message
+        assert report.message.endswith("(retried 3 times).")
+        fleet.observe(missing=0)
+        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
+    argo_cd.look()
+    cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there")
+
+
+def test_burst_that_the_project_forbids_has_failed_before_it_was_tried(
+    cluster: Cluster, argo_cd: ArgoCD, fleet: Fleet
+) -> None:
+    nowhere = '{"spec": {"destinations": []}}'
+    cluster.kubectl("patch", "appproject", "overspill", "--namespace", NAMESPACE, "--type=merge", "--patch", nowhere)
+    fleet.describe(QUICK)
+    fleet.observe(missing=3)
+    with fleet.daemon():
+        fleet.until(fleet.subjects, "no burst")
+        argo_cd.look()
+        cluster.until(lambda: settled(cluster), "Argo CD has not seen the burst")
+        cluster.until(lambda: said(cluster).state is EngineState.FAILED, "Argo CD has not refused it")
+        assert said(cluster).digest == written(fleet)[0]
+        assert "do not match any of the allowed destinations" in said(cluster).message
+        fleet.observe(missing=0)
+        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
+    argo_cd.look()
+    cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there")
 
 
 def test_chart_is_installed_by_argo_cd_with_the_values_of_the_burst(
@@ -142,6 +188,21 @@ def test_chart_is_installed_by_argo_cd_with_the_values_of_the_burst(
     argo_cd.look()
     cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there")
     assert cluster.items("/apis/apps/v1/namespaces/vllm-stack/deployments") == []
+
+
+def said(cluster: Cluster) -> EngineReport:
+    """Read what Argo CD says of the one burst."""
+    [application] = cluster.items(APPLICATIONS)
+    report = read_application(application)
+    assert report is not None
+    return report
+
+
+def written(fleet: Fleet) -> tuple[str, str]:
+    """Return the digest of the one burst, and the commit that wrote it."""
+    [record] = (fleet.check_out() / "clusters").glob("*/*/placement.yaml")
+    digest = yaml.safe_load(record.read_text())["metadata"]["annotations"]["overspill.dev/digest"]
+    return digest, fleet.log("--format=%H")[-1]
 
 
 def settled(cluster: Cluster) -> tuple[str, str] | None:

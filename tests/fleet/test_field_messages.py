@@ -46,7 +46,7 @@ def wrong_workspace(more: str) -> list[str]:
             "zzz: 1\npriority: 1",
             (
                 "6: spec.zzz: unknown field (known here: clusters, coolDown, duration, hold, "
-                "inFlightTimeout, maxReplicas, priority, requireLabels, scaleDown, scaleUp, "
+                "inFlightTimeout, maxReplicas, priority, requireLabels, rolloutTimeout, scaleDown, scaleUp, "
                 "templates, tolerations, workspaces)"
             ),
         ),

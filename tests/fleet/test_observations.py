@@ -10,7 +10,8 @@ import pytest
 from reconciler.core.observation import read
 from reconciler.core.yamlio import parse
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import Taint, Toleration, Waiting
+from reconciler.model.capacity import Ask, Taint, Toleration, Waiting
+from reconciler.model.deployed import EngineState
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload import WorkloadRef
 from tests.fleet.samples import lines, text
@@ -43,7 +44,10 @@ FULL = text("""
       running: 5
       unschedulable:
       - {replicas: 2, since: "2026-11-20T10:00:00Z"}
-      - {replicas: 1, since: "2026-11-20T10:01:00Z"}
+      - {replicas: 1, since: "2026-11-20T10:01:00Z", cause: insufficient nvidia.com/gpu}
+      signals:
+      - {name: hpa llm-demo/vllm, replicas: 3, since: "2026-11-20T10:02:00Z", beyondWanted: true, cause: at its maximum}
+      - {name: queue depth, replicas: 2, since: "2026-11-20T10:03:00Z"}
       deficitSince: "2026-11-20T09:59:00Z"
       replica:
         requests: {nvidia.com/gpu: 2, cpu: "0.5"}
@@ -91,6 +95,21 @@ def test_demand_comes_with_the_shape_of_one_replica():
     assert workload.shape.group_size == 4
 
 
+def test_signals_come_with_their_names():
+    (workload,) = read(FULL.encode(), "o.yaml")[0].workloads
+    at = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
+    assert [wait.cause for wait in workload.waiting] == ["", "insufficient nvidia.com/gpu"]
+    assert workload.asks == (
+        Ask(signal="hpa llm-demo/vllm", replicas=3, since=at.replace(minute=2), cause="at its maximum", beyond=True),
+        Ask(signal="queue depth", replicas=2, since=at.replace(minute=3), cause="", beyond=False),
+    )
+
+
+def test_a_signal_of_no_replicas_says_nothing():
+    (workload,) = read(FULL.replace("vllm, replicas: 3,", "vllm, replicas: 0,").encode(), "o.yaml")[0].workloads
+    assert [ask.signal for ask in workload.asks] == ["queue depth"]
+
+
 def test_an_entry_of_no_replicas_waits_for_nothing():
     (workload,) = read(FULL.replace("{replicas: 2,", "{replicas: 0,").encode(), "o.yaml")[0].workloads
     assert [wait.replicas for wait in workload.waiting] == [1]
@@ -117,7 +136,7 @@ def test_several_clusters_come_as_documents_or_as_items():
 
 
 def test_one_cluster_twice_is_an_error():
-    assert refusal(FULL + "---\n" + FULL) == ["o.yaml:42: cluster: worker-1 is observed here twice"]
+    assert refusal(FULL + "---\n" + FULL) == ["o.yaml:45: cluster: worker-1 is observed here twice"]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +164,7 @@ def test_one_cluster_twice_is_an_error():
         (
             ("2026-11-20T09:59:00Z", "0001-01-01T00:00:00Z"),
             (
-                "29: workloads[0].deficitSince: '0001-01-01T00:00:00Z' is not between the years 2000 and 2200"
+                "32: workloads[0].deficitSince: '0001-01-01T00:00:00Z' is not between the years 2000 and 2200"
                 " (try '2026-11-20T10:15:00Z')"
             ),
         ),
@@ -161,10 +180,24 @@ def test_one_cluster_twice_is_an_error():
         (("cpu: 1500m", "cpu: true"), "12: pools[0].nodes[0].used.cpu: must be an amount (try 4, '500m' or '8Gi')"),
         (("wanted: 8", "wanted: -8"), "24: workloads[0].wanted: -8 is less than 0"),
         (("  wanted: 8\n", ""), "21: workloads[0].wanted: is required"),
-        (("groupSize: 4", "groupSize: 0"), "36: workloads[0].replica.groupSize: 0 is less than 1"),
+        (("groupSize: 4", "groupSize: 0"), "39: workloads[0].replica.groupSize: 0 is less than 1"),
+        (("name: queue depth", "name: ''"), "31: workloads[0].signals[1].name: is empty"),
+        (("name: queue depth, ", ""), "31: workloads[0].signals[1].name: is required"),
+        (
+            ("queue depth, replicas: 2", "queue depth, replicas: -2"),
+            "31: workloads[0].signals[1].replicas: -2 is less than 0",
+        ),
+        (
+            ("beyondWanted: true", "beyond: true"),
+            "30: workloads[0].signals[0].beyond: unknown field (try 'beyondWanted')",
+        ),
+        (
+            ("2026-11-20T10:03:00Z", "now"),
+            "31: workloads[0].signals[1].since: 'now' is not a time of RFC 3339 (try '2026-11-20T10:15:00Z')",
+        ),
         (("ready: false", "raedy: false"), "18: pools[0].nodes[2].raedy: unknown field (try 'ready')"),
         (("kind: Observation", "kind: Observations"), "2: kind: must be Observation (try 'Observation')"),
-        (("placements:", "placement:"), "37: placement: unknown field (try 'placements')"),
+        (("placements:", "placement:"), "40: placement: unknown field (try 'placements')"),
     ],
 )
 def test_what_is_wrong_is_told_at_its_line(change, message):
@@ -191,3 +224,43 @@ def test_a_cluster_without_pools_is_seen_and_has_nothing():
     minimal = '{apiVersion: overspill.dev/v1alpha1, kind: Observation, cluster: w, observedAt: "2026-11-20T10:00:00Z"}'
     (seen,) = read(minimal.encode(), "o.yaml")
     assert (seen.pools, seen.workloads, seen.bound) == ((), (), {})
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+def placed(entry: str) -> str:
+    return FULL.replace("{name: vllm-7f3a90c1, bound: 2}", f"{{name: vllm-7f3a90c1, bound: 2, {entry}}}")
+
+
+def test_engines_word_comes_with_the_observation() -> None:
+    entry = f"ready: 1, state: Failed, message: gave up, digest: sha256-3b1c, revision: '{COMMIT}'"
+    (seen,) = read(placed(f"{entry}, since: '2026-11-20T10:01:00Z'").encode(), "a.yaml")
+    (report,) = seen.reports.values()
+    assert seen.reports.keys() == {"clusters/worker-1/vllm-7f3a90c1"}
+    assert (report.state, report.message, report.digest) == (EngineState.FAILED, "gave up", "sha256-3b1c")
+    assert (report.revision, report.since) == (COMMIT, datetime(2026, 11, 20, 10, 1, tzinfo=UTC))
+    assert (seen.ready, seen.troubles) == ({"vllm-7f3a90c1": 1}, {})
+
+
+def test_message_without_a_state_is_about_the_pods() -> None:
+    (seen,) = read(placed("ready: 0, message: ImagePullBackOff").encode(), "a.yaml")
+    assert (seen.ready, seen.troubles) == ({"vllm-7f3a90c1": 0}, {"vllm-7f3a90c1": "ImagePullBackOff"})
+    assert seen.reports == {}
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("state: Failed", "placements[0]: has a state but no digest (try the annotation overspill.dev/digest of the"),
+        ("state: Healthy, digest: a", "placements[0]: is Healthy at no revision (try the commit that the engine has"),
+        (
+            "revision: main",
+            "placements[0].revision: 'main' is not a commit's full id (try what `git rev-parse` prints)",
+        ),
+        ("state: failed", "placements[0].state: "),
+        ("ready: -1", "placements[0].ready: -1 is less than 0"),
+    ],
+)
+def test_word_of_no_version_is_refused(entry: str, message: str) -> None:
+    assert any(message in line for line in refusal(placed(entry)))

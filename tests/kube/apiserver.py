@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ class Cluster:
         self.epoch = 0
         self.token = ""
         self.hangs = threading.Event()
+        self.refuses: dict[str, int] = {}
+        """Statuses, by the end of the paths that are answered with them."""
         self.asked: list[tuple[str, str, dict[str, str]]] = []
         self.url = ""
 
@@ -70,6 +73,15 @@ class Cluster:
         self.changed.notify_all()
 
 
+def meant(raw: Raw, path: str, query: dict[str, str]) -> bool:
+    """Tell whether an object is in the namespace of a path, if that has one, and has the label that is asked for."""
+    scope = path.partition("/namespaces/")[2].split("/")
+    label, _, value = query.get("labelSelector", "").partition("=")
+    labels = raw["metadata"].get("labels", {})
+    here = len(scope) < 2 or raw["metadata"].get("namespace") == scope[0]
+    return here and (not label or (label in labels and value in ("", labels[label])))
+
+
 class Handler(BaseHTTPRequestHandler):
     """Answers for the cluster of its server."""
 
@@ -89,23 +101,28 @@ class Handler(BaseHTTPRequestHandler):
             return
         if self.server.cluster.token and token != self.server.cluster.token:
             self._answer(401, {"kind": "Status", "message": "Unauthorized"})
+        elif status := next((one for end, one in self.server.cluster.refuses.items() if parts.path.endswith(end)), 0):
+            self._answer(status, {"kind": "Status", "message": f"{parts.path} is refused"})
         elif "watch" in query:
-            self._watch(parts.path.rpartition("/")[2], int(query["resourceVersion"]))
+            self._watch(parts.path, query)
         elif parts.path == "/version":
             self._answer(200, {"gitVersion": "v1.37.0"})
         else:
-            self._list(parts.path.rpartition("/")[2], query)
+            self._list(parts.path, query)
 
-    def _list(self, plural: str, query: dict[str, str]) -> None:
+    def _list(self, path: str, query: dict[str, str]) -> None:
+        plural = path.rpartition("/")[2]
         with self.server.cluster.changed:
-            items = list(self.server.cluster.objects.get(plural, {}).values())
+            known = self.server.cluster.objects.get(plural, {}).values()
+            items = [raw for raw in known if meant(raw, path, query)]
             metadata: Raw = {"resourceVersion": str(self.server.cluster.version)}
         first, most = int(query.get("continue", 0)), int(query["limit"])
         if first + most < len(items):
             metadata["continue"] = str(first + most)
         self._answer(200, {"metadata": metadata, "items": items[first : first + most]})
 
-    def _watch(self, plural: str, version: int) -> None:
+    def _watch(self, path: str, query: dict[str, str]) -> None:
+        plural, version = path.rpartition("/")[2], int(query["resourceVersion"])
         if version < self.server.cluster.oldest:
             self._answer(410, {"kind": "Status", "code": 410})
             return
@@ -122,11 +139,13 @@ class Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
                 return
             for at, _, type_, raw in fresh:
+                version = at
+                if type_ not in ("BOOKMARK", "ERROR") and not meant(raw, path, query):
+                    continue
                 line = json.dumps({"type": type_, "object": raw}).encode() + b"\n"
                 half = len(line) // 2
                 for part in (line[:half], line[half:]):  # an event need not come in one piece
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
-                version = at
 
     def _answer(self, status: int, body: Raw) -> None:
         data = json.dumps(body).encode()
@@ -138,9 +157,12 @@ class Handler(BaseHTTPRequestHandler):
 
 class Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # of Python's five, streams that connect at once would be left out for a second
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, trust: ssl.SSLContext | None) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
+        if trust is not None:
+            self.socket = trust.wrap_socket(self.socket, server_side=True)
         self.cluster = cluster
         self.stopping = threading.Event()
 
@@ -149,12 +171,12 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(cluster: Cluster) -> Iterator[str]:
-    """Serve a cluster on loopback."""
-    server = Server(cluster)
+def serving(cluster: Cluster, trust: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Serve a cluster on loopback, with TLS where there is a context for it."""
+    server = Server(cluster, trust)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
-    cluster.url = f"http://127.0.0.1:{server.server_port}"
+    cluster.url = f"{'https' if trust else 'http'}://127.0.0.1:{server.server_port}"
     try:
         yield cluster.url
     finally:

@@ -9,6 +9,8 @@ from reconciler.core.kubernetes.resources import Resource
 
 GPU = "nvidia.com/gpu"
 SINCE = "2026-11-20T10:00:00Z"
+NO_QUOTA = f"couldn't assign flavors to pod set main: insufficient unused quota for {GPU} in flavor h100, 4 more needed"
+CREATED = "2026-11-20T09:00:00Z"
 NO_GPU = f"0/1 nodes are available: 1 Insufficient {GPU}."
 
 Raw = dict[str, Any]
@@ -41,6 +43,7 @@ def pod(
     waits: str = "",
     since: str = SINCE,
     reason: str = "Unschedulable",
+    ready: bool = True,
     **spec: Any,
 ) -> Raw:
     """Make a pod on a node, or one that has none yet; `waits` is the scheduler's message."""
@@ -49,6 +52,8 @@ def pod(
         metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "controller": True}]
     told = {"type": "PodScheduled", "status": "False", "reason": reason, "message": waits, "lastTransitionTime": since}
     conditions = [told] if waits else []
+    if on:
+        conditions = [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": str(ready)}]
     return {
         "metadata": metadata,
         "spec": {"containers": containers(gpus), **({"nodeName": on} if on else {}), **spec},
@@ -65,6 +70,104 @@ def workload(name: str, replicas: int = 1, *, namespace: str = "demo", owner: tu
         "metadata": metadata,
         "spec": {"replicas": replicas, "template": {"spec": {"containers": containers()}}},
         "status": {},
+    }
+
+
+def autoscaler(
+    name: str = "vllm",
+    maximum: int = 6,
+    *metrics: tuple[Raw, Raw],
+    kind: str = "Deployment",
+    namespace: str = "demo",
+    conditions: Mapping[str, tuple[str, str]] | None = None,
+    behavior: Raw | None = None,
+    **status: Any,
+) -> Raw:
+    """Make an autoscaler of the workload of its name that stands at its maximum.
+
+    Each metric is what it asks for and what was measured, `conditions` replace status and reason of those of the same
+    type, and `status` replaces what it tells besides.
+    """
+    told = {
+        "AbleToScale": ("True", "ReadyForNewScale"),
+        "ScalingActive": ("True", "ValidMetricFound"),
+        "ScalingLimited": ("True", "TooManyReplicas"),
+        **(conditions or {}),
+    }
+    return {
+        "metadata": {"name": name, "namespace": namespace, "creationTimestamp": CREATED},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
+            "minReplicas": 1,
+            "maxReplicas": maximum,
+            "metrics": [asked for asked, _ in metrics],
+            **({"behavior": behavior} if behavior else {}),
+        },
+        "status": {
+            "currentReplicas": maximum,
+            "desiredReplicas": maximum,
+            "lastScaleTime": CREATED,
+            "currentMetrics": [measured for _, measured in metrics],
+            "conditions": [
+                {"type": type_, "status": state, "reason": reason, "lastTransitionTime": SINCE}
+                for type_, (state, reason) in told.items()
+            ],
+            **status,
+        },
+    }
+
+
+def resource_metric(name: str = "cpu", target: Raw | None = None, **current: Any) -> tuple[Raw, Raw]:
+    """Make a Resource metric; without a target it asks for 80 %."""
+    asked = {"type": "Utilization", "averageUtilization": 80} if target is None else {"type": "AverageValue", **target}
+    return (
+        {"type": "Resource", "resource": {"name": name, "target": asked}},
+        {"type": "Resource", "resource": {"name": name, "current": current}},
+    )
+
+
+def other_metric(type_: str, target: Raw, **current: Any) -> tuple[Raw, Raw]:
+    """Make a Pods, Object or External metric of the same name."""
+    source, metric = type_.lower(), {"name": "queue_depth", "selector": {"matchLabels": {"queue": "a"}}}
+    return (
+        {"type": type_, source: {"metric": metric, "target": target}},
+        {"type": type_, source: {"metric": metric, "current": current}},
+    )
+
+
+NO_VALUE: Raw = {"type": ""}
+"""What the controller leaves in the place of a metric that it could not read."""
+
+
+def queued(
+    name: str = "job-train-1a2b3",
+    *counts: int,
+    owner: tuple[str, str] | None = ("Job", "train"),
+    reason: str = "Pending",
+    message: str = NO_QUOTA,
+    reserved: str = "False",
+    namespace: str = "demo",
+    **fields: Any,
+) -> Raw:
+    """Make a Workload of Kueue that waits for quota; `fields` go into its spec, or into its status by `status`."""
+    metadata: Raw = {"name": name, "namespace": namespace, "creationTimestamp": CREATED}
+    if owner:
+        metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "controller": True}]
+    told = {"type": "QuotaReserved", "status": reserved, "reason": reason, "message": message}
+    status = {"conditions": [{**told, "lastTransitionTime": SINCE, "observedGeneration": 1}]}
+    return {
+        "metadata": metadata,
+        "spec": {
+            "podSets": [
+                {"name": f"set-{index}", "count": count, "template": {"spec": {"containers": containers(index + 1)}}}
+                for index, count in enumerate(counts or (4,))
+            ],
+            "queueName": "queue-a",
+            "active": True,
+            "priority": 0,
+            **{key: value for key, value in fields.items() if key != "status"},
+        },
+        "status": {**status, **fields.get("status", {})},
     }
 
 

@@ -6,6 +6,7 @@ import copy
 import sys
 import tracemalloc
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,15 +14,28 @@ from hypothesis import strategies as st
 
 from reconciler.core.fit import Room
 from reconciler.core.kubernetes.causes import NOT_ADMITTED, unschedulable
+from reconciler.core.kubernetes.parts import Effect, key_of
 from reconciler.core.kubernetes.requests import pod_requests
-from reconciler.core.kubernetes.resources import Resource, needed
+from reconciler.core.kubernetes.resources import CAPACITY, CONTROLLERS, SIGNALS, Resource, needed
 from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.kubernetes.state import ClusterState, Effect, key_of
+from reconciler.core.kubernetes.state import ClusterState
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
-from reconciler.model.ids import ClusterName
-from reconciler.model.units import Resources, format_quantity
+from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.units import ONE, Resources, format_quantity
 from reconciler.model.workload import WorkloadRef
-from tests.kube.objects import GPU, NO_GPU, SINCE, containers, many, node, pod, workload
+from tests.kube.objects import (
+    GPU,
+    NO_GPU,
+    SINCE,
+    autoscaler,
+    containers,
+    many,
+    node,
+    pod,
+    queued,
+    resource_metric,
+    workload,
+)
 
 NAME = ClusterName("worker-1")
 AT = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
@@ -93,17 +107,40 @@ PODS = st.builds(
     st.sampled_from(["", "", "burst-1"]),
     st.booleans(),
 )
-CONTROLLERS = st.builds(
+OWNERS = st.builds(
     lambda name, replicas, owner, namespace: workload(name, replicas, owner=owner, namespace=namespace),
     st.sampled_from(["vllm", "vllm-1", "vllm-2"]),
     st.integers(0, 4),
     st.sampled_from([None, ("Deployment", "vllm")]),
     st.sampled_from(["demo", "other"]),
 )
+AUTOSCALERS = st.builds(
+    lambda kind, percent, limited: autoscaler(
+        "vllm",
+        2,
+        resource_metric(averageUtilization=percent),
+        kind=kind,
+        conditions={"ScalingLimited": (limited, "TooManyReplicas")},
+    ),
+    st.sampled_from(["Deployment", "Custom"]),
+    st.integers(60, 400),
+    st.sampled_from(["True", "False"]),
+)
+QUEUED = st.builds(
+    lambda name, count, reserved, namespace: queued(
+        name, count, owner=("Custom", "vllm"), reserved=reserved, namespace=namespace
+    ),
+    st.sampled_from(["w1", "w2"]),
+    st.integers(1, 4),
+    st.sampled_from(["True", "False"]),
+    st.sampled_from(["demo", "other"]),
+)
 EVENTS = st.one_of(
     st.tuples(st.just(Resource.NODES), st.booleans(), NODES),
     st.tuples(st.just(Resource.PODS), st.booleans(), PODS),
-    st.tuples(st.sampled_from([Resource.DEPLOYMENTS, Resource.REPLICA_SETS]), st.booleans(), CONTROLLERS),
+    st.tuples(st.sampled_from([Resource.DEPLOYMENTS, Resource.REPLICA_SETS]), st.booleans(), OWNERS),
+    st.tuples(st.just(Resource.AUTOSCALERS), st.booleans(), AUTOSCALERS),
+    st.tuples(st.just(Resource.QUEUED), st.booleans(), QUEUED),
 )
 
 
@@ -135,7 +172,7 @@ def test_list_over_an_old_state_leaves_nothing_of_it(before, after) -> None:
     lived, fresh = ClusterState(frozenset({ANY})), ClusterState(frozenset({ANY}))
     for resource, _, raw in before:
         lived.apply(resource, raw)
-    for resource in Resource:
+    for resource in needed((ANY,)):
         listed = {key_of(raw): raw for of, _, raw in after if of is resource}
         for raw in listed.values():
             lived.apply(resource, raw)
@@ -417,8 +454,8 @@ def test_demand_is_told_from_room() -> None:
 
 def test_only_what_the_workloads_call_for_is_watched() -> None:
     assert needed(()) == {Resource.NODES, Resource.PODS}
-    assert needed({VLLM}) - needed(()) == {Resource.DEPLOYMENTS, Resource.REPLICA_SETS}
-    assert needed({ANY}) == set(Resource)
+    assert needed({VLLM}) - needed(()) == {Resource.DEPLOYMENTS, Resource.REPLICA_SETS, *SIGNALS}
+    assert needed({ANY}) == set(CAPACITY | CONTROLLERS | SIGNALS)
 
 
 # size
@@ -447,3 +484,51 @@ def test_waiting_replicas_are_put_together_by_when_and_why() -> None:
         (2, timedelta()),
         (1, timedelta(minutes=1)),
     ]
+
+
+def ours(name: str, on: str = "", *, ready: bool = False, **fields: Any) -> Any:
+    return pod(name, on, owner=None, labels={"overspill.dev/placement": "vllm-7f3a90c1"}, ready=ready, **fields)
+
+
+def test_pods_of_a_placement_are_counted_by_how_far_they_have_come() -> None:
+    made = [ours("a", "gpu-1", ready=True), ours("b", "gpu-1"), ours("c", waits=NO_GPU), ours("d", waits=NO_GPU)]
+    known = state(nodes=[node("gpu-1")], pods=made)
+    seen = known.observation(NAME, AT)
+    assert (seen.bound, seen.ready) == ({"vllm-7f3a90c1": 2}, {"vllm-7f3a90c1": 1})
+    homeless = seen.homeless[PlacementName("vllm-7f3a90c1")]
+    assert (homeless.replicas, homeless.shape.requests.amounts[GPU]) == (2, ONE)
+    assert seen.troubles == {"vllm-7f3a90c1": "2 of 4 pods Unschedulable: insufficient nvidia.com/gpu"}
+
+
+def test_sums_of_placements_stay_the_same_object_until_one_of_their_pods_changes() -> None:
+    known = state(nodes=[node("gpu-1")], pods=[ours("a", "gpu-1"), pod("other", "gpu-1")])
+    before = known.observation(NAME, AT).ready
+    known.apply(Resource.PODS, pod("another", "gpu-1"))
+    assert known.observation(NAME, AT).ready is before
+    known.apply(Resource.PODS, ours("a", "gpu-1", ready=True))
+    assert known.observation(NAME, AT).ready == {"vllm-7f3a90c1": 1}
+    known.remove(Resource.PODS, "demo/a")
+    assert known.observation(NAME, AT).ready == {}
+
+
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        ("ImagePullBackOff", {"vllm-7f3a90c1": "1 of 1 pods ImagePullBackOff: image registry.example.com/vllm:2"}),
+        ("CrashLoopBackOff", {"vllm-7f3a90c1": "1 of 1 pods CrashLoopBackOff: container main"}),
+        ("ContainerCreating", {}),
+    ],
+)
+def test_what_containers_wait_for_is_told(reason: str, told: dict[str, str]) -> None:
+    raw = ours("a", "gpu-1")
+    waiting = {"name": "main", "image": "registry.example.com/vllm:2", "state": {"waiting": {"reason": reason}}}
+    raw["status"]["containerStatuses"] = [waiting]
+    assert state(nodes=[node("gpu-1")], pods=[raw]).observation(NAME, AT).troubles == told
+
+
+def test_pods_that_are_leaving_are_no_replicas_but_hold_their_room() -> None:
+    raw = ours("a", "gpu-1", ready=True)
+    raw["metadata"]["deletionTimestamp"] = SINCE
+    seen = state(nodes=[node("gpu-1")], pods=[raw]).observation(NAME, AT)
+    assert (seen.bound, seen.ready, seen.homeless) == ({}, {}, {})
+    assert seen.pools[0].nodes[0].free.amounts[GPU] == 7 * ONE

@@ -16,14 +16,15 @@ from tests.kube.apiserver import kubeconfig
 from tests.situations import cluster, desired
 
 
-def read(connection: str) -> Desired:
+def read(connection: str, fleet: str = "") -> Desired:
     text = f"""\
 apiVersion: overspill.dev/v1alpha1
 kind: Cluster
 metadata: {{name: worker-1}}
 spec: {{{connection}}}
 """
-    return assemble(CommitId(""), {"cluster.yaml": parse_file(text.encode())})
+    files = {"cluster.yaml": text, **({"fleet.yaml": fleet} if fleet else {})}
+    return assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in files.items()})
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,7 @@ spec: {{{connection}}}
         ("connection: {}", Connection(context="worker-1")),
         ("connection: {context: gke_worker-1}", Connection(context="gke_worker-1")),
         ("connection: {inCluster: true}", Connection(in_cluster=True)),
+        ("connection: {argocd: true}", Connection(argocd="worker-1")),
     ],
 )
 def test_connection_is_a_context_or_the_cluster_that_we_are_in(written: str, meant: Connection | None) -> None:
@@ -42,6 +44,41 @@ def test_connection_is_a_context_or_the_cluster_that_we_are_in(written: str, mea
 def test_two_connections_at_once_are_refused() -> None:
     (problem, *_) = read("connection: {context: a, inCluster: true}").problems
     assert str(problem) == "cluster.yaml:4: spec.connection: has both context and inCluster (try leaving context out)"
+
+
+@pytest.mark.parametrize("other", ["context: a", "inCluster: true"])
+def test_login_of_argo_cd_and_another_way_at_once_are_refused(other: str) -> None:
+    (problem, *_) = read(f"connection: {{{other}, argocd: true}}").problems
+    assert str(problem).startswith("cluster.yaml:4: spec.connection: has both ")
+
+
+FLEET = "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\nspec: {argocd: {connection: {%s}}}\n"
+
+
+def test_login_of_argo_cd_needs_to_know_where_argo_cd_is() -> None:
+    (problem,) = read("connection: {argocd: true}").problems
+    assert str(problem) == (
+        "cluster.yaml:4: spec.connection.argocd: nothing says how Argo CD's own cluster is reached"
+        " (say in the Fleet: spec.argocd.connection: {context: ...} or {inCluster: true})"
+    )
+    assert read("connection: {argocd: true}", FLEET % "inCluster: true").problems == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "wrong"),
+    [
+        ("", "has neither context nor inCluster (try inCluster: true)"),
+        ("context: a, inCluster: true", "has both context and inCluster (try leaving context out)"),
+    ],
+)
+def test_cluster_of_argo_cd_is_reached_in_one_way(written: str, wrong: str) -> None:
+    (problem,) = read("", FLEET % written).problems
+    assert str(problem) == f"fleet.yaml:4: spec.argocd.connection: {wrong}"
+
+
+def test_broken_fleet_file_is_not_held_against_its_clusters() -> None:
+    (problem,) = read("connection: {argocd: true}", FLEET % "").problems
+    assert problem.path == "fleet.yaml"
 
 
 def test_address_in_the_fleet_repository_is_refused() -> None:

@@ -1,27 +1,57 @@
-"""The rights in repo-layout/bootstrap/rbac.yaml are those that watching takes, and no others."""
+"""The rights in repo-layout/bootstrap/rbac*.yaml are those that watching takes, and no others."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from reconciler.adapters.kube import stream
 from reconciler.core import yamlio
-from reconciler.core.kubernetes.resources import Resource
+from reconciler.core.kubernetes.resources import CAPACITY, CONTROLLERS, FLUX, SIGNALS, Resource
+from reconciler.model.policy import ArgoCD, Flux
 
-FILE = Path(__file__).parents[2] / "repo-layout" / "bootstrap" / "rbac.yaml"
+BOOTSTRAP = Path(__file__).parents[2] / "repo-layout" / "bootstrap"
+PARTS = {
+    "rbac.yaml": ("", CAPACITY | CONTROLLERS | SIGNALS),
+    "rbac-flux.yaml": (Flux().namespace, FLUX),
+    "rbac-argocd.yaml": (ArgoCD().namespace, {Resource.APPLICATIONS}),
+    "rbac-argocd-logins.yaml": (ArgoCD().namespace, {Resource.SECRETS}),
+}
+"""The namespace that the rights of each part are for, none for all, and what may be read."""
 
 
-def test_role_allows_just_what_is_watched() -> None:
-    documents = [document.value for document in yamlio.parse(FILE.read_bytes(), "rbac.yaml")]
-    (role,) = [one for one in documents if one["kind"] == "ClusterRole"]
+def documents(name: str) -> list[dict[str, Any]]:
+    return [document.value for document in yamlio.parse((BOOTSTRAP / name).read_bytes(), name)]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_role_allows_just_what_is_watched(name: str) -> None:
+    namespace, resources = PARTS[name]
+    (role,) = [one for one in documents(name) if one["kind"] in ("ClusterRole", "Role")]
     allowed = {(group, plural) for rule in role["rules"] for group in rule["apiGroups"] for plural in rule["resources"]}
-    asked = {(resource.path.split("/")[2] if "apis" in resource.path else "", resource.plural) for resource in Resource}
-    assert allowed == asked
+    assert (role["kind"], role["metadata"].get("namespace", "")) == ("Role" if namespace else "ClusterRole", namespace)
+    assert allowed == {(resource.group, resource.plural) for resource in resources}
     assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"list", "watch"}
 
 
-def test_role_is_bound_to_the_account_that_comes_with_it() -> None:
-    documents = {document.value["kind"]: document.value for document in yamlio.parse(FILE.read_bytes(), "rbac.yaml")}
-    account, binding = documents["ServiceAccount"]["metadata"], documents["ClusterRoleBinding"]
-    assert binding["roleRef"]["name"] == documents["ClusterRole"]["metadata"]["name"]
+@pytest.mark.parametrize("name", PARTS)
+def test_role_is_bound_to_the_account_that_comes_with_it(name: str) -> None:
+    (account,) = [one["metadata"] for one in documents("rbac.yaml") if one["kind"] == "ServiceAccount"]
+    (role,) = [one for one in documents(name) if one["kind"] in ("ClusterRole", "Role")]
+    (binding,) = [one for one in documents(name) if one["kind"].endswith("Binding")]
+    assert binding["metadata"] == role["metadata"]
+    assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == (role["kind"], role["metadata"]["name"])
     assert binding["subjects"] == [{"kind": "ServiceAccount", **account}]
-    assert account["namespace"] == documents["Namespace"]["metadata"]["name"]
+
+
+def test_account_of_argo_cds_cluster_is_made_as_that_of_any_other() -> None:
+    made = [one for one in documents("rbac.yaml") if one["kind"] in ("Namespace", "ServiceAccount")]
+    assert [one for one in documents("rbac-argocd.yaml") if one["kind"] in ("Namespace", "ServiceAccount")] == made
+
+
+@pytest.mark.parametrize("resource", Resource)
+def test_refusal_names_the_file_that_has_the_right(resource: Resource) -> None:
+    (named,) = [name for name, (_, resources) in PARTS.items() if resource in resources]
+    assert stream.rights(resource) == f"bootstrap/{named}"

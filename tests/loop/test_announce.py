@@ -8,13 +8,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from reconciler.core.render import Rendered
+from reconciler.core.rollouts import Ailment, Rollouts, Signs, Ward
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.reconcile import Outcome, View
 from reconciler.errors import Problem, Severity
+from reconciler.model.deployed import EngineState
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Change, Extend, Plan, Reason, Resize, Revert, Suppressed, Why
 from reconciler.model.tree import Tips
-from tests.situations import SOURCE, VLLM, desired, placement, situation
+from tests.situations import NOW, SOURCE, VLLM, desired, placement, situation
 
 BROKEN = Problem(path="templates/vllm.yaml", line=14, field="spec.steps", message="names no config")
 OLD = Problem(path="clusters/a.yaml", message="has no labels", severity=Severity.WARNING)
@@ -122,3 +124,41 @@ def test_source_branch_that_moved_is_told_once_and_not_at_the_start(announcer: A
         for _ in range(3):
             announcer.tell(outcome(source=CommitId("0123456789abcdef" * 2)))
     assert [entry["line"] for entry in logs] == ["main is now at 0123456789ab"]
+
+
+def rolled(ailing: Ailment | None = None, arrived: str = "") -> Outcome:
+    seen = situation()
+    signs = Signs.of(seen.ledger, seen.observed, seen.desired.fleet, seen.now)
+    path = placement().path
+    ward = Ward(arrived={path: arrived} if arrived else {}, ailing={path: ailing} if ailing else {})
+    known = Rollouts.of({placement().cluster: ward}, signs)
+    told = outcome()
+    return replace(told, view=replace(told.view, rollouts=known))
+
+
+def ailment(state: EngineState, message: str = "2 of 3 ready") -> Ailment:
+    return Ailment(digest="sha256-a", state=state, message=message, since=NOW)
+
+
+def lines(announcer: Announcer, *outcomes: Outcome) -> list[str]:
+    with capture_logs() as logs:
+        for one in outcomes:
+            announcer.tell(one)
+    return [entry["line"].removeprefix(f"{placement().path}: ") for entry in logs]
+
+
+def test_placement_that_arrives_is_a_line_and_that_it_is_on_its_way_is_none(announcer: Announcer) -> None:
+    way = rolled(ailment(EngineState.PENDING)), rolled(ailment(EngineState.PROGRESSING)), rolled(arrived="sha256-a")
+    assert lines(announcer, rolled(), *way, rolled(arrived="sha256-a")) == ["healthy"]
+
+
+def test_placement_that_ails_is_a_line_when_it_begins_and_when_it_ends(announcer: Announcer) -> None:
+    ails = rolled(ailment(EngineState.PROGRESSING), arrived="sha256-a")
+    worse = rolled(ailment(EngineState.PROGRESSING, "1 of 3 ready"), arrived="sha256-a")
+    well = rolled(arrived="sha256-a")
+    assert lines(announcer, well, ails, worse, well) == ["Progressing: 2 of 3 ready", "healthy"]
+
+
+def test_placement_that_is_given_up_is_a_line_and_what_is_so_at_the_start_is_none(announcer: Announcer) -> None:
+    failed = rolled(ailment(EngineState.FAILED, "timed out"))
+    assert lines(announcer, failed, rolled(), failed) == ["Failed: timed out"]

@@ -10,6 +10,7 @@ import pytest
 
 from reconciler.core import observation
 from reconciler.core.schema import json_schema
+from reconciler.model.deployed import EngineState
 from reconciler.model.ids import PlacementName
 from reconciler.model.units import ONE
 
@@ -31,15 +32,23 @@ def test_example_is_read_as_the_guide_tells_it(example: bytes) -> None:
     (workload,) = seen.workloads
     assert (workload.wanted, workload.running) == (6, 3)
     assert [waiting.replicas for waiting in workload.waiting] == [2, 1]
+    assert [(ask.signal, ask.replicas, ask.beyond) for ask in workload.asks] == [("hpa llm/vllm", 2, True)]
     assert workload.deficit_since == datetime(2026, 11, 20, 9, 59, 40, tzinfo=UTC)
     assert workload.shape
     assert workload.shape.requests.amounts["nvidia.com/gpu"] == ONE
     assert seen.bound == {PlacementName("vllm-7f3a90c1"): 2}
+    assert seen.ready == {PlacementName("vllm-7f3a90c1"): 1}
+    (report,) = seen.reports.values()
+    assert (report.state, report.digest) == (EngineState.PROGRESSING, "sha256-3b1c")
 
 
 def test_every_field_of_the_format_is_told() -> None:
     table = "\n".join(line for line in GUIDE.splitlines() if line.startswith("|"))
     told = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", table))))
     parts = json_schema("Observation")["$defs"]
-    fields = {name for part in ("NodeFile", "PoolFile", "WorkloadFile") for name in parts[part]["properties"]}
+    fields = {
+        name
+        for part in ("NodeFile", "PoolFile", "WaitingFile", "SignalFile", "WorkloadFile", "PlacedFile")
+        for name in parts[part]["properties"]
+    }
     assert fields | set(json_schema("Observation")["properties"]) - {"apiVersion", "kind"} <= told

@@ -20,8 +20,9 @@ from reconciler.api.app import create_app
 from reconciler.api.server import Server
 from reconciler.daemon.loop import Vitals
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import ClusterObservation, Observed
-from reconciler.model.ids import ClusterName
+from reconciler.model.capacity import Ask, ClusterObservation, Observed
+from reconciler.model.deployed import EngineReport, EngineState
+from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 
 TOKEN = "between" + "-us-" + "alone"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -229,14 +230,50 @@ def test_joined_views_show_the_newest_of_each_cluster(tmp_path: Path) -> None:
     assert len(joined.problems) == 1
 
 
-class Here:
+class Shown:
+    def __init__(self, observed: Observed) -> None:
+        self.observed = observed
+
     def follow(self, desired: object) -> None:
         """Show the same whatever is asked for."""
 
     def observe(self) -> Observed:
-        return Observed(helm=True)
+        return self.observed
 
 
 def test_charts_can_be_rendered_when_one_view_says_so() -> None:
-    assert JoinedView(PushedObservations(), Here()).observe().helm
+    assert JoinedView(PushedObservations(), Shown(Observed(helm=True))).observe().helm
     assert not JoinedView(PushedObservations()).observe().helm
+
+
+def test_joined_views_keep_all_that_is_asked_for_a_workload() -> None:
+    vllm, triton = (WorkloadId(WorkspaceName("llm"), TemplateName(name)) for name in ("vllm", "triton"))
+    queue, planned = (
+        Ask(signal=signal, replicas=2, since=NOON, cause="", beyond=False)
+        for signal in ("prometheus queue-depth", "schedule office-hours")
+    )
+    first, second = Shown(Observed(asks={vllm: (queue,)})), Shown(Observed(asks={vllm: (planned,), triton: (planned,)}))
+    assert JoinedView(first, second).observe().asks == {vllm: (queue, planned), triton: (planned,)}
+
+
+def said(name: str, state: EngineState = EngineState.HEALTHY) -> EngineReport:
+    return EngineReport(cluster=WORKER_1, placement=PlacementName(name), digest="", revision="", state=state)
+
+
+def test_reports_are_joined_and_those_of_engines_own_objects_go_first() -> None:
+    own, carried = said("a"), said("a", EngineState.FAILED)
+    watched = Shown(Observed(reports={own.path: own}, reporting=frozenset({WORKER_1})))
+    told = {one.path: one for one in (carried, said("b"))}
+    seen = ClusterObservation(cluster=WORKER_1, observed_at=NOON, reports=told)
+    joined = JoinedView(Shown(Observed(clusters={WORKER_1: seen})), watched).observe()
+    assert joined.reports == {own.path: own, said("b").path: said("b")}
+    assert joined.reporting == {WORKER_1}
+
+
+def test_reports_are_the_same_object_until_one_of_them_changes() -> None:
+    first, second = Shown(Observed(reports={"a": said("a")})), Shown(Observed(reports={"b": said("b")}))
+    view = JoinedView(first, second)
+    before = view.observe().reports
+    assert view.observe().reports is before
+    second.observed = Observed(reports={"b": said("b", EngineState.FAILED)})
+    assert view.observe().reports["b"].state is EngineState.FAILED

@@ -49,12 +49,14 @@ def test_everything_can_be_set(tmp_path: Path) -> None:
         "OVERSPILL_COMMITTER_NAME": "Bursts",
         "OVERSPILL_COMMITTER_EMAIL": "bursts@example.com",
         "OVERSPILL_LOG_FORMAT": "json",
+        "OVERSPILL_LOGIN_PLUGINS": "aws, gke-gcloud-auth-plugin",
         "NO_COLOR": "1",
     })  # fmt: skip
     assert settings.listen == Listen(host="::1", port=8080)
     assert settings.git_password == TOKEN
     assert settings.poll_interval == timedelta(minutes=2)
     assert (settings.log_format, settings.colour) == ("json", False)
+    assert settings.login_plugins == {"aws", "gke-gcloud-auth-plugin"}
 
 
 def test_secrets_do_not_show_in_a_repr() -> None:
@@ -77,6 +79,8 @@ def test_secrets_do_not_show_in_a_repr() -> None:
         ("SOURCE_BRANCH", "--upload-pack=x", "'--upload-pack=x' is not the name of a branch (try main)"),
         ("OUTPUT_BRANCH", "a..b", "'a..b' is not the name of a branch (try placements)"),
         ("OUTPUT_BRANCH", "main", "is the source branch as well (try placements)"),
+        ("LOGIN_PLUGINS", "aws,,b", "'' is not the name of a program (try aws,gke-gcloud-auth-plugin)"),
+        ("LOGIN_PLUGINS", "aws eks", "'aws eks' is not the name of a program"),
         ("LOG_FORMAT", "xml", "'xml' is no log format (try text or json)"),
         ("COMMITTER_EMAIL", "me", "'me' is not a mail address"),
         ("COMMITTER_NAME", "a\nb", "holds control characters"),

@@ -48,7 +48,10 @@ FIELDS = {
         upgrade.remediation.remediateLastFailure upgrade.remediation.strategy
         uninstall uninstall.deletionPropagation
         driftDetection driftDetection.mode driftDetection.ignore driftDetection.ignore.paths
-        driftDetection.ignore.target driftDetection.ignore.target.kind values
+        driftDetection.ignore.target driftDetection.ignore.target.kind postRenderers postRenderers.kustomize
+        postRenderers.kustomize.patches postRenderers.kustomize.patches.target
+        postRenderers.kustomize.patches.target.group postRenderers.kustomize.patches.target.kind
+        postRenderers.kustomize.patches.patch values
     """,
     "notification.toolkit.fluxcd.io/v1 Receiver": """
         type secretRef secretRef.name resources resources.apiVersion resources.kind resources.name

@@ -152,8 +152,25 @@ def test_a_chart_is_a_release_of_its_own_in_the_control_namespace() -> None:
             "mode": "enabled",
             "ignore": [{"paths": ["/spec/replicas"], "target": {"kind": "(Deployment|StatefulSet)"}}],
         },
+        "postRenderers": released["spec"]["postRenderers"],
         "values": {"text": "${HOME}"},
     }
+
+
+def test_the_pods_of_a_chart_are_labelled_whatever_kind_makes_them() -> None:
+    (renderer,) = release()["postRenderers"]
+    patches = renderer["kustomize"]["patches"]
+    assert [patch["target"] for patch in patches] == [
+        {"group": "apps", "kind": "(DaemonSet|Deployment|ReplicaSet|StatefulSet)"},
+        {"group": "batch", "kind": "(Job)"},
+    ]
+    for patch in patches:
+        inner = yaml.safe_load(patch["patch"])
+        assert inner["spec"] == {"template": {"metadata": {"labels": {"overspill.dev/placement": "vllm-7f3a"}}}}
+        # Kustomize takes a patch for one only with a kind and a name, and finds its objects by the target.
+        assert inner["apiVersion"] == f"{patch['target']['group']}/v1"
+        assert inner["kind"] in patch["target"]["kind"]
+        assert inner["metadata"]["name"]
 
 
 def test_helms_flags_are_said_in_fluxs_words() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.helm import Helm
+from reconciler.adapters.views import JoinedView
 from reconciler.core import observation
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, World, reconcile_once
@@ -64,17 +65,27 @@ def play(story: Path, work: Path) -> dict[str, str]:
     with GitRepository(remote.url, cache=work / "cache") as repository:
         memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
         for step in sorted(story.glob("*.yaml")):
-            # The one placement that a step may speak of is the first that was made: its name is not known before.
-            placed = sorted({path.split("/")[2] for path in remote.files("placements", "clusters/worker-2")})
-            text = step.read_text().replace("vllm-PLACED", placed[0] if placed else "vllm-PLACED")
+            text = _filled(step.read_text(), remote)
             seen = {one.cluster: one for one in observation.read(text.encode(), step.name)}
             scene = Scene(moment=max(one.observed_at for one in seen.values()), observed=Observed(clusters=seen))
-            world = World(repository=repository, clusters=scene, charts=Helm(), clock=scene, outbox=scene, author=OURS)
+            view = JoinedView(scene)
+            world = World(repository=repository, clusters=view, charts=Helm(), clock=scene, outbox=scene, author=OURS)
             reconcile_once(world, memory)
             for path, data in remote.files("placements").items():
                 results[f"{step.stem}/{path}"] = _plain(data.decode())
     results["log.txt"] = _plain(remote.git("log", "--reverse", "--format=%an, %cI%n%n%B", "placements")) + "\n"
     return results
+
+
+def _filled(text: str, remote: Remote) -> str:
+    """Fill in name and digest of the one placement on worker-2, and the commit it is at: they follow from the bytes."""
+    tip = remote.tip("placements")
+    for path, data in remote.files("placements", "clusters/worker-2").items():
+        if tip is not None and path.endswith("/placement.yaml"):
+            (digest,) = _DIGEST.findall(data.decode())
+            text = text.replace("vllm-PLACED", path.split("/")[2]).replace("sha256-PLACED", digest)
+            text = text.replace("0" * 40, tip)
+    return text
 
 
 def _plain(text: str) -> str:

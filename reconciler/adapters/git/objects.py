@@ -36,6 +36,13 @@ def parse_changes(listing: bytes) -> list[FileChange]:
     return changes
 
 
+def parse_checks(answers: bytes) -> list[BlobId | None]:
+    """Read what ``cat-file --batch-check`` answered, an id a line; None for what is not there."""
+    return [
+        None if line.endswith(b" missing") else BlobId(line.split(b" ")[0].decode()) for line in answers.splitlines()
+    ]
+
+
 class Missing(Exception):  # noqa: N818 -- no error yet: the caller fetches what is missing
     """An object that the mirror does not hold."""
 

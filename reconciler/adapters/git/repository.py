@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.fastimport import stream
 from reconciler.adapters.git.history import History
 from reconciler.adapters.git.mirror import Mirror
-from reconciler.adapters.git.objects import Missing, parse_changes, parse_entries
+from reconciler.adapters.git.objects import Missing, parse_changes, parse_checks, parse_entries
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.git.run import Output, Runner
 from reconciler.adapters.git.tracking import OUTPUT, Tracking, branch_ref
@@ -138,6 +138,21 @@ class GitRepository:
             _checked_id(blob)
         with self._whole():
             return dict(zip(wanted, self._tracking.reader.read(wanted), strict=True))
+
+    def held(self, places: Collection[tuple[CommitId, str]]) -> Mapping[tuple[CommitId, str], BlobId | None]:
+        """Find files at commits in one go, None where a commit has no such file; commits not in here are left out."""
+        if not places:
+            return {}
+        commits = sorted({_checked_id(commit) for commit, _ in places})
+        wanted = sorted(places)
+        asked = [*(f"{commit}^{{commit}}" for commit in commits), *(f"{commit}:{path}" for commit, path in wanted)]
+        answers = self._tracking.local(
+            ["cat-file", "--batch-check"], stdin="".join(f"{one}\n" for one in asked).encode()
+        )
+        found = parse_checks(answers)
+        here = {commit for commit, one in zip(commits, found, strict=False) if one is not None}
+        files = zip(wanted, found[len(commits) :], strict=True)
+        return {place: blob for place, blob in files if place[0] in here}
 
     def last_written(self, tip: CommitId) -> CommitId | None:
         """Find the newest commit at or before `tip`, along first parents, that Overspill made itself."""

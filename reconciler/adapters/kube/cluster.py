@@ -3,39 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from threading import Lock
 
+from reconciler.adapters.kube.life import beating, cancel
+from reconciler.adapters.kube.objects import FollowedObjects
 from reconciler.adapters.kube.pace import Pace
-from reconciler.adapters.kube.server import ApiServer, Expired
-from reconciler.adapters.kube.stream import Stream
+from reconciler.adapters.kube.server import ApiServer
+from reconciler.adapters.kube.stream import Scope, Stream
+from reconciler.adapters.kube.targets import Target
+from reconciler.core.kubernetes.parts import Effect, key_of
+from reconciler.core.kubernetes.reports import SELECTOR, FluxObjects
 from reconciler.core.kubernetes.resources import Resource, needed
-from reconciler.core.kubernetes.state import ClusterState, Effect, key_of
-from reconciler.errors import Transient
+from reconciler.core.kubernetes.state import ClusterState
 from reconciler.model.capacity import ClusterObservation
-from reconciler.model.ids import ClusterName
-from reconciler.model.policy import Connection
-from reconciler.model.workload import Json, WorkloadRef
+from reconciler.model.deployed import EngineReport
+from reconciler.model.workload import Json
 from reconciler.ports import Clock
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """A cluster to follow: how it is reached, and whose replicas are counted there."""
-
-    name: ClusterName
-    connection: Connection
-    refs: frozenset[WorkloadRef]
 
 
 class FollowedCluster:
     """Keeps one cluster in memory (a `stream.Sink`).
 
-    It lives in the event loop; only `observation` and `trouble` are called from other threads. The time of the
-    observation moves on while every stream stands and the server gives signs of life, so that a cluster out of reach
-    grows stale by itself.
+    It lives in the event loop; only what returns something is called from other threads. The time of the observation
+    moves on while every stream that is needed stands and the server gives signs of life, so that a cluster out of reach
+    grows stale by itself. An optional stream that fails keeps nothing up: what it told last is used. Flux's objects are
+    beside all that, and have no part in it.
     """
 
     def __init__(
@@ -51,21 +46,34 @@ class FollowedCluster:
         self._state = ClusterState(target.refs)
         self._streams: dict[Resource, Stream] = {}
         self._tasks: dict[Resource, asyncio.Task[None]] = {}
-        self._beat = asyncio.create_task(self._beating())
+        self._turning = asyncio.Lock()
+        self._beat = asyncio.create_task(beating(server, pace, self._beaten))
+        self._heard_at: datetime | None = None
         self._seen_at: datetime | None = None
         self._made: ClusterObservation | None = None
         self._dirty = True
+        self._engine: FollowedObjects | None = None
+        self._flux: FluxObjects | None = None
         self._run(needed(target.refs))
+        self._run_engine()
 
     async def retarget(self, target: Target) -> None:
         """Count other workloads from now on; what was seen last stands until the new ones have been listed."""
-        self.target = target
+        async with self._turning:
+            before, self.target = self.target, target
+            await self._recount(target)
+            if before.flux != target.flux:
+                if self._engine is not None:
+                    await self._engine.close()
+                self._run_engine()
+
+    async def _recount(self, target: Target) -> None:
         with self._lock:
             anew = self._state.follow(target.refs)
             self._dirty = True
         resources = needed(target.refs)
         gone = {one for one in self._tasks if one not in resources or (anew and one not in needed(()))}
-        await _cancel([self._tasks.pop(resource) for resource in gone])
+        await cancel([self._tasks.pop(resource) for resource in gone])
         with self._lock:
             for resource in gone:
                 del self._streams[resource]
@@ -73,10 +81,31 @@ class FollowedCluster:
                 self._state.retain(resource, set())
         self._run(resources - self._tasks.keys())
 
+    async def renew(self) -> None:
+        """Use another login at once if there is one, and try anew what failed for want of one."""
+        async with self._turning:
+            if self._beat.done() or not await self._server.renewed():
+                return
+            await cancel(self._tasks.values())
+            for resource, stream in self._streams.items():
+                self._tasks[resource] = asyncio.create_task(stream.run(self._failed))
+            if self._engine is not None:
+                await self._engine.restart()
+        self._changed(Effect.CAPACITY)
+
     async def close(self) -> None:
         """Stop, and close the connection."""
-        await _cancel([self._beat, *self._tasks.values()])
-        await self._server.close()
+        async with self._turning:
+            await cancel([self._beat, *self._tasks.values()])
+            if self._engine is not None:
+                await self._engine.close()
+            await self._server.close()
+
+    async def settle(self) -> None:
+        """Wait until it has been seen, engine and all, or has failed once."""
+        await self.settled.wait()
+        if self._engine is not None:
+            await self._engine.settled.wait()
 
     def observation(self) -> ClusterObservation | None:
         """Return what was last seen as a whole; None before the first complete list."""
@@ -97,13 +126,35 @@ class FollowedCluster:
         """
         now = self._clock.now()
         quiet = (now - heard).total_seconds() <= 2 * self._pace.beat
-        return now if quiet and not any(stream.failures for stream in self._streams.values()) else heard
+        return now if quiet and not self._failing() else heard
 
     def trouble(self) -> str:
         """Say what goes wrong; empty while all is well, or while a stream merely comes back after a break."""
+        if why := self._server.trouble():
+            return why
         with self._lock:
-            troubled = [one for one in self._streams.values() if one.failures > 1 or (one.failures and not one.listed)]
+            troubled = [one for one in self._failing() if one.failures > 1 or not one.listed]
             return troubled[0].trouble if troubled else ""
+
+    def lacks(self) -> tuple[str, ...]:
+        """Say which resources are not looked at though they may be there, while the cluster itself is well."""
+        with self._lock:
+            if self._failing():
+                return ()
+            optional = [one for one in self._streams.values() if one.resource.optional]
+        told = ((one.resource.full_name, one.refusal or (one.trouble if one.failures > 1 else "")) for one in optional)
+        lacking = [f"{name} are not looked at: {trouble}" for name, trouble in told if trouble]
+        return tuple(sorted(lacking)) + (self._engine.troubles() if self._engine is not None else ())
+
+    def reports(self) -> Mapping[str, EngineReport] | None:
+        """Return what Flux says of placements here; the same object for as long as nothing has changed.
+
+        None while not all of its objects are known as they are.
+        """
+        if self._engine is None or self._flux is None or not self._engine.whole():
+            return None
+        with self._engine.lock:
+            return self._flux.reports.all()
 
     def page(self, resource: Resource, items: list[Json], seen: set[str]) -> None:
         """Take a page of a list."""
@@ -132,44 +183,50 @@ class FollowedCluster:
 
     def heard(self) -> None:
         """Move the time of the observation on, while nothing is missing from it."""
-        if self._complete() and not any(stream.failures for stream in self._streams.values()):
-            self._seen_at = self._clock.now()
+        self._heard_at = self._clock.now()
+        self._see()
+
+    def _see(self) -> None:
+        if self._heard_at is not None and self._complete() and not self._failing():
+            self._seen_at = self._heard_at
             self.settled.set()
+
+    def _failed(self) -> None:
+        """Keep nobody waiting for a stream that fails; if it is not needed, it may be all that was waited for."""
+        self._see()
+        self.settled.set()
 
     def _run(self, resources: frozenset[Resource] | set[Resource]) -> None:
         with self._lock:
             for resource in resources:
                 self._streams[resource] = Stream(self._server, resource, self, self._pace)
         for resource in resources:
-            self._tasks[resource] = asyncio.create_task(self._streams[resource].run(self.settled.set))
+            self._tasks[resource] = asyncio.create_task(self._streams[resource].run(self._failed))
+
+    def _run_engine(self) -> None:
+        """Follow Flux's objects, where Flux is the engine."""
+        self._engine = self._flux = None
+        if self.target.flux:
+            flux, scope = FluxObjects(self.target.name), Scope(namespace=self.target.flux, selector=SELECTOR)
+            self._engine = FollowedObjects(
+                self._server, flux.parts, scope, clock=self._clock, pace=self._pace, changed=self._changed
+            )
+            self._flux = flux
+
+    def _beaten(self) -> None:
+        """Pass a sign of life on."""
+        self.heard()
+        if self._engine is not None:
+            self._engine.heard()
 
     def _complete(self) -> bool:
-        return all(stream.listed for stream in self._streams.values())
+        return all(one.listed or (one.resource.optional and one.failures) for one in self._streams.values())
+
+    def _failing(self) -> list[Stream]:
+        return [one for one in self._streams.values() if one.failures and not one.resource.optional]
 
     def _note(self, effect: Effect) -> None:
         if effect:
             self._dirty = True
             if self._complete():
                 self._changed(effect)
-
-    async def _beating(self) -> None:
-        """Ask for a sign of life regularly: between two bookmarks a quiet watch says nothing for a minute."""
-        failures = 0
-        while True:
-            await asyncio.sleep(self._pace.backoff(failures) if failures else self._pace.beat)
-            try:
-                await self._server.get("/version", {}, within=self._pace.connect)
-            except (Transient, Expired):  # the streams tell what goes wrong
-                failures += 1
-            else:
-                failures = 0
-                self.heard()
-
-
-async def _cancel(tasks: list[asyncio.Task[None]]) -> None:
-    """End tasks. A cancellation can be lost to a timeout, of asyncio or aiohttp, that runs out at the same moment."""
-    left = set(tasks)
-    while left:
-        for task in left:
-            task.cancel()
-        _, left = await asyncio.wait(left, timeout=0.2)

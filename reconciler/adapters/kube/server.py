@@ -7,23 +7,16 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import aiohttp
-from kubernetes.aio.client import ApiClient, Configuration
-from kubernetes.aio.config import load_incluster_config, load_kube_config
-from kubernetes.aio.config.config_exception import ConfigException
-from yaml import YAMLError
+from kubernetes.aio.client import ApiClient
 
+from reconciler.adapters.kube.login import Door, plain
 from reconciler.adapters.kube.pace import Pace
 from reconciler.errors import Transient
-from reconciler.model.policy import Connection
 from reconciler.model.workload import Json
 
-_GONE, _UNAUTHORIZED, _FORBIDDEN = 410, 401, 403
-_LOGIN = 30
-"""Seconds that a login plugin of the kubeconfig may take."""
+_GONE, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 410, 401, 403, 404
 _LONGEST_EVENT = 16 << 20
 """Bytes of one event; etcd holds no object a tenth as large."""
 
@@ -36,26 +29,33 @@ class Unauthorized(Transient):
     """The credentials are not, or no longer, good: read them anew."""
 
 
+class Forbidden(Transient):
+    """Our rights do not reach this far."""
+
+
+class NotServed(Transient):
+    """There is nothing at that path: the server does not know the group, the version or the resource."""
+
+
 @dataclass(slots=True)
 class _Session:
     """One login, and how many questions are under way over it; closed once it is not the latest and has none."""
 
     client: ApiClient
-    stamp: tuple[int, ...]
+    stamp: object
     questions: int = 0
 
 
 class ApiServer:
     """Answers of one API server as raw JSON.
 
-    The connection is made at the first question, and made anew when the kubeconfig has changed or the server takes the
-    credentials no longer; what is under way over the old one goes on. All methods raise Transient, Unauthorized or
-    Expired, and nothing else on purpose.
+    The connection is made at the first question, and made anew when the login has changed or the server takes the
+    credentials no longer; what is under way over the old one goes on. All methods raise Transient, a kind of it,
+    or Expired, and nothing else on purpose.
     """
 
-    def __init__(self, connection: Connection, kubeconfig: Path | None, pace: Pace) -> None:
-        self._connection = connection
-        self._kubeconfig = kubeconfig
+    def __init__(self, door: Door, pace: Pace) -> None:
+        self._door = door
         self._pace = pace
         self._session: _Session | None = None
         self._opening = asyncio.Lock()
@@ -83,6 +83,14 @@ class ApiServer:
                 if len(rest) > _LONGEST_EVENT:
                     raise Transient("sent an event of over 16 MiB")
 
+    def trouble(self) -> str:
+        """Say why there is no way in, where that is known without trying."""
+        return self._door.trouble()
+
+    async def renewed(self) -> bool:
+        """Tell whether there is another login than the one in use, or none in use at all."""
+        return self._session is None or self._session.stamp != await self._door.stamp()
+
     async def close(self) -> None:
         """Close the connection, when nothing is asked any more."""
         if self._session is not None:
@@ -101,8 +109,11 @@ class ApiServer:
             )
             answer = await session.client.call_api(method, url, headers, _request_timeout=times)
             async with answer.response as response:
-                await _check(response)
-                yield response
+                try:
+                    await _check(response)
+                    yield response
+                finally:
+                    _hang_up(response)
         except Unauthorized:
             if session is self._session:  # and not a later one already
                 self._session = None
@@ -110,7 +121,7 @@ class ApiServer:
         except TimeoutError as error:
             raise Transient("did not answer in time") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise Transient(f"cannot be reached: {_plain(error)}") from error
+            raise Transient(f"cannot be reached: {plain(error)}") from error
         except ValueError as error:  # JSON that was cut off
             raise Transient("sent what is not JSON") from error
         finally:
@@ -120,12 +131,19 @@ class ApiServer:
 
     async def _latest(self) -> _Session:
         async with self._opening:
-            stamp = self._stamp()
+            stamp = await self._door.stamp()
             if self._session is not None and self._session.stamp != stamp:
                 await self._drop(self._session)
             if self._session is None:
-                self._session = _Session(await self._open(), stamp)
+                self._session = await self._open(stamp)
             return self._session
+
+    async def _open(self, stamp: object) -> _Session:
+        async with self._door.configuration() as configuration:
+            try:
+                return _Session(ApiClient(configuration), stamp)
+            except (OSError, ValueError) as error:  # a certificate that is none
+                raise Transient(f"cannot be connected to: {plain(error)}") from error
 
     async def _drop(self, session: _Session) -> None:
         """Use a login no longer."""
@@ -133,35 +151,12 @@ class ApiServer:
         if not session.questions:
             await session.client.close()
 
-    def _stamp(self) -> tuple[int, ...]:
-        """Tell one state of the kubeconfig from the next; one that is missing is like the one before."""
-        if self._kubeconfig is None or self._connection.in_cluster:
-            return ()
-        try:
-            stat = self._kubeconfig.stat()
-        except OSError:
-            return self._session.stamp if self._session is not None else ()
-        return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
-    async def _open(self) -> ApiClient:
-        """Read how to connect, from the kubeconfig or as the pod that we are, and log in where that asks for it."""
-        configuration: Any = Configuration()
-        try:
-            if self._connection.in_cluster:
-                load_incluster_config(client_configuration=configuration)
-            else:
-                async with asyncio.timeout(_LOGIN):  # wait_for of Python 3.11 can swallow a cancellation
-                    await load_kube_config(
-                        config_file=str(self._kubeconfig),
-                        context=self._connection.context,
-                        client_configuration=configuration,
-                        persist_config=False,  # the file is the user's
-                    )
-            return ApiClient(configuration)
-        except TimeoutError as error:
-            raise Transient(f"cannot be logged in to: no answer in {_LOGIN} s") from error
-        except (ConfigException, YAMLError, OSError, ValueError, KeyError, TypeError) as error:
-            raise Transient(f"cannot be connected to: {_plain(error)}") from error
+def _hang_up(response: aiohttp.ClientResponse) -> None:
+    """Break a connection off on which more would come; TLS would go on until the server has agreed to its end."""
+    connection = response.connection
+    if connection is not None and connection.transport is not None:
+        connection.transport.abort()
 
 
 async def _check(response: aiohttp.ClientResponse) -> None:
@@ -174,7 +169,9 @@ async def _check(response: aiohttp.ClientResponse) -> None:
         raise Unauthorized("does not take our credentials")
     told = _message(await response.read())
     if response.status == _FORBIDDEN:
-        raise Transient(f"forbids it: {told} (apply bootstrap/rbac.yaml there)")
+        raise Forbidden(f"forbids it: {told}")
+    if response.status == _NOT_FOUND:
+        raise NotServed(f"answers 404: {told}")
     raise Transient(f"answers {response.status}: {told}")
 
 
@@ -186,8 +183,3 @@ def _message(body: bytes) -> str:
         return "no reason given"
     message = status.get("message") if isinstance(status, dict) else None
     return str(message)[:300] if message else "no reason given"
-
-
-def _plain(error: BaseException) -> str:
-    """Put an error on one short line."""
-    return " ".join(str(error).split())[:300] or type(error).__name__

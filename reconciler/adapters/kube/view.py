@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable, Mapping
 from datetime import timedelta
+from operator import is_
 from pathlib import Path
 from threading import Thread
 from typing import Any, TypeVar
 
 import structlog
-from kubernetes.aio.config.kube_config import KubeConfigMerger
-from yaml import YAMLError
 
-from reconciler.adapters.kube.cluster import FollowedCluster, Target
+from reconciler.adapters.kube.argocd import FollowedArgoCD
+from reconciler.adapters.kube.cluster import FollowedCluster
+from reconciler.adapters.kube.contexts import Contexts
+from reconciler.adapters.kube.login import Door, OwnDoor, SecretDoor
 from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.core.kubernetes.state import Effect
+from reconciler.adapters.kube.targets import Target, Targets, wanted
+from reconciler.core.kubernetes.parts import Effect
 from reconciler.errors import Problem, Severity
 from reconciler.model.capacity import Observed
+from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName
-from reconciler.model.policy import Connection, Desired
-from reconciler.model.workload import WorkloadRef
+from reconciler.model.policy import Desired
 from reconciler.ports import Clock, Wake
 
 log = structlog.get_logger()
@@ -29,14 +32,18 @@ T = TypeVar("T")
 WOKEN_BY = "observation"
 _SOON = 10
 """Seconds for the event loop to take up or let go of clusters, which asks no server."""
+_LAST = 0.01
+"""Seconds for sockets to be closed in, which takes a few rounds of the event loop."""
 
 
 class KubeObservations:
     """Watches the clusters of the fleet (a `ports.ClusterView`).
 
-    A cluster is watched that says how (`Cluster.connection`), or whose name is a context of the kubeconfig. `wake` is
-    called, from a thread of ours, when something has changed that matters. `patience` is how long `follow` may wait for
-    clusters that are new to it; a daemon has none, since it is woken. The thread begins with the first cluster.
+    A cluster is watched that says how (`Cluster.connection`), or whose name is a context of the kubeconfig; Argo CD's
+    own is beside them, and need not be one of them. `plugins` are the programs that one of Argo CD's
+    Secrets may have run here to log in. `wake` is called, from a thread of ours, when something has changed that
+    matters. `patience` is how long `follow` may wait for clusters that are new to it; a daemon has none, since it is
+    woken. The thread begins with the first cluster.
     """
 
     def __init__(
@@ -47,17 +54,22 @@ class KubeObservations:
         wake: Wake | None = None,
         patience: timedelta = timedelta(),
         pace: Pace | None = None,
+        plugins: frozenset[str] = frozenset(),
     ) -> None:
         self._kubeconfig = kubeconfig
         self._clock = clock
         self._wake = wake
         self._patience = patience.total_seconds()
         self._pace = pace or Pace()
-        self._contexts: tuple[object, frozenset[str]] = (None, frozenset())
-        self._wrong: tuple[Problem, ...] = ()
+        self._plugins = plugins
+        self._contexts = Contexts(kubeconfig)
         self._followed: tuple[Desired | None, frozenset[str]] = (None, frozenset())
-        self._targets: dict[ClusterName, Target] = {}
+        self._targets = Targets()
         self._clusters: dict[ClusterName, FollowedCluster] = {}
+        self._argocd: FollowedArgoCD | None = None
+        self._told: tuple[Mapping[str, EngineReport], ...] = ()
+        self._reports: Mapping[str, EngineReport] = {}
+        self._renewing: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
         self._due = 0.0
@@ -65,11 +77,11 @@ class KubeObservations:
 
     def follow(self, desired: Desired) -> None:
         """Watch the clusters of the fleet, and of each primary the workloads that may burst from it."""
-        contexts = self._known_contexts()
+        contexts = self._contexts.read()
         if desired is self._followed[0] and contexts == self._followed[1]:
             return
-        targets = _wanted(desired, contexts, asked=self._kubeconfig is not None)
-        changed = targets != self._targets
+        targets = wanted(desired, contexts, asked=self._kubeconfig is not None)
+        changed = (targets.clusters, targets.argocd) != (self._targets.clusters, self._targets.argocd)
         if changed:
             self._run(self._settle(targets), _SOON)
         self._followed, self._targets = (desired, contexts), targets
@@ -77,48 +89,57 @@ class KubeObservations:
             self._run(self._wait(), self._patience + _SOON)
 
     def observe(self) -> Observed:
-        """Return each cluster as it was last seen; those that were never seen whole are left out."""
-        problems = list(self._wrong)
+        """Return each cluster as it was last seen; those that were never seen whole are left out.
+
+        An engine that cannot be asked any more reports nothing, rather than what it said last.
+        """
+        problems = list(self._contexts.problems)
         seen = {}
+        told, reporting = [], set()
         for name, cluster in list(self._clusters.items()):
             observation, trouble = cluster.observation(), cluster.trouble()
             if observation is not None:
                 seen[name] = observation
             elif not trouble and self._patience:
                 trouble = f"could not be listed within {self._patience:g} s"
-            if trouble:
-                problems.append(
-                    Problem(path=f"cluster {name}", message=f"cannot be watched: {trouble}", severity=Severity.WARNING)
-                )
-        return Observed(clusters=seen, problems=tuple(problems))
+            words = (*((f"cannot be watched: {trouble}",) if trouble else ()), *cluster.lacks())
+            problems += _warnings(f"cluster {name}", words)
+            reports = cluster.reports()
+            if reports is not None:
+                told.append(reports)
+                reporting.add(name)
+        argocd = self._argocd
+        if argocd is not None:
+            problems += _warnings("Argo CD", argocd.troubles())
+            reports = argocd.reports()
+            if reports is not None:
+                told.append(reports)
+                reporting |= self._targets.deployed
+        return Observed(
+            clusters=seen,
+            reports=self._joined(tuple(one for one in told if one)),
+            reporting=frozenset(reporting),
+            problems=tuple(problems),
+        )
+
+    def _joined(self, told: tuple[Mapping[str, EngineReport], ...]) -> Mapping[str, EngineReport]:
+        """Join what all engines say; the same object while it is of the same parts."""
+        if len(told) != len(self._told) or not all(map(is_, told, self._told)):
+            self._told = told
+            self._reports = {path: report for part in told for path, report in part.items()}
+        return self._reports
 
     def close(self) -> None:
         """Let go of all clusters and end the thread. A second call does nothing."""
         if self._loop is None or self._thread is None:
             return
-        self._run(self._settle({}), _SOON)
+        self._run(self._settle(Targets()), _SOON)
+        self._run(asyncio.sleep(_LAST), _SOON)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
         self._loop = self._thread = None
-        self._followed, self._targets = (None, frozenset()), {}
-
-    def _known_contexts(self) -> frozenset[str]:
-        """Read which contexts the kubeconfig has, whenever it has changed; a broken one keeps those that it had."""
-        if self._kubeconfig is None:
-            return frozenset()
-        stamp, known = self._contexts
-        try:
-            stat = self._kubeconfig.stat()
-            now = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
-            if now != stamp:
-                self._wrong = ()
-                self._contexts = (now, _contexts(self._kubeconfig))
-        except (OSError, YAMLError, AttributeError, KeyError, TypeError) as error:
-            told = (error.strerror if isinstance(error, OSError) else None) or "it is not a kubeconfig"
-            self._wrong = (Problem(path=str(self._kubeconfig), message=f"cannot be read: {told}"),)
-            return known
-        return self._contexts[1]
+        self._followed, self._targets = (None, frozenset()), Targets()
 
     def _run(self, coroutine: Coroutine[Any, Any, T], within: float) -> T:
         """Run something in the event loop, which begins here when there is none yet."""
@@ -128,29 +149,52 @@ class KubeObservations:
             self._thread.start()
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(within)
 
-    async def _settle(self, targets: dict[ClusterName, Target]) -> None:
+    async def _settle(self, targets: Targets) -> None:
         """Take up clusters that are new, let go of those that are not wanted any more, and tell the others."""
         going = []
         for name, cluster in list(self._clusters.items()):
-            target = targets.get(name)
-            if target is None or target.connection != cluster.target.connection:
+            target = targets.clusters.get(name)
+            if target is None or not target.same_way(cluster.target):
                 going.append(self._clusters.pop(name).close())
             elif target != cluster.target:
                 await cluster.retarget(target)
-        for name, target in targets.items():
+        if self._argocd is not None and self._argocd.target != targets.argocd:
+            going.append(self._argocd.close())
+            self._argocd = None
+        if self._argocd is None and targets.argocd is not None:
+            door = OwnDoor(targets.argocd.connection, self._kubeconfig)
+            self._argocd = FollowedArgoCD(
+                targets.argocd, door, clock=self._clock, pace=self._pace, changed=self._ring, renewed=self._renew
+            )
+        for name, target in targets.clusters.items():
             if name not in self._clusters:
-                server = ApiServer(target.connection, self._kubeconfig, self._pace)
+                server = ApiServer(self._door(target), self._pace)
                 self._clusters[name] = FollowedCluster(
                     target, server, clock=self._clock, pace=self._pace, changed=self._ring
                 )
-        await asyncio.gather(*going)
-        if not targets and self._ringing is not None:
+        await asyncio.gather(*going, *self._renewing)
+        if not targets.clusters and targets.argocd is None and self._ringing is not None:
             self._ringing.cancel()
             self._ringing = None
 
+    def _door(self, target: Target) -> Door:
+        if target.argocd is None or self._argocd is None:
+            return OwnDoor(target.connection, self._kubeconfig)
+        name = target.connection.argocd
+        return SecretDoor(name, self._argocd, local=self._argocd.door, plugins=self._plugins)
+
+    def _renew(self) -> None:
+        """Have the clusters that are reached by Argo CD's logins look at them again."""
+        for cluster in self._clusters.values():
+            if cluster.target.argocd is not None:
+                task = asyncio.get_running_loop().create_task(cluster.renew())
+                self._renewing.add(task)
+                task.add_done_callback(self._renewing.discard)
+
     async def _wait(self) -> None:
         """Wait until each cluster has been seen, or has failed once."""
-        waiting = [asyncio.create_task(cluster.settled.wait()) for cluster in self._clusters.values()]
+        followed = (*self._clusters.values(), *((self._argocd,) if self._argocd is not None else ()))
+        waiting = [asyncio.create_task(one.settle()) for one in followed]
         if waiting:
             _, late = await asyncio.wait(waiting, timeout=self._patience)
             for task in late:
@@ -175,27 +219,5 @@ class KubeObservations:
             self._wake(WOKEN_BY)
 
 
-def _wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> dict[ClusterName, Target]:
-    """Say which clusters can be watched, and for whose sake; `asked` tells that there is a kubeconfig at all."""
-    refs: dict[ClusterName, set[WorkloadRef]] = {}
-    for workload in desired.policies:
-        ref = desired.templates[workload].ref
-        if ref is not None:
-            refs.setdefault(desired.workspaces[workload.workspace].primary, set()).add(ref)
-    targets = {}
-    for name, cluster in desired.clusters.items():
-        connection = cluster.connection
-        if connection is None:
-            if name not in contexts:
-                continue
-            connection = Connection(context=name)
-        # Without any kubeconfig this machine is not meant to see the clusters: files or pushes tell of them.
-        if connection.in_cluster or asked:
-            targets[name] = Target(name=name, connection=connection, refs=frozenset(refs.get(name, ())))
-    return targets
-
-
-def _contexts(kubeconfig: Path) -> frozenset[str]:
-    """Read the names of a kubeconfig's contexts."""
-    config = KubeConfigMerger(str(kubeconfig)).config
-    return frozenset(str(context["name"]) for context in config["contexts"].value)
+def _warnings(path: str, messages: Iterable[str]) -> Iterable[Problem]:
+    return (Problem(path=path, message=message, severity=Severity.WARNING) for message in messages)

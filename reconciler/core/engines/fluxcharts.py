@@ -11,8 +11,11 @@ import re
 from datetime import timedelta
 
 from reconciler.core.engines.fluxnames import APPLIER, TOOLKIT, lasting
+from reconciler.core.engines.payload import LABEL
 from reconciler.core.engines.wanting import plain_name
+from reconciler.core.kinds import POD_TEMPLATES
 from reconciler.core.validate import exact_version
+from reconciler.core.yamlio import emit
 from reconciler.model.ids import PlacementName
 from reconciler.model.policy import Flux
 from reconciler.model.workload import HelmConfig, HelmFlags, Json
@@ -32,7 +35,7 @@ def objects(placement: PlacementName, chart: HelmConfig, flux: Flux) -> tuple[Js
     name = _name(placement, chart.name)
     metadata = {"name": name, "namespace": flux.namespace}
     source = _oci(chart, metadata) if chart.repo_url.startswith(_OCI) else _repository(chart, metadata)
-    return source, _release(chart, metadata, source)
+    return source, _release(placement, chart, metadata, source)
 
 
 def timeout(chart: HelmConfig) -> timedelta:
@@ -71,7 +74,7 @@ def _oci(chart: HelmConfig, metadata: Json) -> Json:
     return {"apiVersion": f"source.{TOOLKIT}/v1", "kind": "OCIRepository", "metadata": metadata, "spec": spec}
 
 
-def _release(chart: HelmConfig, metadata: Json, source: Json) -> Json:
+def _release(placement: PlacementName, chart: HelmConfig, metadata: Json, source: Json) -> Json:
     reference = {"kind": source["kind"], "name": metadata["name"]}
     spec: dict[str, Json] = {
         "interval": "10m",
@@ -91,8 +94,32 @@ def _release(chart: HelmConfig, metadata: Json, source: Json) -> Json:
     # another version of the release and comes through all the same.
     kinds = {"kind": "(Deployment|StatefulSet)"}
     spec["driftDetection"] = {"mode": "enabled", "ignore": [{"paths": ["/spec/replicas"], "target": kinds}]}
+    spec["postRenderers"] = [{"kustomize": {"patches": _labels(placement)}}]
     spec["values"] = chart.values
     return {"apiVersion": f"helm.{TOOLKIT}/v2", "kind": "HelmRelease", "metadata": metadata, "spec": spec}
+
+
+def _labels(placement: PlacementName) -> list[Json]:
+    """Label the pods of the chart's workloads, so that they can be counted; a chart without any is left as it is.
+
+    Kustomize wants a name and a kind in a patch, and goes by the target alone.
+    """
+    groups: dict[str, list[str]] = {}
+    for kind in sorted(POD_TEMPLATES):
+        group, _, name = kind.partition("/")
+        groups.setdefault(group, []).append(name)
+    return [
+        {
+            "target": {"group": group, "kind": f"({'|'.join(kinds)})"},
+            "patch": emit({
+                "apiVersion": f"{group}/v1",
+                "kind": kinds[0],
+                "metadata": {"name": "any"},
+                "spec": {"template": {"metadata": {"labels": {LABEL: str(placement)}}}},
+            }),
+        }
+        for group, kinds in groups.items()
+    ]  # fmt: skip
 
 
 def _actions(flags: HelmFlags) -> dict[str, Json]:

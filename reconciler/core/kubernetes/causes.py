@@ -1,8 +1,9 @@
-"""Why the scheduler holds a pod back, from what it writes into the pod's conditions."""
+"""Why a pod is not where it should be: what the scheduler holds against it, and what its containers wait for."""
 
 from __future__ import annotations
 
 import re
+import sys
 
 from reconciler.core.wording import is_gpu
 from reconciler.model.workload import Json
@@ -11,6 +12,7 @@ _INSUFFICIENT = re.compile(r"Insufficient ([\w./-]+\w)")
 _NO_ROOM = ("Too many pods", "cannot allocate all claims")
 _STORAGE = re.compile(r"volume|PersistentVolume", re.IGNORECASE)
 NOT_ADMITTED = "no node admits it"
+_STARTING = frozenset({"ContainerCreating", "PodInitializing"})
 _LONGEST = 80
 
 
@@ -39,3 +41,19 @@ def gated(gates: Json) -> str:
 def refused(message: str) -> str:
     """Say why a controller may not create pods; a quota is all that is worth telling apart."""
     return "pods refused: quota exceeded" if "exceeded quota" in message else "pods refused by the API server"
+
+
+def trouble(status: Json, held: str) -> str:
+    """Say what a pod that is not ready waits for, the same words for as long as it is the same; empty for nothing odd.
+
+    `held` is what keeps it off every node.
+    """
+    if held:
+        return f"Unschedulable: {held}"[:_LONGEST]
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(kind) or ():
+            reason = ((container.get("state") or {}).get("waiting") or {}).get("reason") or ""
+            if reason and reason not in _STARTING:
+                what = f"image {container.get('image')}" if "Image" in reason else f"container {container.get('name')}"
+                return sys.intern(f"{reason}: {what}"[:_LONGEST])
+    return ""

@@ -33,7 +33,8 @@ class PodRecord:
     """What is kept of a pod that has not finished.
 
     `node` is empty until it is bound. One that is `leaving` takes its room on the node still, but is no replica any
-    more. `shape` is known of pods that are held.
+    more. One that is `ready` is what autoscalers measure. `shape` is known of pods that are held, and of those of our
+    placements that have no node; of theirs that are not ready, the `trouble` is known as well.
     """
 
     node: str
@@ -41,8 +42,10 @@ class PodRecord:
     owner: Owner | None
     placement: PlacementName
     leaving: bool
+    ready: bool
     held: Held | None
     shape: ReplicaShape | None
+    trouble: str = ""
 
     @property
     def runs(self) -> bool:
@@ -58,14 +61,19 @@ def read_pod(raw: Json) -> PodRecord | None:
     node = spec.get("nodeName") or ""
     leaving = "deletionTimestamp" in metadata
     held = None if node or leaving else _held(metadata, spec, status)
+    placement = PlacementName(sys.intern((metadata.get("labels") or {}).get(PLACEMENT_LABEL, "")))
+    ours = bool(placement) and not leaving
+    ready = bool(node) and not leaving and _is_ready(status)
     return PodRecord(
         node=sys.intern(node),
         requests=pod_requests(spec),
         owner=controller_of(metadata),
-        placement=PlacementName(sys.intern((metadata.get("labels") or {}).get(PLACEMENT_LABEL, ""))),
+        placement=placement,
         leaving=leaving,
+        ready=ready,
         held=held,
-        shape=replica_shape(spec) if held else None,
+        shape=replica_shape(spec) if held or (ours and not node) else None,
+        trouble=causes.trouble(status, held.cause if held else "") if ours and not ready else "",
     )
 
 
@@ -96,6 +104,10 @@ def _held(metadata: Json, spec: Json, status: Json) -> Held | None:
         since = condition.get("lastTransitionTime") or metadata.get("creationTimestamp")
         return Held(since=moment(since), cause=cause) if cause and since else None
     return None
+
+
+def _is_ready(status: Json) -> bool:
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or ())
 
 
 @lru_cache(maxsize=8192)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from reconciler.core.kubernetes.asks import AskRecord
 from reconciler.core.kubernetes.controllers import ControllerRecord
 from reconciler.core.kubernetes.pods import Held, PodRecord
 from reconciler.core.kubernetes.resources import Owner
@@ -17,17 +18,19 @@ _ORDER = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """What is known of pods and workload objects, and whose the pods are."""
+    """What is known of pods and workload objects, whose the pods are, and who asks for more of which object."""
 
     pods: Mapping[str, PodRecord]
     by_owner: Mapping[Owner, Iterable[str]]
     controllers: Mapping[Owner, ControllerRecord]
+    asks: Mapping[Owner, Iterable[AskRecord]]
 
 
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
-    """Report the objects that were asked for, sorted; one that is not there and owns no pod is left out.
+    """Report the objects that were followed, sorted; one that is not there, owns no pod and misses none is left out.
 
-    An object of a kind that is not watched is known by its pods alone, and wants as many as there are.
+    An object of a kind that is not watched is known by what it owns: it wants as many as there are, and those that the
+    objects which make its pods have yet to make.
     """
     refs = tuple(refs)
     if not refs:
@@ -37,13 +40,11 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
         if record.owner is not None:
             owned.setdefault(record.owner, []).append(owner)
     names = {(ref.namespace, ref.name) for ref in refs}
-    everyone = {*members.controllers, *members.by_owner, *owned}
+    everyone = {*members.controllers, *members.by_owner, *owned, *members.asks}
     found = sorted((one for one in everyone if (one.namespace, one.name) in names), key=_rank)
     for root in found:
         if any(_meant(ref, root) for ref in refs):
-            keys = sorted(_pods_below(root, owned, members.by_owner))
-            pods = [members.pods[key] for key in keys]
-            yield _observe(root, members.controllers.get(root), [pod for pod in pods if not pod.leaving])
+            yield _observe(root, members, owned)
 
 
 def _rank(owner: Owner) -> tuple[str, str, int, str]:
@@ -55,8 +56,8 @@ def _meant(ref: WorkloadRef, owner: Owner) -> bool:
     return (ref.namespace, ref.name) == (owner.namespace, owner.name) and ref.kind in ("", owner.kind)
 
 
-def _pods_below(root: Owner, owned: Mapping[Owner, list[Owner]], by_owner: Mapping[Owner, Iterable[str]]) -> set[str]:
-    """Gather the pods of an object and of all that it owns, as a Deployment owns its ReplicaSets."""
+def _pods_below(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) -> list[PodRecord]:
+    """Gather the pods of an object and of all that it owns, as a Deployment owns its ReplicaSets; not leaving ones."""
     keys: set[str] = set()
     seen: set[Owner] = set()
     open_ = [root]
@@ -64,31 +65,46 @@ def _pods_below(root: Owner, owned: Mapping[Owner, list[Owner]], by_owner: Mappi
         owner = open_.pop()
         if owner not in seen:
             seen.add(owner)
-            keys.update(by_owner.get(owner, ()))
+            keys.update(members.by_owner.get(owner, ()))
             open_ += owned.get(owner, ())
-    return keys
+    return [pod for pod in (members.pods[key] for key in sorted(keys)) if not pod.leaving]
 
 
-def _observe(root: Owner, record: ControllerRecord | None, pods: list[PodRecord]) -> WorkloadObservation:
-    wanted = len(pods) if record is None else record.wanted
-    held = [pod.held for pod in pods if pod.held is not None]
-    # A pod tells more than the template it is made from: it has the API server's defaults and tolerations.
-    shapes = [pod.shape for pod in pods if pod.shape is not None]
-    shape = shapes[0] if shapes else record.shape if record is not None else None
-    if record is not None:
-        held += _never_made(record, held, wanted - len(pods))
+def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) -> WorkloadObservation:
+    pods = _pods_below(root, members, owned)
+    ready = sum(1 for pod in pods if pod.ready)
+    record = members.controllers.get(root)
+    makers = [(record, pods)] if record is not None else _makers(root, members, owned)
+    wanted = record.wanted if record else len(pods) + sum(max(0, maker.wanted - len(own)) for maker, own in makers)
+    held = _held(pods) + [one for maker, own in makers for one in _never_made(maker, own)]
     waiting = Counter((one.since, one.cause) for one in held)
+    asking = members.asks.get(root, ())
+    # A pod tells more than the template it is made from: it has the API server's defaults and tolerations.
+    shapes = (*(pod.shape for pod in pods), *(maker.shape for maker, _ in makers), *(one.shape for one in asking))
     return WorkloadObservation(
         ref=WorkloadRef(namespace=root.namespace, name=root.name, kind=root.kind),
         wanted=wanted,
         running=sum(1 for pod in pods if pod.runs),
         waiting=tuple(Waiting(replicas=n, since=since, cause=cause) for (since, cause), n in sorted(waiting.items())),
-        shape=shape,
+        shape=next((shape for shape in shapes if shape is not None), None),
+        asks=tuple(ask for ask in (one.ask(len(pods), ready) for one in asking) if ask is not None),
     )
 
 
-def _never_made(record: ControllerRecord, held: list[Held], missing: int) -> list[Held]:
+def _makers(
+    root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]
+) -> list[tuple[ControllerRecord, list[PodRecord]]]:
+    """Find the objects that make the pods of one of a kind that is not watched, as a Rollout's ReplicaSets do."""
+    return [(members.controllers[one], _pods_below(one, members, owned)) for one in sorted(owned.get(root, ()))]
+
+
+def _held(pods: Iterable[PodRecord]) -> list[Held]:
+    return [pod.held for pod in pods if pod.held is not None]
+
+
+def _never_made(record: ControllerRecord, pods: list[PodRecord]) -> list[Held]:
     """Tell what holds back replicas that have no pod yet: a refusal, or a pod before them that has no node."""
+    held, missing = _held(pods), record.wanted - len(pods)
     if missing <= 0:
         return []
     if record.refused is not None:

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from reconciler.core.findings import shortened
 from reconciler.core.schema.addresses import GitAddress
-from reconciler.core.schema.connection import ConnectionFile
+from reconciler.core.schema.connection import ArgoCDConnectionFile, ConnectionFile
 from reconciler.core.schema.strict import Duration, Labels, Metadata, Name, Strict, Text, Window, refusal
 from reconciler.model import policy as model
 from reconciler.model.capacity import Taint, Toleration
@@ -85,6 +85,14 @@ class ArgoCDFile(Strict):
 
     namespace: Name = "argocd"
     project: Name = "overspill"
+    connection: ArgoCDConnectionFile | None = Field(
+        None, description="How the daemon reaches it, to see what became of placements; not looked at if absent."
+    )
+
+    def value_of(self) -> model.ArgoCD:
+        """Make the model's value."""
+        connection = None if self.connection is None else self.connection.value_of()
+        return model.ArgoCD(namespace=self.namespace, project=self.project, connection=connection)
 
 
 class FluxFile(Strict):
@@ -125,7 +133,7 @@ class FleetFile(Strict):
             engine=self.spec.engine,
             observation_max_age=self.spec.observation_max_age,
             ignore=tuple(self.spec.ignore),
-            argocd=model.ArgoCD(namespace=self.spec.argocd.namespace, project=self.spec.argocd.project),
+            argocd=self.spec.argocd.value_of(),
             flux=model.Flux(namespace=self.spec.flux.namespace, interval=self.spec.flux.interval),
         )
 
@@ -299,6 +307,9 @@ class BurstPolicySpec(Strict):
     in_flight_timeout: Duration = Field(
         _DEFAULTS.in_flight_timeout, description="How long a placement may take to get its nodes."
     )
+    rollout_timeout: Duration = Field(
+        _DEFAULTS.rollout_timeout, description="How long a placement may not be healthy before it is taken back."
+    )
     duration: BurstDurationFile = BurstDurationFile()
 
 
@@ -338,6 +349,7 @@ class BurstPolicyFile(Strict):
             cool_down=spec.cool_down,
             hold=spec.hold,
             in_flight_timeout=spec.in_flight_timeout,
+            rollout_timeout=spec.rollout_timeout,
             default_duration=spec.duration.default,
             max_duration=spec.duration.max,
         )

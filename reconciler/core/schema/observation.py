@@ -6,15 +6,19 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from reconciler.core.findings import shortened
 from reconciler.core.schema.fleet import TaintFile, TolerationFile
 from reconciler.core.schema.strict import Amounts, Labels, Name, Strict, Text, refusal
 from reconciler.core.times import NO_SUCH_YEAR, is_plausible
+from reconciler.model.deployed import EngineState
 from reconciler.model.workload import Json
 
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[-+]\d\d:\d\d)")
+
+_COMMIT_PATTERN = "[0-9a-f]{40}|[0-9a-f]{64}"
+_COMMIT = re.compile(_COMMIT_PATTERN)
 
 
 def _time(value: Json) -> datetime:
@@ -34,6 +38,18 @@ def _time(value: Json) -> datetime:
 
 
 Time = Annotated[datetime, BeforeValidator(_time), WithJsonSchema({"type": "string", "format": "date-time"})]
+
+
+def _revision(text: str) -> str:
+    """Take a commit's full id, or nothing."""
+    if text and _COMMIT.fullmatch(text) is None:
+        raise refusal(f"{shortened(text, 40)!r} is not a commit's full id", "try what `git rev-parse` prints")
+    return text
+
+
+Revision = Annotated[
+    str, AfterValidator(_revision), WithJsonSchema({"type": "string", "pattern": f"^({_COMMIT_PATTERN})?$"})
+]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
@@ -64,6 +80,19 @@ class WaitingFile(Strict):
 
     replicas: Count
     since: Time
+    cause: str = Field("", description="Why, in a few words for the commit message.")
+
+
+class SignalFile(Strict):
+    """Somebody's word that replicas are missing, beside what the scheduler says."""
+
+    name: Text = Field(description="Who says so, as in 'hpa llm/vllm' or 'queue depth'.")
+    replicas: Count
+    since: Time
+    beyond_wanted: bool = Field(
+        False, description="Whether they come on top of those wanted, as for an autoscaler at its maximum."
+    )
+    cause: str = Field("", description="Why, in a few words for the commit message.")
 
 
 class ReplicaFile(Strict):
@@ -84,15 +113,33 @@ class WorkloadFile(Strict):
     wanted: Count = Field(description="spec.replicas")
     running: Count = Field(description="Replicas that have a node.")
     unschedulable: list[WaitingFile] = Field([])
+    signals: list[SignalFile] = Field([], description="Who says that replicas are missing, beside the scheduler.")
     deficit_since: Time | None = Field(None, description="Since when replicas have been missing, where that is known.")
     replica: ReplicaFile | None = None
 
 
-class BoundFile(Strict):
-    """How far a placement of ours has come there."""
+class PlacedFile(Strict):
+    """How far a placement of ours has come there, and what its engine says of it."""
 
     name: Name
     bound: Count = Field(description="Replicas that have a node.")
+    ready: Count | None = Field(None, description="Replicas that serve; left out where nobody looked.")
+    state: Annotated[EngineState, Field(strict=False)] | None = Field(
+        None, description="How far the engine is; left out where nobody asked it."
+    )
+    message: str = Field("", description="The engine's own words, or what the pods wait for.")
+    digest: str = Field("", description="The annotation overspill.dev/digest of the engine's object.")
+    revision: Revision = Field("", description="The commit of the output branch that the engine is at, in full.")
+    since: Time | None = Field(None, description="Since when it has been in that state.")
+
+    @model_validator(mode="after")
+    def _of_a_version(self) -> PlacedFile:
+        """Refuse a state of nobody knows which version."""
+        if self.state is not None and not self.digest:
+            raise refusal("has a state but no digest", "try the annotation overspill.dev/digest of the engine's object")
+        if self.state is EngineState.HEALTHY and not self.revision:
+            raise refusal("is Healthy at no revision", "try the commit that the engine has applied")
+        return self
 
 
 class ObservationFile(Strict):
@@ -106,4 +153,4 @@ class ObservationFile(Strict):
     message: str = Field("", description="Why the cluster is not healthy.")
     pools: list[PoolFile] = Field([])
     workloads: list[WorkloadFile] = Field([])
-    placements: list[BoundFile] = Field([])
+    placements: list[PlacedFile] = Field([])

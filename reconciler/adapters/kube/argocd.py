@@ -1,0 +1,116 @@
+"""The cluster that Argo CD runs in: its Applications, and the logins that it has for other clusters."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from reconciler.adapters.kube.life import beating, cancel
+from reconciler.adapters.kube.login import Door
+from reconciler.adapters.kube.objects import FollowedObjects
+from reconciler.adapters.kube.pace import Pace
+from reconciler.adapters.kube.server import ApiServer
+from reconciler.adapters.kube.stream import Scope
+from reconciler.adapters.kube.targets import ArgoCDTarget
+from reconciler.core.kubernetes import clustersecrets, reports
+from reconciler.core.kubernetes.clustersecrets import ClusterSecrets, Login, Unusable
+from reconciler.core.kubernetes.parts import Effect
+from reconciler.core.kubernetes.resources import Resource
+from reconciler.model.deployed import EngineReport
+from reconciler.ports import Clock
+
+_LARGE = 25
+"""Applications asked for at once: their status names every object that they deploy, which may be 100 KiB each."""
+
+
+class FollowedArgoCD:
+    """Keeps what is wanted of Argo CD's cluster in memory (a `login.Logins`).
+
+    It lives in the event loop; `reports`, `troubles` and `login` are called from other threads. `renewed` is
+    called when logins have changed.
+    """
+
+    def __init__(
+        self,
+        target: ArgoCDTarget,
+        door: Door,
+        *,
+        clock: Clock,
+        pace: Pace,
+        changed: Callable[[Effect], None],
+        renewed: Callable[[], None],
+    ) -> None:
+        self.target = target
+        self.door = door
+        self._pace = pace
+        self._server = ApiServer(door, pace)
+        self._objects = reports.ArgoCDObjects(target.project)
+        self._secrets = ClusterSecrets()
+        self._applications: FollowedObjects | None = None
+        self._logins: FollowedObjects | None = None
+        if target.applications:
+            scope = Scope(namespace=target.namespace, selector=reports.SELECTOR, page=_LARGE)
+            self._applications = FollowedObjects(
+                self._server, self._objects.parts, scope, clock=clock, pace=pace, changed=changed
+            )
+        if target.logins:
+            scope = Scope(namespace=target.namespace, selector=clustersecrets.SELECTOR)
+            self._logins = FollowedObjects(
+                self._server,
+                {Resource.SECRETS: self._secrets},
+                scope,
+                clock=clock,
+                pace=pace,
+                changed=lambda _: renewed(),
+            )
+        self._beat = asyncio.create_task(beating(self._server, pace, self._heard))
+
+    @property
+    def followed(self) -> list[FollowedObjects]:
+        """What is followed there."""
+        return [one for one in (self._applications, self._logins) if one is not None]
+
+    async def close(self) -> None:
+        """Stop, and close the connection."""
+        await cancel([self._beat])
+        for one in self.followed:
+            await one.close()
+        await self._server.close()
+
+    async def settle(self) -> None:
+        """Wait until all has been listed, or has failed once."""
+        for one in self.followed:
+            await one.settled.wait()
+
+    def reports(self) -> Mapping[str, EngineReport] | None:
+        """Return what Argo CD says of placements; the same object for as long as nothing has changed.
+
+        None while not all Applications are known as they are.
+        """
+        if self._applications is None or not self._applications.whole():
+            return None
+        with self._applications.lock:
+            return self._objects.reports.all()
+
+    def troubles(self) -> tuple[str, ...]:
+        """Say what is not looked at, and why."""
+        return tuple(trouble for one in self.followed for trouble in one.troubles())
+
+    async def read(self) -> None:
+        """Wait for the first list of the logins, or for its failure, as long as one waits for a connection."""
+        if self._logins is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._pace.connect):
+                    await self._logins.settled.wait()
+
+    def login(self, cluster: str) -> Login | Unusable | None:
+        """Return the login for a cluster as it is known now; None before the first list."""
+        if self._logins is None or not self._logins.complete():
+            return None
+        with self._logins.lock:
+            return self._secrets.login(cluster)
+
+    def _heard(self) -> None:
+        for one in self.followed:
+            one.heard()

@@ -1,0 +1,39 @@
+"""Which contexts a kubeconfig has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kubernetes.aio.config.kube_config import KubeConfigMerger
+from yaml import YAMLError
+
+from reconciler.errors import Problem
+
+
+class Contexts:
+    """The contexts of a kubeconfig, read again whenever it has changed; a broken one keeps those that it had."""
+
+    def __init__(self, kubeconfig: Path | None) -> None:
+        self._kubeconfig = kubeconfig
+        self._stamp: object = None
+        self._known: frozenset[str] = frozenset()
+        self.problems: tuple[Problem, ...] = ()
+
+    def read(self) -> frozenset[str]:
+        """Return their names; `problems` says what is wrong with the file."""
+        if self._kubeconfig is None:
+            return self._known
+        try:
+            stat = self._kubeconfig.stat()
+            stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            if stamp != self._stamp:
+                self._known, self._stamp, self.problems = _names(self._kubeconfig), stamp, ()
+        except (OSError, YAMLError, AttributeError, KeyError, TypeError) as error:
+            told = (error.strerror if isinstance(error, OSError) else None) or "it is not a kubeconfig"
+            self.problems = (Problem(path=str(self._kubeconfig), message=f"cannot be read: {told}"),)
+        return self._known
+
+
+def _names(kubeconfig: Path) -> frozenset[str]:
+    config = KubeConfigMerger(str(kubeconfig)).config
+    return frozenset(str(context["name"]) for context in config["contexts"].value)

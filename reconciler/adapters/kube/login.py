@@ -1,0 +1,221 @@
+"""How API servers are logged in to: by a kubeconfig, as the pod that we are, or as Argo CD does."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import shutil
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from kubernetes.aio.client import Configuration
+from kubernetes.aio.config import load_incluster_config, load_kube_config
+from kubernetes.aio.config.config_exception import ConfigException
+from kubernetes.aio.config.exec_provider import ExecProvider
+from kubernetes.aio.config.kube_config import ConfigNode
+from yaml import YAMLError
+
+from reconciler.core.kubernetes.clustersecrets import Login, Plugin, Unusable
+from reconciler.errors import Transient
+from reconciler.model.policy import Connection
+
+_PLUGIN = 30
+"""Seconds that a login plugin may take."""
+_BEARER = "BearerToken"
+_OURS = "OVERSPILL_"
+
+
+class Door(Protocol):
+    """A way in."""
+
+    async def stamp(self) -> object:
+        """Tell one state of the login from the next: what was opened at another one is to be opened anew."""
+        ...
+
+    def trouble(self) -> str:
+        """Say why there is no way in, where that is known without trying."""
+        ...
+
+    def configuration(self) -> AbstractAsyncContextManager[Configuration]:
+        """Log in, and yield how to connect; files that it names may be gone afterwards. Raises Transient."""
+        ...
+
+
+class Logins(Protocol):
+    """Where the logins of Argo CD are known."""
+
+    async def read(self) -> None:
+        """Wait for a while until they have been read once."""
+        ...
+
+    def login(self, cluster: str) -> Login | Unusable | None:
+        """Return the login for a cluster of this name as it is known now; None before they have been read."""
+        ...
+
+
+class OwnDoor:
+    """By the daemon's kubeconfig, or its own service account. A kubeconfig that is missing is like the one before."""
+
+    def __init__(self, connection: Connection, kubeconfig: Path | None) -> None:
+        self._connection = connection
+        self._kubeconfig = None if connection.in_cluster else kubeconfig
+        self._stamp: tuple[int, ...] = ()
+
+    async def stamp(self) -> object:
+        """Look at the kubeconfig's time; a service account's token is read anew by itself."""
+        if self._kubeconfig is not None:
+            try:
+                stat = self._kubeconfig.stat()
+            except OSError:
+                return self._stamp
+            self._stamp = stat.st_mtime_ns, stat.st_size, stat.st_ino
+        return self._stamp
+
+    def trouble(self) -> str:
+        """Say nothing: whoever uses it will see."""
+        return ""
+
+    @asynccontextmanager
+    async def configuration(self) -> AsyncIterator[Configuration]:
+        """Read how to connect, and run the login plugin where the kubeconfig names one."""
+        configuration: Any = Configuration()
+        try:
+            if self._connection.in_cluster:
+                load_incluster_config(client_configuration=configuration)
+            else:
+                async with asyncio.timeout(_PLUGIN):  # wait_for of Python 3.11 can swallow a cancellation
+                    await load_kube_config(
+                        config_file=str(self._kubeconfig),
+                        context=self._connection.context,
+                        client_configuration=configuration,
+                        persist_config=False,  # the file is the user's
+                    )
+        except TimeoutError as error:
+            raise Transient(f"cannot be logged in to: no answer in {_PLUGIN} s") from error
+        except (ConfigException, YAMLError, OSError, ValueError, KeyError, TypeError) as error:
+            raise Transient(f"cannot be connected to: {plain(error)}") from error
+        yield configuration
+
+
+class SecretDoor:
+    """As Argo CD does, by its Secret for the cluster. What is local to Argo CD's cluster is reached through `local`.
+
+    A Secret may name a program to run: only those in `plugins` are. Nothing that is secret gets into a message.
+    """
+
+    def __init__(self, cluster: str, logins: Logins, *, local: Door, plugins: frozenset[str]) -> None:
+        self._cluster = cluster
+        self._logins = logins
+        self._local = local
+        self._plugins = plugins
+
+    async def stamp(self) -> object:
+        """Look at the Secret, and where it is local, at the way there."""
+        await self._logins.read()
+        login = self._logins.login(self._cluster)
+        return login, await self._local.stamp() if isinstance(login, Login) and login.local else None
+
+    def trouble(self) -> str:
+        """Say why there is no login, or none that may be used; empty while there is one."""
+        login = self._logins.login(self._cluster)
+        if login is None:
+            return ""
+        return login.why if isinstance(login, Unusable) else _forbidden(login, self._plugins)
+
+    @asynccontextmanager
+    async def configuration(self) -> AsyncIterator[Configuration]:
+        """Make a configuration of the Secret, and run its program where that is allowed."""
+        login = self._logins.login(self._cluster)
+        if not isinstance(login, Login):
+            raise Transient(login.why if login else "the cluster Secrets of Argo CD have not been read yet")
+        if why := _forbidden(login, self._plugins):
+            raise Transient(why)
+        if login.plugin is not None:
+            login = await _asked(login, login.plugin)
+        if login.local:
+            async with self._local.configuration() as configuration:
+                yield _overridden(configuration, login)
+            return
+        # OpenSSL takes a client's certificate from files alone.
+        with tempfile.TemporaryDirectory(prefix="overspill-") as directory:
+            yield _configured(login, Path(directory))
+
+
+def _forbidden(login: Login, plugins: frozenset[str]) -> str:
+    if login.plugin is None or login.plugin.command in plugins:
+        return ""
+    command = login.plugin.command
+    return (
+        f"Argo CD's Secret wants to run the program {command!r} here to log in, which is not allowed (list it in"
+        " OVERSPILL_LOGIN_PLUGINS and install it, or give the Cluster a connection by context)"
+    )
+
+
+async def _asked(login: Login, plugin: Plugin) -> Login:
+    """Have a program log in: the one of that name on our own PATH, whatever the Secret says of the environment.
+
+    Our settings, some of which are secret, are not in that.
+    """
+    env = [{"name": name, "value": value} for name, value in plugin.env]
+    call = {"command": plugin.command, "args": list(plugin.args), "env": env, "apiVersion": plugin.version}
+    provider = ExecProvider(ConfigNode("exec", call))
+    provider.env = {name: value for name, value in provider.env.items() if not name.startswith(_OURS)}
+    provider.args[0] = shutil.which(plugin.command) or plugin.command
+    try:
+        async with asyncio.timeout(_PLUGIN):
+            status = await provider.run()
+        return replace(
+            login,
+            token=str(status.get("token") or ""),
+            certificate=str(status.get("clientCertificateData") or "").encode() or login.certificate,
+            key=str(status.get("clientKeyData") or "").encode() or login.key,
+        )
+    except TimeoutError as error:
+        raise Transient(f"cannot be logged in to: {plugin.command!r} gave no answer in {_PLUGIN} s") from error
+    except OSError as error:
+        raise Transient(f"cannot be logged in to: {plugin.command!r}: {error.strerror}") from None
+    except (ConfigException, AttributeError, ValueError, TypeError):
+        # What it said may quote what it was called with, and that is from the Secret.
+        raise Transient(f"cannot be logged in to: {plugin.command!r} failed (run it here to see why)") from None
+
+
+def _overridden(configuration: Any, login: Login) -> Any:
+    """Keep the address of Argo CD's own cluster, with the Secret's account where it has one."""
+    if authorization := _authorization(login):
+        configuration.cert_file = configuration.key_file = None
+        configuration.refresh_api_key_hook = None
+        configuration.api_key = {_BEARER: authorization}
+    return configuration
+
+
+def _configured(login: Login, directory: Path) -> Any:
+    configuration: Any = Configuration(host=login.server)
+    configuration.verify_ssl = not login.insecure
+    configuration.ca_cert_data = login.authority.decode("ascii", "replace") or None
+    configuration.tls_server_name = login.server_name or None
+    configuration.proxy = login.proxy or None
+    if authorization := _authorization(login):
+        configuration.api_key = {_BEARER: authorization}
+    if login.certificate:
+        configuration.cert_file, configuration.key_file = str(directory / "certificate"), str(directory / "key")
+        Path(configuration.cert_file).write_bytes(login.certificate)
+        Path(configuration.key_file).write_bytes(login.key)
+    return configuration
+
+
+def _authorization(login: Login) -> str:
+    if login.token:
+        return f"Bearer {login.token}"
+    if login.username:
+        pair = f"{login.username}:{login.password}".encode()
+        return f"Basic {base64.b64encode(pair).decode()}"
+    return ""
+
+
+def plain(error: BaseException) -> str:
+    """Put an error on one short line."""
+    return " ".join(str(error).split())[:300] or type(error).__name__

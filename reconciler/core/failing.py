@@ -1,0 +1,40 @@
+"""Placements that do not get well in their time: they end, with their engine's words, and the next cluster is tried."""
+
+from __future__ import annotations
+
+from reconciler.core.demand import Blind
+from reconciler.core.ending import governing, revert
+from reconciler.core.rollouts import Ailment
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.model.deployed import EngineState
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Why
+from reconciler.model.units import format_duration
+
+
+def end_what_has_failed(situation: Situation, standing: Standing) -> None:
+    """Revert what its engine has given up, and what has not been healthy for the rollout timeout of its policy.
+
+    Only what is seen ails at all. Where the primary is not seen, nobody could send the replicas anywhere else.
+    """
+    for path, ailment in sorted(situation.rollouts.ailing.items()):
+        placement = situation.ledger.placements.get(path)
+        if placement is None or placement not in standing.of(placement.workload):
+            continue  # it has ended in an earlier step
+        if isinstance(situation.demands.get(placement.workload), Blind):
+            continue
+        timeout = governing(situation.desired, placement.workload).rollout_timeout
+        # What was healthy before may have failed for a passing reason, and gets its time to come back.
+        if ailment.state is EngineState.FAILED and not situation.rollouts.has_arrived(placement):
+            revert(situation, standing, placement, Why.FAILED, ailment.message or "its engine has given up")
+        elif situation.now - ailment.since >= timeout:
+            revert(situation, standing, placement, Why.FAILED, _late(situation, placement, ailment))
+        else:
+            standing.wake(ailment.since + timeout)
+
+
+def _late(situation: Situation, placement: Placement, ailment: Ailment) -> str:
+    lasted = format_duration(situation.now - ailment.since)
+    again = "no longer" if situation.rollouts.has_arrived(placement) else "not"
+    return f"{again} healthy for {lasted}{': ' if ailment.message else ''}{ailment.message}"

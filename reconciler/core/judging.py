@@ -1,0 +1,175 @@
+"""Judges placements by what engines and pods say of them.
+
+A report counts for the version that it is about: its digest is that of the placement, and at its revision the branch
+holds this very placement.yaml. Whether it does is asked of git by the daemon, once for each revision and placement that
+is in doubt. What cannot be told leaves everything as it was: nothing ails because something is out of sight.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from reconciler.core.rollouts import Ailment, Rollouts, Signs, Ward
+from reconciler.model.capacity import ClusterObservation
+from reconciler.model.deployed import EngineReport, EngineState
+from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.placement import Placement
+from reconciler.model.policy import EngineName
+
+Place = tuple[CommitId, str]
+"""A file at a commit."""
+
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_NOT_YET = "its engine has not taken this version up"
+_NOTHING = "its engine has nothing of it"
+
+
+def doubts(before: Rollouts, signs: Signs, clusters: AbstractSet[ClusterName]) -> frozenset[Place]:
+    """List the files at commits that git has to be asked for, to tell what reports on these clusters are about."""
+    found = set()
+    reports, tip = signs.observed.reports, signs.ledger.commit
+    for name in clusters:
+        arrived = before.ward(name).arrived
+        for placement in signs.ledger.placements.on(name).placements:
+            path = placement.path
+            report = reports.get(path)
+            if report is None or placement.digest != report.digest or report.revision == tip:
+                continue
+            settled = report.state is EngineState.HEALTHY and arrived.get(path) == report.digest
+            if not settled and _COMMIT.fullmatch(report.revision):
+                found.add((CommitId(report.revision), record_of(path)))
+    return frozenset(found)
+
+
+def record_of(path: str) -> str:
+    """Return the path of the record of a placement's directory."""
+    return f"{path}/placement.yaml"
+
+
+def follow(
+    before: Rollouts,
+    signs: Signs,
+    clusters: AbstractSet[ClusterName],
+    held: Mapping[Place, bool],
+    now: datetime,
+) -> Rollouts:
+    """Bring what is known of these clusters up to date; the others stay as they are.
+
+    `held` answers `doubts`: whether the file is at that commit what it is now; what is not in there is not known.
+    """
+    wards = dict(before.wards)
+    gone = _gone(signs)
+    for name in clusters:
+        leaving = {path: report for path, report in gone.items() if report.cluster == name}
+        wards[name] = _Judge(signs=signs, before=before.ward(name), cluster=name, held=held, now=now).ward(leaving)
+    return Rollouts.of({name: ward for name, ward in wards.items() if ward != Ward()}, signs)
+
+
+def _gone(signs: Signs) -> dict[str, EngineReport]:
+    """Find the reports on what the ledger does not hold."""
+    reports = signs.observed.reports
+    return {path: reports[path] for path in reports.keys() - set(signs.ledger.placements)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judge:
+    """Judges the placements of one cluster."""
+
+    signs: Signs
+    before: Ward
+    cluster: ClusterName
+    held: Mapping[Place, bool]
+    now: datetime
+    arrived: dict[str, str] = field(default_factory=dict)
+    ailing: dict[str, Ailment] = field(default_factory=dict)
+
+    def ward(self, leaving: Mapping[str, EngineReport]) -> Ward:
+        """Judge all of them."""
+        observed = self.signs.observed
+        sight = self.cluster in self.signs.seen
+        reporting = self.cluster in observed.reporting
+        unknown = False
+        if not (observed.reports or reporting or self.signs.ready(self.cluster) or self.before.arrived):
+            return Ward(leaving=leaving)  # nobody says anything: no placement has to be looked at
+        for placement in self.signs.ledger.placements.on(self.cluster).placements:
+            path = placement.path
+            if placement.digest and self.before.arrived.get(path) == placement.digest:
+                self.arrived[path] = placement.digest
+            report = observed.reports.get(path)
+            if not sight:
+                continue
+            if report is not None:
+                unknown |= self._read(path, placement, report) is None
+            elif not reporting:
+                self._count(path, placement, observed.clusters[self.cluster])
+            elif placement.engine is not EngineName.MANIFESTS:
+                self._ail(path, placement, EngineState.PENDING, _NOTHING)
+        return Ward(arrived=self.arrived, ailing=self.ailing, leaving=leaving, open=unknown)
+
+    def _read(self, path: str, placement: Placement, report: EngineReport) -> bool | None:
+        """Judge one placement by its report, and tell whether that is about its files; None where nobody knows."""
+        # 1. It is about another version.
+        if report.digest != placement.digest:
+            self._ail(path, placement, EngineState.PENDING, report.message or _NOT_YET)
+            return False
+        about = self._about(path, report)
+        # 2. It says that all is well.
+        if report.state is EngineState.HEALTHY and about:
+            self.arrived[path] = placement.digest
+        # 3. Its files are of another version.
+        elif about is False:
+            self._ail(path, placement, EngineState.PENDING, report.message or _NOT_YET)
+        # 4. Nobody can say how it is: if it ailed, it still does.
+        elif about is None or report.state is EngineState.PENDING:
+            earlier = self.before.ailing.get(path)
+            if earlier is not None and earlier.digest == placement.digest:
+                self.ailing[path] = earlier
+        # 5. It is not well.
+        else:
+            self._ail(path, placement, report.state, report.message, report.since)
+        return about
+
+    def _about(self, path: str, report: EngineReport) -> bool | None:
+        """Tell whether a report of the right digest is about the files as they stand; None where nobody knows."""
+        if report.revision == self.signs.ledger.commit:
+            return True
+        healthy = report.state is EngineState.HEALTHY
+        if healthy and self.before.arrived.get(path) == report.digest:
+            return True
+        if not report.revision:
+            # What Argo CD refuses it does not even fetch; anything else that it has not fetched it does not have.
+            return None if healthy else report.state is EngineState.FAILED
+        return self.held.get((CommitId(report.revision), record_of(path)))
+
+    def _count(self, path: str, placement: Placement, seen: ClusterObservation) -> None:
+        """Judge one placement by its pods: enough that are ready are healthy, and one that is not is not.
+
+        Fewer pods than replicas prove nothing: they may be on their way, or a template may need no more.
+        """
+        name = placement.name
+        ready = seen.ready.get(name)
+        if ready is None:
+            return
+        homeless = seen.homeless.get(name)
+        there = seen.bound.get(name, 0) + (homeless.replicas if homeless else 0)
+        if ready >= placement.replicas:
+            self.arrived[path] = placement.digest
+        elif ready < there or name in seen.troubles:
+            self._ail(path, placement, EngineState.PROGRESSING, f"{ready} of {placement.replicas} ready")
+
+    def _ail(
+        self, path: str, placement: Placement, state: EngineState, message: str, since: datetime | None = None
+    ) -> None:
+        """Note that a placement is not healthy, since when it was first seen so, and not before it was changed."""
+        earlier = self.before.ailing.get(path)
+        if earlier is not None and earlier.digest == placement.digest:
+            since = earlier.since
+        since = min(self.now, max(placement.changed_at, since or self.now))
+        seen = self.signs.observed.clusters.get(placement.cluster)
+        trouble = seen.troubles.get(placement.name, "") if seen else ""
+        message = "; ".join(part for part in (message, trouble) if part)
+        self.ailing[path] = Ailment(digest=placement.digest, state=state, message=message, since=since)

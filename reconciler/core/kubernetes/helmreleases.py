@@ -1,0 +1,61 @@
+"""Flux's HelmReleases: what Helm says of a chart of a placement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.core.kubernetes.conditions import condition, since
+from reconciler.core.kubernetes.pods import PLACEMENT_LABEL
+from reconciler.model.deployed import EngineState, told
+from reconciler.model.ids import PlacementName
+from reconciler.model.workload import Json
+
+STAGE_LABEL = "kustomize.toolkit.fluxcd.io/name"
+"""The label by which kustomize-controller marks what it has applied: the name of the Kustomization."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """What is kept of a HelmRelease. `stage` is the name of the Kustomization that applied it."""
+
+    name: str
+    placement: PlacementName
+    stage: str
+    state: EngineState
+    message: str
+    since: datetime | None
+
+
+def read_helmrelease(raw: Json) -> Release | None:
+    """Read a HelmRelease; None for one that is of no placement."""
+    metadata = raw["metadata"]
+    labels = metadata.get("labels") or {}
+    if not labels.get(PLACEMENT_LABEL):
+        return None
+    ready = condition(raw, "Ready")
+    state, message = _state(raw, ready)
+    return Release(
+        name=metadata["name"],
+        placement=PlacementName(labels[PLACEMENT_LABEL]),
+        stage=labels.get(STAGE_LABEL) or "",
+        state=state,
+        message=told(message),
+        since=since(ready.get("lastTransitionTime")),
+    )
+
+
+def _state(raw: Json, ready: Json) -> tuple[EngineState, str]:
+    stalled, released = condition(raw, "Stalled"), condition(raw, "Released")
+    # Helm's own words are in the condition of the release: once it is undone, Ready tells of the undoing.
+    failure = str(released.get("message") or "") if released.get("status") == "False" else ""
+    message = failure or str(ready.get("message") or "")
+    # 1. What it says is about another generation. While it fails it does not count generations.
+    current = (raw.get("status") or {}).get("observedGeneration") == raw["metadata"].get("generation")
+    # 2. Its retries are used up, or it can never work.
+    if stalled.get("status") == "True" and current:
+        return EngineState.FAILED, message or str(stalled.get("message") or "")
+    # 3. It works, or is at it.
+    if ready.get("status") == "True":
+        return (EngineState.HEALTHY if current else EngineState.PENDING), ""
+    return (EngineState.PROGRESSING if ready else EngineState.PENDING), message

@@ -1,0 +1,68 @@
+"""The pods of our placements in a cluster, and how far each placement's have come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.core.kubernetes.pods import PodRecord
+from reconciler.model.capacity import Homeless
+from reconciler.model.ids import PlacementName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Come:
+    """How far the pods of placements have come, as `ClusterObservation` has it."""
+
+    bound: Mapping[PlacementName, int] = field(default_factory=dict)
+    ready: Mapping[PlacementName, int] = field(default_factory=dict)
+    homeless: Mapping[PlacementName, Homeless] = field(default_factory=dict)
+    troubles: Mapping[PlacementName, str] = field(default_factory=dict)
+
+
+class OurPods:
+    """Which pods belong to which placement; pods that are leaving are no replicas of it any more."""
+
+    def __init__(self) -> None:
+        self._pods: dict[PlacementName, dict[str, PodRecord]] = {}
+        self._come: Come | None = None
+
+    def count(self, key: str, pod: PodRecord, sign: int) -> None:
+        """Take a pod up, or let go of it."""
+        self._come = None
+        if sign > 0:
+            self._pods.setdefault(pod.placement, {})[key] = pod
+            return
+        pods = self._pods[pod.placement]
+        del pods[key]
+        if not pods:
+            del self._pods[pod.placement]
+
+    def come(self) -> Come:
+        """Sum the pods up by placement; the same object for as long as nothing has changed."""
+        if self._come is None:
+            self._come = _summed_up(self._pods)
+        return self._come
+
+
+def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> Come:
+    bound: dict[PlacementName, int] = {}
+    ready: dict[PlacementName, int] = {}
+    homeless: dict[PlacementName, Homeless] = {}
+    troubles: dict[PlacementName, str] = {}
+    for name, pods in sorted(placements.items()):
+        there = [pod for _, pod in sorted(pods.items()) if not pod.leaving]
+        if not there:
+            continue
+        ready[name] = sum(pod.ready for pod in there)
+        if runs := sum(pod.runs for pod in there):
+            bound[name] = runs
+        waiting = [pod for pod in there if not pod.node]
+        shape = next((pod.shape for pod in waiting if pod.shape), None)
+        if shape is not None:
+            homeless[name] = Homeless(replicas=len(waiting), shape=shape)
+        if told := Counter(pod.trouble for pod in there if pod.trouble):
+            trouble, pods_in_it = min(told.items(), key=lambda one: (-one[1], one[0]))
+            troubles[name] = f"{pods_in_it} of {len(there)} pods {trouble}"
+    return Come(bound=bound, ready=ready, homeless=homeless, troubles=troubles)

@@ -1,0 +1,164 @@
+"""What the engines say of placements, kept as their objects are listed and change: a report each, and no objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Generic, Protocol, TypeVar
+
+from reconciler.core.kubernetes.applications import read_application
+from reconciler.core.kubernetes.fluxreports import fold
+from reconciler.core.kubernetes.helmreleases import Release, read_helmrelease
+from reconciler.core.kubernetes.kustomizations import Stage, read_kustomization
+from reconciler.core.kubernetes.parts import Effect, Part, key_of
+from reconciler.core.kubernetes.pods import PLACEMENT_LABEL
+from reconciler.core.kubernetes.resources import Resource
+from reconciler.model.deployed import EngineReport
+from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.workload import Json
+
+SELECTOR = PLACEMENT_LABEL
+"""The label that all objects have which engines keep for placements."""
+
+
+class Reports:
+    """Reports by the path of their placement."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, EngineReport] = {}
+        self._told: Mapping[str, EngineReport] | None = None
+
+    def all(self) -> Mapping[str, EngineReport]:
+        """Return them all; the same object for as long as nothing has changed."""
+        if self._told is None:
+            self._told = MappingProxyType(dict(self._known))
+        return self._told
+
+    def put(self, path: str, report: EngineReport | None) -> Effect:
+        """Take note of a report, or that there is none any more.
+
+        That a placement has come to another state is more urgent than what is said of it meanwhile.
+        """
+        before = self._known.get(path)
+        if before == report:
+            return Effect.NOTHING
+        self._told = None
+        if report is None:
+            del self._known[path]
+            return Effect.DEMAND
+        self._known[path] = report
+        return Effect.CAPACITY if before is not None and _same(before, report) else Effect.DEMAND
+
+
+def _same(before: EngineReport, report: EngineReport) -> bool:
+    """Tell whether only the words differ, or since when, or the commit, which moves on with every other placement."""
+    return replace(before, message=report.message, since=report.since, revision=report.revision) == report
+
+
+class EngineParts(Protocol):
+    """The parts that an engine's objects are told to, and the reports that they come to."""
+
+    @property
+    def parts(self) -> Mapping[Resource, Part]:
+        """The part of each resource."""
+        ...
+
+    @property
+    def reports(self) -> Reports:
+        """What they come to."""
+        ...
+
+
+class ArgoCDObjects:
+    """Argo CD's Applications of one project; others are not ours, whatever labels they have (a `parts.Part`)."""
+
+    def __init__(self, project: str) -> None:
+        self.reports = Reports()
+        self.parts: Mapping[Resource, Part] = {Resource.APPLICATIONS: self}
+        self._project = project
+        self._paths: dict[str, str] = {}
+
+    def apply(self, raw: Json) -> Effect:
+        """Take note of an Application as it is now."""
+        report = read_application(raw) if (raw.get("spec") or {}).get("project") == self._project else None
+        key = key_of(raw)
+        before = self._paths.get(key)
+        effect = Effect.NOTHING
+        if before is not None and (report is None or report.path != before):
+            effect = self.remove(key)
+        if report is None:
+            return effect
+        self._paths[key] = report.path
+        return max(effect, self.reports.put(report.path, report))
+
+    def remove(self, key: str) -> Effect:
+        """Take note that an Application is gone."""
+        path = self._paths.pop(key, None)
+        return Effect.NOTHING if path is None else self.reports.put(path, None)
+
+    def keys(self) -> AbstractSet[str]:
+        """Name the Applications of placements."""
+        return self._paths.keys()
+
+
+class FluxObjects:
+    """Flux's Kustomizations and HelmReleases in one cluster, which come to one report for each placement."""
+
+    def __init__(self, cluster: ClusterName) -> None:
+        self.reports = Reports()
+        self._cluster = cluster
+        self._stages = _Pieces[Stage](read_kustomization, self._fold)
+        self._releases = _Pieces[Release](read_helmrelease, self._fold)
+        self.parts: Mapping[Resource, Part] = {
+            Resource.KUSTOMIZATIONS: self._stages,
+            Resource.HELM_RELEASES: self._releases,
+        }
+
+    def _fold(self, placement: PlacementName) -> Effect:
+        report = fold(self._cluster, self._stages.of(placement), self._releases.of(placement))
+        return self.reports.put(f"clusters/{self._cluster}/{placement}", report)
+
+
+P = TypeVar("P", Stage, Release)
+
+
+class _Pieces(Generic[P]):
+    """One resource whose objects are pieces of placements (a `parts.Part`)."""
+
+    def __init__(self, read: Callable[[Json], P | None], changed: Callable[[PlacementName], Effect]) -> None:
+        self._read: Callable[[Json], P | None] = read
+        self._changed = changed
+        self._known: dict[str, P] = {}
+        self._by_placement: dict[PlacementName, dict[str, P]] = {}
+
+    def of(self, placement: PlacementName) -> list[P]:
+        """Return the pieces of a placement."""
+        return list(self._by_placement.get(placement, {}).values())
+
+    def apply(self, raw: Json) -> Effect:
+        """Take note of an object as it is now."""
+        return self._put(key_of(raw), self._read(raw))
+
+    def remove(self, key: str) -> Effect:
+        """Take note that an object is gone."""
+        return self._put(key, None)
+
+    def keys(self) -> AbstractSet[str]:
+        """Name the objects that are pieces of placements."""
+        return self._known.keys()
+
+    def _put(self, key: str, piece: P | None) -> Effect:
+        before = self._known.get(key)
+        if before == piece:
+            return Effect.NOTHING
+        if before is not None:
+            others = self._by_placement[before.placement]
+            del self._known[key], others[key]
+            if not others:
+                del self._by_placement[before.placement]
+        if piece is not None:
+            self._known[key] = piece
+            self._by_placement.setdefault(piece.placement, {})[key] = piece
+        return max(self._changed(one.placement) for one in (before, piece) if one is not None)

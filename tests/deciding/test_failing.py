@@ -1,0 +1,321 @@
+"""A placement that does not get well is taken back with its engine's words, and the next cluster is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from reconciler.core import judging
+from reconciler.core.decide import decide
+from reconciler.core.rollouts import Rollouts, Signs, stale
+from reconciler.model.capacity import ClusterObservation, Homeless, Observed
+from reconciler.model.deployed import EngineReport, EngineState
+from reconciler.model.ids import ClusterName, CommitId, PlacementName
+from reconciler.model.ledger import Ledger
+from reconciler.model.placement import Phase, Placement, Restraint, RestraintKind
+from reconciler.model.plan import Place, Plan, Reason, Resize, Revert, Why
+from reconciler.model.policy import EngineName, Fleet
+from tests.situations import NOW, VLLM, desired, free, ledger, ordering, placement, shape, short, situation
+
+MINUTE = timedelta(minutes=1)
+TIP = CommitId("7" * 40)
+OTHER = CommitId("8" * 40)
+OURS = "sha256-ours"
+HELM = "Helm install failed for release demo/vllm with chart vllm-stack@0.1.7: context deadline exceeded"
+
+
+def flux(cluster: str = "worker-2", *, minutes: float = 1, **fields: object) -> Placement:
+    made = {"engine": EngineName.FLUX, "digest": OURS, "lasting": timedelta(hours=2), **fields}
+    return placement(cluster, created=NOW - minutes * MINUTE, **made)  # type: ignore[arg-type] -- keyword pass-through
+
+
+def report(
+    of: Placement, state: EngineState = EngineState.FAILED, message: str = HELM, **fields: object
+) -> EngineReport:
+    said = EngineReport(cluster=of.cluster, placement=of.name, digest=OURS, revision=TIP, state=state, message=message)
+    return replace(said, **fields)  # type: ignore[arg-type] -- keyword pass-through
+
+
+def seen(
+    *reports: EngineReport, at: datetime = NOW, clusters: Iterable[ClusterObservation] = (), reporting: str = ""
+) -> Observed:
+    three = (short(3, at=at, since=NOW - timedelta(hours=1)), free("worker-2", 8, at=at), free("worker-3", 8, at=at))
+    known = {one.cluster: one for one in (*three, *clusters)}
+    return Observed(
+        clusters=known,
+        reports={one.path: one for one in reports},
+        reporting=frozenset(ClusterName(name) for name in reporting.split()),
+    )
+
+
+def followed(
+    there: Ledger,
+    observed: Observed,
+    *,
+    now: datetime = NOW,
+    before: Rollouts | None = None,
+    held: dict[judging.Place, bool] | None = None,
+) -> Rollouts:
+    return told(Signs.of(there, observed, Fleet(), now), before or Rollouts(), held or {}, now)
+
+
+def told(signs: Signs, before: Rollouts, held: dict[judging.Place, bool], now: datetime = NOW) -> Rollouts:
+    return judging.follow(before, signs, stale(before, signs), held, now)
+
+
+def doubts(before: Rollouts, signs: Signs) -> frozenset[judging.Place]:
+    return judging.doubts(before, signs, stale(before, signs))
+
+
+def decided(there: Ledger, observed: Observed, known: Rollouts, *, now: datetime = NOW, **policy: object) -> Plan:
+    wanted = desired(ordering("worker-2", "worker-3", **policy))
+    made = situation(*observed.clusters.values(), wanted=wanted, there=there, now=now)
+    return decide(replace(made, rollouts=known))
+
+
+def after(lent: Placement, *reports: EngineReport, now: datetime = NOW, **fields: object) -> Plan:
+    there, observed = ledger(lent), seen(*reports, **fields)  # type: ignore[arg-type] -- keyword pass-through
+    return decided(there, observed, followed(there, observed), now=now)
+
+
+def test_what_its_engine_has_given_up_ends_at_once_and_the_next_cluster_is_tried_in_the_same_pass() -> None:
+    lent = flux()
+    ended, tried = after(lent, report(lent)).changes
+    assert isinstance(ended, Revert)
+    assert (ended.placement, ended.why, ended.phase, ended.detail) == (lent, Why.FAILED, Phase.FAILED, HELM)
+    assert isinstance(tried, Place)
+    assert (tried.placement.cluster, tried.placement.replicas) == ("worker-3", 3)
+    (refused,) = tried.refused
+    assert refused.reason is Reason.COOLING_DOWN
+    assert refused.message.startswith(f"{lent.name} on worker-2 ended: failed")
+
+
+def test_only_the_failed_cluster_is_held_back() -> None:
+    lent = flux()
+    ended = after(lent, report(lent)).changes[0]
+    assert isinstance(ended, Revert)
+    assert ended.restraint is not None
+    assert (ended.restraint.cluster, ended.restraint.until) == ("worker-2", NOW + 5 * MINUTE)
+
+
+def test_a_policy_without_a_cool_down_does_not_try_the_same_cluster_again_at_once() -> None:
+    lent = flux()
+    there, observed = ledger(lent), seen(report(lent))
+    ended, tried = decided(there, observed, followed(there, observed), cool_down=timedelta()).changes
+    assert isinstance(ended, Revert)
+    assert ended.restraint is not None
+    assert ended.restraint.until == NOW + 15 * MINUTE
+    assert isinstance(tried, Place)
+    assert tried.placement.cluster == "worker-3"
+
+
+def test_what_has_failed_on_every_cluster_waits_for_its_cool_downs_and_says_so() -> None:
+    lent = flux("worker-3")
+    cooling = Restraint(
+        kind=RestraintKind.COOL_DOWN,
+        cluster=ClusterName("worker-2"),
+        since=NOW - MINUTE,
+        until=NOW + 4 * MINUTE,
+        reason="vllm-1 on worker-2 ended: failed",
+        placement=PlacementName("vllm-1"),
+    )
+    there, observed = ledger(lent, restraints={VLLM: (cooling,)}), seen(report(lent))
+    made = decided(there, observed, followed(there, observed))
+    assert [type(change) for change in made.changes] == [Revert]
+    (left,) = made.suppressed
+    assert (left.reason, left.until) == (Reason.NOTHING_FITS, NOW + 4 * MINUTE)
+    assert {one.reason for one in left.refusals} == {Reason.COOLING_DOWN}
+
+
+def test_what_is_at_it_has_until_the_rollout_timeout() -> None:
+    lent = flux(minutes=14)
+    said = report(lent, EngineState.PROGRESSING, "waiting", since=lent.changed_at)
+    early = after(lent, said)
+    assert early.changes == ()
+    assert early.wake_at == lent.changed_at + 15 * MINUTE
+    older = flux(minutes=15)
+    late = after(older, replace(said, placement=older.name, since=older.changed_at))
+    assert [type(change) for change in late.changes] == [Revert, Place]
+    assert isinstance(late.changes[0], Revert)
+    assert late.changes[0].detail == "not healthy for 15m: waiting"
+
+
+def test_time_counts_from_the_last_change_and_not_from_before_it() -> None:
+    lent = flux(minutes=60, changed_at=NOW - MINUTE)
+    said = report(lent, EngineState.PROGRESSING, since=NOW - timedelta(hours=1))
+    assert after(lent, said).changes == ()
+
+
+def test_an_engine_that_tries_again_and_again_does_not_begin_anew_each_time() -> None:
+    there = ledger(lent := flux(minutes=60))
+    first = followed(there, seen(report(lent, EngineState.PROGRESSING, since=NOW)))
+    later = NOW + 15 * MINUTE
+    observed = seen(report(lent, EngineState.PROGRESSING, "again", since=later), at=later)
+    known = followed(there, observed, now=later, before=first)
+    assert known.ailing[lent.path].since == NOW
+    assert isinstance(decided(there, observed, known, now=later).changes[0], Revert)
+
+
+def test_what_was_healthy_gets_its_time_to_come_back_even_where_its_engine_has_given_up() -> None:
+    there = ledger(lent := flux(minutes=60))
+    first = followed(there, seen(report(lent, EngineState.HEALTHY)))
+    observed = seen(report(lent))
+    known = followed(there, observed, before=first)
+    assert decided(there, observed, known).changes == ()
+    later = NOW + 15 * MINUTE
+    observed = seen(report(lent), at=later)
+    (ended, _) = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes
+    assert isinstance(ended, Revert)
+    assert ended.detail == f"no longer healthy for 15m: {HELM}"
+
+
+@pytest.mark.parametrize("blind", ["worker-2", "worker-1"])
+def test_nothing_is_taken_back_because_somebody_cannot_be_seen(blind: str) -> None:
+    lent = flux(minutes=60)
+    unseen = free(blind, 8, at=NOW - timedelta(hours=1))
+    assert after(lent, report(lent), clusters=(unseen,)).changes == ()
+
+
+def test_a_cluster_that_comes_into_sight_again_has_its_full_time() -> None:
+    there = ledger(lent := flux(minutes=60))
+    said = report(lent, EngineState.PROGRESSING)
+    first = followed(there, seen(said))
+    dark = followed(there, seen(said, clusters=(free("worker-2", at=NOW - timedelta(hours=1)),)), before=first)
+    assert dark.ailing == {}
+    later = NOW + 20 * MINUTE
+    back = followed(there, seen(said, at=later), now=later, before=dark)
+    assert back.ailing[lent.path].since == later
+
+
+@pytest.mark.parametrize("state", [EngineState.FAILED, EngineState.HEALTHY])
+def test_a_report_on_another_version_only_says_that_this_one_is_not_there_yet(state: EngineState) -> None:
+    there = ledger(lent := flux())
+    for said, held in (
+        (report(lent, state, "", digest="sha256-theirs"), {}),
+        (report(lent, state, "", revision=OTHER), {(OTHER, f"{lent.path}/placement.yaml"): False}),
+    ):
+        known = followed(there, seen(said), held=held)
+        assert known.ailing[lent.path].state is EngineState.PENDING
+        assert not known.has_arrived(lent)
+
+
+def test_a_later_commit_that_left_the_files_alone_is_as_good() -> None:
+    there = ledger(lent := flux())
+    signs = Signs.of(there, seen(report(lent, EngineState.HEALTHY, revision=OTHER)), Fleet(), NOW)
+    (asked,) = doubts(Rollouts(), signs)
+    assert asked == (OTHER, f"{lent.path}/placement.yaml")
+    assert told(signs, Rollouts(), {asked: True}).has_arrived(lent)
+
+
+def test_a_commit_that_nobody_knows_here_proves_nothing() -> None:
+    there = ledger(lent := flux(minutes=60))
+    for said in EngineState:
+        known = followed(there, seen(report(lent, said, revision=OTHER)))
+        assert known.ailing == {}
+        assert not known.has_arrived(lent)
+
+
+def test_what_has_arrived_is_asked_no_more() -> None:
+    there = ledger(lent := flux())
+    before = followed(there, seen(report(lent, EngineState.HEALTHY)))
+    signs = Signs.of(there, seen(report(lent, EngineState.HEALTHY, revision=OTHER)), Fleet(), NOW)
+    assert doubts(before, signs) == frozenset()
+    assert told(signs, before, {}).has_arrived(lent)
+
+
+def test_an_engine_that_cannot_say_makes_nothing_unhealthy() -> None:
+    there = ledger(lent := flux(minutes=60))
+    for before in (Rollouts(), followed(there, seen(report(lent, EngineState.HEALTHY)))):
+        known = followed(there, seen(report(lent, EngineState.PENDING, "source is away")), before=before)
+        assert known.ailing == {}
+
+
+def test_a_watched_engine_that_has_nothing_of_a_placement_has_failed_it_in_the_end() -> None:
+    there = ledger(lent := flux(minutes=60))
+    assert followed(there, seen()).ailing == {}, "nobody watches the engine"
+    known = followed(there, seen(reporting="worker-2"))
+    assert known.ailing[lent.path].message == "its engine has nothing of it"
+    later = NOW + 15 * MINUTE
+    observed = seen(at=later, reporting="worker-2")
+    ended = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes[0]
+    assert isinstance(ended, Revert)
+    assert ended.detail == "not healthy for 15m: its engine has nothing of it"
+
+
+def pods(**fields: object) -> ClusterObservation:
+    return free("worker-2", 8, **fields)
+
+
+def test_without_an_engines_word_the_pods_tell() -> None:
+    there = ledger(lent := flux(engine=EngineName.MANIFESTS))
+    trouble = "2 of 3 pods ImagePullBackOff: image registry.example.com/vllm:2"
+    stuck = pods(bound={lent.name: 3}, ready={lent.name: 1}, troubles={lent.name: trouble})
+    known = followed(there, seen(clusters=(stuck,)))
+    assert known.ailing[lent.path].message == f"1 of 3 ready; {trouble}"
+    later = NOW + 15 * MINUTE
+    observed = seen(at=later, clusters=(replace(stuck, observed_at=later),))
+    ended, tried = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes
+    assert isinstance(ended, Revert)
+    assert ended.detail == f"not healthy for 15m: 1 of 3 ready; {trouble}"
+    assert isinstance(tried, Place)
+    assert tried.placement.cluster == "worker-3"
+
+
+def test_pods_that_are_ready_are_enough() -> None:
+    there = ledger(lent := flux(engine=EngineName.MANIFESTS))
+    known = followed(there, seen(clusters=(pods(bound={lent.name: 3}, ready={lent.name: 3}),)))
+    assert known.has_arrived(lent)
+
+
+@pytest.mark.parametrize("ready", [{}, {"few": 1}])
+def test_pods_that_are_not_there_prove_nothing(ready: dict[str, int]) -> None:
+    there = ledger(lent := flux(engine=EngineName.MANIFESTS))
+    few = dict.fromkeys([lent.name], 1) if ready else {}
+    known = followed(there, seen(clusters=(pods(bound=few, ready=few),)))
+    assert known.ailing == {}
+    assert not known.has_arrived(lent)
+
+
+def test_what_its_engine_calls_healthy_is_not_in_flight_though_its_pods_cannot_be_told_apart() -> None:
+    there = ledger(lent := flux())
+    full = seen(clusters=(short(6, since=NOW - timedelta(hours=1)), free("worker-2", 3)))
+    (placed,) = decided(there, full, Rollouts()).changes
+    assert isinstance(placed, Place)
+    assert placed.placement.cluster == "worker-3", (
+        "worker-2 has three GPUs free, and three replicas on their way to them"
+    )
+    healthy = followed(there, seen(report(lent, EngineState.HEALTHY)))
+    (grown,) = decided(there, full, healthy).changes
+    assert isinstance(grown, Resize)
+    assert (grown.after.cluster, grown.after.replicas) == ("worker-2", 6)
+
+
+def test_pods_without_a_node_of_what_has_ended_take_room_until_they_are_gone() -> None:
+    gone = {PlacementName("vllm-gone"): Homeless(replicas=6, shape=shape())}
+    there = ledger()
+    crowded = seen(clusters=(free("worker-2", 8, homeless=gone),))
+    first, second = decided(there, crowded, Rollouts()).changes
+    assert isinstance(first, Place)
+    assert isinstance(second, Place)
+    assert [(one.placement.cluster, one.placement.replicas) for one in (first, second)] == [
+        ("worker-2", 2),
+        ("worker-3", 1),
+    ]
+
+
+def test_what_has_ended_and_is_still_there_is_told() -> None:
+    lent = flux()
+    known = followed(ledger(), seen(report(lent, leaving=True)))
+    assert [one.path for one in known.leaving] == [lent.path]
+
+
+def test_signs_that_are_the_same_objects_are_no_news() -> None:
+    there, observed = ledger(flux()), seen()
+    signs = Signs.of(there, observed, Fleet(), NOW)
+    assert signs.same_as(Signs.of(there, replace(observed, problems=()), Fleet(), NOW))
+    assert not signs.same_as(Signs.of(ledger(flux()), observed, Fleet(), NOW))
+    assert not signs.same_as(Signs.of(there, observed, Fleet(), NOW + timedelta(hours=1))), "nobody is seen any more"
+    assert not signs.same_as(None)
