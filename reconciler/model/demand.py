@@ -5,25 +5,43 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.model.capacity import ReplicaShape, Waiting
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The deficit from this moment on, until the next sample."""
+    """The deficit from this moment on, until the next sample; `asked` if it was not of unschedulable pods alone."""
 
     at: datetime
     deficit: int
+    asked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """More replicas that have been missing since a moment, and by whose word.
+
+    An empty `signal` stands for pods that the scheduler finds no node for. What is `planned` was known beforehand, and
+    waits for no window.
+    """
+
+    replicas: int
+    since: datetime
+    cause: str = ""
+    signal: str = ""
+    planned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """One workload's demand as it stands.
 
-    `deficit` is the replicas that the primary cannot hold now. `history` is how the deficit went, oldest first and
-    never empty, the last sample being the present one; how far it reaches back from `observed_at` is how long anybody
-    has watched. `reported` is False when the primary, freshly seen, reports no such workload.
+    `deficit` is the replicas that it is missing now by all signals together, each counted once; `waiting` is what they
+    add up to, in the order in which they fall due, each step by the signal that reaches it. `history` is how the
+    deficit went, oldest first and never empty, the last sample being the present one; how far it reaches back from
+    `observed_at` is how long anybody has watched. `unheard` are signals that cannot be heard, and why: what they may be
+    asking for is not known. `reported` is False when the primary, freshly seen, reports no such workload.
     """
 
     workload: WorkloadId
@@ -31,8 +49,9 @@ class Demand:
     wanted: int
     running: int
     deficit: int
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[Missing, ...]
     shape: ReplicaShape | None
     history: tuple[Sample, ...]
     observed_at: datetime
     reported: bool = True
+    unheard: tuple[str, ...] = ()
