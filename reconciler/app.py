@@ -21,8 +21,10 @@ from reconciler.adapters.files import FileObservations
 from reconciler.adapters.foresight import StillClock, StillView
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.helm import Helm
+from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.adapters.pushed import PushedObservations
 from reconciler.adapters.views import JoinedView
+from reconciler.core.schedule import next_turn
 from reconciler.core.wording import count
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
@@ -43,6 +45,9 @@ from reconciler.settings import Settings
 PATIENCE = timedelta(seconds=10)
 """How long a command waits for clusters to be listed; a thousand nodes with 20,000 pods take a few."""
 
+_MOST_TURNS = 100
+"""Moments that are looked at on the way to another one."""
+
 LOOK_AT_FILES = timedelta(seconds=1)
 """How often the observation files are asked for their times; a second is what a person takes for at once."""
 
@@ -52,8 +57,13 @@ log = structlog.get_logger("overspill")
 @contextmanager
 def connected(settings: Settings) -> Iterator[tuple[World, Memory]]:
     """Open the repository and the observations for one command, and close them afterwards."""
-    with _repository(settings) as repository, closing(Helm()) as charts, _clusters(settings, PATIENCE) as clusters:
-        views: list[ClusterView] = [_Here(charts=charts), *_files(settings), *clusters]
+    with (
+        _repository(settings) as repository,
+        closing(Helm()) as charts,
+        _clusters(settings, PATIENCE) as clusters,
+        _prometheus(settings, PATIENCE) as prometheus,
+    ):
+        views: list[ClusterView] = [_Here(charts=charts), *_files(settings), *clusters, prometheus]
         yield _world(settings, repository, JoinedView(*views), charts, _Silent()), _memory(repository)
 
 
@@ -61,14 +71,30 @@ def look_ahead(world: World, memory: Memory, at: datetime | None) -> View:
     """Look at the world now or, with `at`, as it would be then if everything stayed as it is seen now.
 
     Looking twice lets the windows see how long things have been so: what is steady from now to then counts as watched.
+    What people have planned is not steady, so each begin and end of it on the way is looked at too.
     """
     view = look(world, memory)
     if at is None:
         return view
     fresh = view.desired.fleet.observation_max_age
-    seen = StillView(view=world.clusters, now=view.now, fresh=fresh, later=at - view.now)
-    still = replace(world, clock=StillClock(at=at), clusters=seen)
-    return look(still, memory, fetch=False)
+    ahead = view
+    for moment in (*_turns(view, at), at):
+        seen = StillView(view=world.clusters, now=view.now, fresh=fresh, later=moment - view.now)
+        still = replace(world, clock=StillClock(at=moment), clusters=seen)
+        ahead = look(still, memory, fetch=False)
+    return ahead
+
+
+def _turns(view: View, at: datetime) -> list[datetime]:
+    """List the moments before `at` at which a planned burst begins or ends, as far back as a window looks at then."""
+    policies = view.reach.scheduled()
+    windows = [policy.scale_down_window for policy in policies]
+    moment = max(view.now, at - max(windows, default=timedelta()))
+    turns = [moment] if view.now < moment < at else []
+    while len(turns) < _MOST_TURNS and (turn := next_turn(policies, moment)) is not None and turn < at:
+        turns.append(turn)
+        moment = turn
+    return turns
 
 
 def serve(settings: Settings) -> None:
@@ -82,10 +108,11 @@ def serve(settings: Settings) -> None:
         pushed, files = PushedObservations(), _files(settings)
         wake: Wake = lambda reason: loop.wake(reason)  # noqa: E731, PLW0108 - the loop does not exist yet
         clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
+        prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake))
         world = _world(
             settings,
             repository,
-            JoinedView(_Here(charts=charts), *files, pushed, *clusters),
+            JoinedView(_Here(charts=charts), *files, pushed, *clusters, prometheus),
             charts,
             _Log(branch=settings.output_branch),
         )
@@ -153,6 +180,7 @@ def _watching(settings: Settings, address: str) -> str:
         f"watching {logs.redact(settings.repo)}: {settings.source_branch} -> {settings.output_branch}",
         f"observations from {settings.observations}" if settings.observations else "",
         f"clusters of {settings.kubeconfig}" if settings.kubeconfig else "",
+        f"signals from {settings.prometheus}" if settings.prometheus else "",
         f"polling every {format_duration(settings.poll_interval)}",
         f"listening at {address}" if address else "",
     ]
@@ -208,6 +236,20 @@ def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None)
     view = KubeObservations(settings.kubeconfig, clock=SystemClock(), wake=wake, patience=patience)
     with closing(view):
         yield [view]
+
+
+@contextmanager
+def _prometheus(settings: Settings, patience: timedelta, wake: Wake | None = None) -> Iterator[ClusterView]:
+    """Ask Prometheus where the settings name one, or tell that nobody does."""
+    if not settings.prometheus:
+        yield NoPrometheus()
+        return
+    server = PrometheusServer(settings.prometheus, token=settings.prometheus_token)
+    view = PrometheusSignals(
+        server, clock=SystemClock(), wake=wake, patience=patience, every=settings.prometheus_interval
+    )
+    with closing(view):
+        yield view
 
 
 def _committer(settings: Settings) -> Identity:

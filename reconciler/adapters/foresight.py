@@ -25,8 +25,8 @@ class StillClock:
 class StillView:
     """What a view sees now, as if it were seen just so `later` (a `ports.ClusterView`).
 
-    Of what is fresh now, seen or heard within `fresh` of `now`, the time of that moves along, so that it counts as fresh
-    then. What was seen at another time stays there: files that tell of a moment can be looked at with ``--at`` that
+    Of what is fresh now, seen or heard within `fresh` of `now`, the time moves along, so that it counts as fresh then.
+    What was seen at another time stays there: files that tell of a moment can be looked at with ``--at`` that
     moment. Replicas that wait go on waiting: since when is left as it is.
     """
 

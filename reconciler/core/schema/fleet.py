@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from reconciler.core.findings import shortened
 from reconciler.core.schema.addresses import GitAddress
 from reconciler.core.schema.connection import ConnectionFile
+from reconciler.core.schema.signals import Signals
 from reconciler.core.schema.strict import Duration, Labels, Metadata, Name, Strict, Text, Window, refusal
 from reconciler.model import policy as model
 from reconciler.model.capacity import Taint, Toleration
@@ -300,6 +301,7 @@ class BurstPolicySpec(Strict):
         _DEFAULTS.in_flight_timeout, description="How long a placement may take to get its nodes."
     )
     duration: BurstDurationFile = BurstDurationFile()
+    signals: Signals = Field([], description="What asks for replicas beside what clusters report.")
 
 
 class BurstPolicyFile(Strict):
@@ -340,4 +342,6 @@ class BurstPolicyFile(Strict):
             in_flight_timeout=spec.in_flight_timeout,
             default_duration=spec.duration.default,
             max_duration=spec.duration.max,
+            schedules=tuple(one.schedule.value_of(one.name) for one in spec.signals if one.schedule is not None),
+            queries=tuple(one.prometheus.value_of(one.name) for one in spec.signals if one.prometheus is not None),
         )
