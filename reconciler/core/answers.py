@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from reconciler.errors import InvalidInput
@@ -68,8 +68,18 @@ def _number(sample: Json) -> float:
     """Read a sample: its time, and its value as a text, since JSON has no NaN."""
     try:
         return float(sample[1])
-    except (IndexError, KeyError, TypeError, ValueError) as error:
+    except (IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise InvalidInput("the answer is not Prometheus's") from error
+
+
+def lasting(text: str, window: timedelta) -> str:
+    """Write the query for the least value that another one has had throughout a window.
+
+    It spares whoever asks for the first time the wait for what Prometheus has watched already. The inner query stands
+    on lines of its own, since it may end in a comment.
+    """
+    seconds = int(window.total_seconds())
+    return f"min_over_time((\n{text}\n)[{seconds}s:{max(1, seconds // 4)}s])"
 
 
 def cause(query: Query, number: float) -> str:

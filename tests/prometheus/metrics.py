@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -69,8 +69,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(*self.metrics.answer(query))
 
     def _send(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        with suppress(ConnectionError):  # who asked may have given up meanwhile
+            self._send_all(status, body, headers or {})
+
+    def _send_all(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
-        for name, value in (headers or {}).items():
+        for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

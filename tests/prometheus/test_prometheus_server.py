@@ -100,3 +100,8 @@ def test_a_server_that_hangs_is_not_waited_for(metrics: Metrics) -> None:
     metrics.hangs.clear()
     with pytest.raises(Transient, match="it does not answer in time"):
         ask(metrics.url, patience=timedelta(seconds=0.1))
+
+
+def test_a_host_that_is_no_name_is_nobody_there() -> None:
+    with pytest.raises(Transient):
+        ask("http://a..example.com:9090")

@@ -102,6 +102,32 @@ def test_a_number_is_asked_for_since_it_was_reached_and_not_since_the_last_answe
         assert asked(until(view, lambda seen: len(asked(seen)) == 1)) == [(1, NOW)]
 
 
+def test_what_prometheus_has_watched_already_need_not_be_watched_again(metrics: Metrics) -> None:
+    metrics.values |= {"queue": 47, "min_over_time((\nqueue\n)[30s:7s])": 23}
+    with watching(metrics) as (view, clock):
+        view.follow(fleet())
+        assert asked(view.observe()) == [(3, NOW - seconds(30)), (5, NOW)]
+        clock.moment = NOW + seconds(15)
+        until(view, lambda seen: seen.hearings[VLLM][0].at == clock.moment)
+        assert asked(view.observe()) == [(3, NOW - seconds(30)), (5, NOW)]
+    assert sum(query.startswith("min_over_time") for query in metrics.asked) == 1
+
+
+def test_a_past_that_nobody_can_tell_only_delays(metrics: Metrics) -> None:
+    metrics.values |= {"queue": 12, "min_over_time((\nqueue\n)[30s:7s])": (400, metrics.error("bad_data", "scalar"))}
+    with watching(metrics) as (view, _):
+        view.follow(fleet(replace(QUEUE, per_replica=None, above=-5.0, replicas=2)))
+        assert asked(view.observe()) == [(2, NOW)]
+        assert view.observe().problems == ()
+
+
+def test_a_past_that_was_higher_than_the_present_is_past(metrics: Metrics) -> None:
+    metrics.values |= {"queue": 12, "min_over_time((\nqueue\n)[30s:7s])": 90}
+    with watching(metrics) as (view, _):
+        view.follow(fleet())
+        assert asked(view.observe()) == [(2, NOW - seconds(30))]
+
+
 def test_a_change_of_the_number_wakes_the_daemon_and_a_change_of_the_value_does_not(metrics: Metrics) -> None:
     reasons: list[str] = []
     metrics.values["queue"] = 41
@@ -194,7 +220,7 @@ def test_a_query_that_names_no_workload_is_asked_once_for_all(metrics: Metrics) 
         view.follow(fleet(workloads=(VLLM, OTHER)))
         seen = view.observe()
     assert asked(seen) == asked(seen, OTHER) == [(5, NOW)]
-    assert metrics.asked == ["queue"]
+    assert metrics.asked == ["queue", "min_over_time((\nqueue\n)[30s:7s])"]
 
 
 def test_a_query_that_has_changed_is_asked_at_once_and_the_old_answer_is_forgotten(metrics: Metrics) -> None:

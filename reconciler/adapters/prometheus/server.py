@@ -15,6 +15,8 @@ from reconciler.model.workload import Json
 
 _MOST = 1 << 20
 """Bytes of one answer; an answer of one value has a few hundred."""
+_FAILURES = (OSError, http.client.HTTPException, UnicodeError)
+"""What asking may raise; the last for a host that is no name at all."""
 _REFUSED = (http.HTTPStatus.BAD_REQUEST, http.HTTPStatus.UNPROCESSABLE_ENTITY)
 """What Prometheus says to a query that cannot be right."""
 
@@ -65,12 +67,12 @@ class PrometheusServer:
             self.close()
             if not kept:
                 raise Transient(_told(error)) from error
-        except (OSError, http.client.HTTPException) as error:
+        except _FAILURES as error:
             self.close()
             raise Transient(_told(error)) from error
         try:
             return self._try(target)
-        except (OSError, http.client.HTTPException) as error:
+        except _FAILURES as error:
             self.close()
             raise Transient(_told(error)) from error
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from threading import Condition, Thread
 from time import monotonic
 from typing import Protocol
 
-from reconciler.core.answers import Level, cause, replicas, risen
+from reconciler.core.answers import lasting
 from reconciler.core.questions import Question, questions
+from reconciler.core.watching import Watch
 from reconciler.errors import InvalidInput, Problem, Severity, Transient
 from reconciler.model.capacity import Ask, Hearing, Observed
 from reconciler.model.ids import WorkloadId
@@ -36,21 +36,12 @@ class Server(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Watch:
-    """What is known of one question: what was last answered when, since when which number was asked for."""
-
-    at: datetime | None = None
-    value: float = 0
-    levels: tuple[Level, ...] = ()
-    trouble: str = ""
-
-
 class PrometheusSignals:
     """Asks each query every so often, and keeps the last answers (a `ports.ClusterView`).
 
-    Since when a number of replicas has been asked for is what this process has watched; a restart only delays. `wake`
-    is called, from a thread of ours, when a number has changed. `patience` is how long `follow` may wait for first
+    Since when a number of replicas has been asked for is what this process has watched. When it begins to, Prometheus
+    is asked once what it has seen throughout the question's window; where it cannot say, that only delays. `wake` is
+    called, from a thread of ours, when a number has changed. `patience` is how long `follow` may wait for first
     answers; a daemon has none, since it is woken. The thread begins with the first question.
     """
 
@@ -73,7 +64,7 @@ class PrometheusSignals:
         self._questions: tuple[Question, ...] = ()
         self._unaskable: tuple[Problem, ...] = ()
         self._max_age = timedelta()
-        self._watches: Mapping[Question, _Watch] = {}
+        self._watches: Mapping[Question, Watch] = {}
         self._trouble = ""
         self._first = ""
         self._observed = Observed()
@@ -89,7 +80,7 @@ class PrometheusSignals:
             fresh = asked != self._questions
             self._followed, self._questions, self._unaskable = desired, asked, problems
             self._max_age = desired.fleet.observation_max_age
-            self._watches = {question: self._watches.get(question, _Watch()) for question in asked}
+            self._watches = {question: self._watches.get(question) or Watch(question=question) for question in asked}
             self._publish()
             if asked and self._thread is None:
                 self._thread = Thread(target=self._run, name="prometheus", daemon=True)
@@ -151,11 +142,14 @@ class PrometheusSignals:
                 trouble, self._first = str(error), texts[(index + 1) % len(texts)]
                 break
         now = self._clock.now()
+        past = {} if trouble else self._past(answers, now)
         with self._changed:
             before = _numbers(self._observed)
             self._trouble = trouble
             self._watches = {
-                question: self._heard(question, watch, answers.get(question.text), now)
+                question: watch
+                if (answer := answers.get(question.text)) is None
+                else watch.answered(answer, past.get(_lasting(question)), now, self._max_age)
                 for question, watch in self._watches.items()
             }
             self._publish()
@@ -164,40 +158,30 @@ class PrometheusSignals:
         if changed and self._wake is not None:
             self._wake(WOKEN_BY)
 
-    def _heard(self, question: Question, watch: _Watch, answer: float | InvalidInput | None, now: datetime) -> _Watch:
-        """Take note of an answer. Without one the last stays what it is, and grows old."""
-        if answer is None:
-            return watch
-        try:
-            if isinstance(answer, InvalidInput):
-                raise answer
-            number = replicas(question.query, answer)
-        except InvalidInput as error:
-            return replace(watch, trouble=str(error))
-        watched = watch.at is not None and timedelta() <= now - watch.at <= self._max_age
-        levels = risen(watch.levels if watched else (), number, now, now - question.window)
-        return _Watch(at=now, value=answer, levels=levels)
+    def _past(self, answers: Mapping[str, float | InvalidInput], now: datetime) -> dict[str, float | None]:
+        """Ask for the least value throughout the window of each question that nobody has watched, by the new query."""
+        found: dict[str, float | None] = {}
+        for question, watch in list(self._watches.items()):
+            text, answer = _lasting(question), answers.get(question.text)
+            if isinstance(answer, InvalidInput) or not answer or watch.goes_on(now, self._max_age):
+                continue
+            try:
+                if text and text not in found:
+                    found[text] = self._server.ask(text)
+            except InvalidInput:
+                found[text] = None  # a scalar has no past, and not every server keeps one
+            except Transient:
+                break
+        return found
 
     def _publish(self) -> None:
         """Make of all answers what a pass sees."""
         asks: dict[WorkloadId, tuple[Ask, ...]] = {}
         hearings: dict[WorkloadId, tuple[Hearing, ...]] = {}
         for question, watch in self._watches.items():
-            workload, query = question.workload, question.query
-            trouble = watch.trouble or self._trouble
-            hearing = Hearing(signal=query.signal, at=watch.at, trouble=trouble)
-            hearings[workload] = (*hearings.get(workload, ()), hearing)
-            told = tuple(
-                Ask(
-                    signal=query.signal,
-                    replicas=level.replicas,
-                    since=level.since,
-                    cause=cause(query, watch.value),
-                    beyond=False,
-                )
-                for level in watch.levels
-            )
-            if told:
+            workload = question.workload
+            hearings[workload] = (*hearings.get(workload, ()), watch.hearing(self._trouble))
+            if told := watch.asks():
                 asks[workload] = asks.get(workload, ()) + told
         self._observed = Observed(asks=asks, hearings=hearings, problems=(*self._unaskable, *self._problems()))
 
@@ -243,6 +227,11 @@ class NoPrometheus:
     def observe(self) -> Observed:
         """Return the warning, if there is one."""
         return self._observed
+
+
+def _lasting(question: Question) -> str:
+    """Write the query for the past of a question; empty where nothing waits for it."""
+    return lasting(question.text, question.window) if question.window else ""
 
 
 def _numbers(observed: Observed) -> object:
