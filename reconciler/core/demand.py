@@ -7,7 +7,7 @@ starting, and the primary's own count is not touched. What else asks for replica
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.core.hearing import heard
@@ -33,6 +33,9 @@ class Blind:
 
 
 Demands = Mapping[WorkloadId, Demand | Blind]
+
+
+_NONE: tuple[tuple[Ask, ...], tuple[Ask, ...], tuple[str, ...]] = ((), (), ())
 
 
 def unseen(fleet: Fleet, observed: Observed, cluster: ClusterName, now: datetime) -> str:
@@ -74,16 +77,20 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             demands[workload] = Blind(workload=workload, message=blind[primary])
             continue
         seen = _find(reported[primary], template.ref)
-        if policy.schedules and policy.name not in plans:
-            plans[policy.name] = planned(policy, now)
-        asks, unheard = heard(workload, policy, desired.fleet, observed, now)
+        plan, asks, unheard = _NONE
+        if policy.schedules:
+            if policy.name not in plans:
+                plans[policy.name] = planned(policy, now)
+            plan = plans[policy.name]
+        if policy.queries or observed.asks:
+            asks, unheard = heard(workload, policy, desired.fleet, observed, now)
         demands[workload] = _demand(
             workload,
             primary,
             seen,
             policy=policy,
             asks=asks,
-            plans=plans.get(policy.name, ()),
+            plan=plan,
             unheard=unheard,
             history=() if unheard else history.get(workload, ()),
             at=min(observed.clusters[primary].observed_at, now),
@@ -163,27 +170,27 @@ def _demand(
     *,
     policy: BurstPolicy,
     asks: tuple[Ask, ...],
-    plans: tuple[Ask, ...],
+    plan: tuple[Ask, ...],
     unheard: tuple[str, ...],
     history: tuple[Sample, ...],
     at: datetime,
 ) -> Demand:
     wanted, running, waiting = (seen.wanted, seen.running, seen.waiting) if seen else (0, 0, ())
     asks += seen.asks if seen else ()
-    missing = merged(max(0, wanted - running), waiting, asks, plans, policy.scale_up_window)
+    steps = merged(max(0, wanted - running), waiting, asks, plan, policy.scale_up_window)
+    deficit = sum([step.replicas for step in steps])
     # Whoever says since when pods have been waiting knows nothing of what else may have been asked for meanwhile.
-    asked = bool(asks or plans or policy.queries)
+    asked = bool(asks or plan or policy.queries)
     since = None if asked or seen is None else seen.deficit_since
-    present = Sample(at=at, deficit=sum(step.replicas for step in missing), asked=asked)
     return Demand(
         workload=workload,
         primary=primary,
         wanted=wanted,
         running=running,
-        deficit=present.deficit,
-        waiting=missing,
+        deficit=deficit,
+        waiting=steps,
         shape=seen.shape if seen else None,
-        history=_watched(history, present, since, policy.scale_down_window),
+        history=_watched(history, deficit, since, at, policy.scale_down_window, asked=asked),
         observed_at=at,
         reported=seen is not None,
         unheard=unheard,
@@ -191,14 +198,13 @@ def _demand(
 
 
 def _watched(
-    history: tuple[Sample, ...], present: Sample, since: datetime | None, window: timedelta
+    history: tuple[Sample, ...], deficit: int, since: datetime | None, at: datetime, window: timedelta, *, asked: bool
 ) -> tuple[Sample, ...]:
     """Add the present deficit to the record, and drop what no window looks at any more.
 
     `since` is the source's own word that no more pods than this have been waiting from then on; it replaces what we saw
     of times when nothing else asked. A clock that jumped back makes the record worthless, so it begins anew.
     """
-    at = present.at
     if history and history[-1].at > at:
         history = ()
     if since is not None and history:
@@ -206,9 +212,9 @@ def _watched(
         since = max((since, *(end for sample, end in zip(history, ends, strict=True) if sample.asked)))
     if since is not None and since < at:
         history = tuple(sample for sample in history if sample.at < since)
-        history += (replace(present, at=since),)
-    elif not history or replace(history[-1], at=at) != present:
-        history += (present,)
+        history += (Sample(at=since, deficit=deficit, asked=asked),)
+    elif not history or history[-1].deficit != deficit or history[-1].asked != asked:
+        history += (Sample(at=at, deficit=deficit, asked=asked),)
     first = 0
     for index, sample in enumerate(history):
         if sample.at <= at - window:

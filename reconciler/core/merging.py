@@ -7,12 +7,11 @@ their sum. Only what is beyond the workload object's own replicas, and so can be
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from reconciler.model.capacity import Ask, Waiting
-from reconciler.model.demand import Missing
 
 
 class _Event(NamedTuple):
@@ -30,14 +29,17 @@ _PODS, _BEYOND, _OTHER, _PLANNED = range(4)
 
 
 def merged(
-    pods: int, waiting: Iterable[Waiting], asks: Iterable[Ask], planned: Iterable[Ask], window: timedelta
-) -> tuple[Missing, ...]:
+    pods: int, waiting: Sequence[Waiting], asks: Sequence[Ask], planned: Sequence[Ask], window: timedelta
+) -> tuple[Waiting, ...]:
     """Add up what is missing, as steps in the order in which they fall due.
 
     At every moment the steps that are due sum up to ``max(pods + beyond, others)`` of what is due of each signal by
     itself: of the pods that wait at most `pods` in all, of asks the highest. What waits or is asked for falls due when
     it has lasted for the `window`, what is `planned` at once. The order of the signals makes no difference.
     """
+    # What most workloads are like, of which there may be very many: they want nothing, or pods of one moment wait.
+    if not (asks or planned) and (not waiting or (len(waiting) == 1 and 0 < waiting[0].replicas <= pods)):
+        return tuple(waiting)
     events = [
         *(_Event(wait.since + window, _PODS, "", wait.since, wait.cause, wait.replicas) for wait in waiting),
         *(
@@ -48,7 +50,7 @@ def merged(
         ),
         *(_Event(ask.since, _PLANNED, ask.signal, ask.since, ask.cause, ask.replicas) for ask in planned),
     ]
-    steps: list[Missing] = []
+    steps: list[Waiting] = []
     waited = beyond = others = reached = 0
     for event in sorted(events):
         if event.rank == _PODS:
@@ -60,7 +62,7 @@ def merged(
         level = max(waited + beyond, others)
         if level > reached:
             steps.append(
-                Missing(
+                Waiting(
                     replicas=level - reached,
                     since=event.since,
                     cause=event.cause,
@@ -72,6 +74,6 @@ def merged(
     return tuple(steps)
 
 
-def due(step: Missing, window: timedelta) -> datetime:
+def due(step: Waiting, window: timedelta) -> datetime:
     """Tell from when on replicas may be placed."""
     return step.since if step.planned else step.since + window

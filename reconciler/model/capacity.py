@@ -70,11 +70,17 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Replicas that the scheduler has found no node for since a moment, and why not, where the source knows it."""
+    """Replicas that have been missing since a moment, and why, where the source knows it.
+
+    Without a `signal` they are pods that the scheduler has found no node for, which is all that an observation tells
+    of. In a demand they may be what another signal asks for; what was `planned` beforehand waits for no window.
+    """
 
     replicas: int
     since: datetime
     cause: str = ""
+    signal: str = ""
+    planned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

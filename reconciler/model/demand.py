@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.model.capacity import ReplicaShape
+from reconciler.model.capacity import ReplicaShape, Waiting
 from reconciler.model.ids import ClusterName, WorkloadId
 
 
@@ -16,21 +16,6 @@ class Sample:
     at: datetime
     deficit: int
     asked: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
-    """More replicas that have been missing since a moment, and by whose word.
-
-    An empty `signal` stands for pods that the scheduler finds no node for. What is `planned` was known beforehand, and
-    waits for no window.
-    """
-
-    replicas: int
-    since: datetime
-    cause: str = ""
-    signal: str = ""
-    planned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +34,7 @@ class Demand:
     wanted: int
     running: int
     deficit: int
-    waiting: tuple[Missing, ...]
+    waiting: tuple[Waiting, ...]
     shape: ReplicaShape | None
     history: tuple[Sample, ...]
     observed_at: datetime

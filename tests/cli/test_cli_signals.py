@@ -114,3 +114,21 @@ def test_an_address_that_is_none_is_a_usage_error(overspill: Terminal) -> None:
     result = overspill("plan", "--prometheus", "prometheus:9090")
     assert result.exit_code == 2
     assert "--prometheus: 'prometheus:9090' is not the address of a server" in result.stderr.replace("\n", " ")
+
+
+def test_what_is_heard_now_goes_on_being_heard_in_what_is_foreseen(
+    overspill: Terminal, fleet: Remote, see: See
+) -> None:
+    see(missing=0, worker_2=4)
+    asking(fleet)
+    with serving() as metrics:
+        metrics.values[QUERY] = 23
+        soon_after = overspill.answer("plan", "--at", "+1h", "--prometheus", metrics.url)
+    assert [commit["change"]["placement"]["replicas"] for commit in soon_after["commits"][1:]] == [3]
+
+
+def test_explain_tells_what_cannot_be_heard(overspill: Terminal, fleet: Remote, see: See) -> None:
+    see(missing=0)
+    asking(fleet)
+    told = overspill.done("explain", "vllm").replace("\n", " ")
+    assert "prometheus queue is not asked: no Prometheus is configured: nothing new comes of it" in told
