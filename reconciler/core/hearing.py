@@ -30,7 +30,7 @@ def heard(
 def _unheard(hearing: Hearing | None, fleet: Fleet, now: datetime) -> str:
     """Say why a signal counts as unheard, or return an empty string; the rule is that of an observation's age."""
     if hearing is None:
-        return "is not asked: no Prometheus is configured"
+        return "is not asked (is a Prometheus configured?)"
     told = f" ({hearing.trouble})" if hearing.trouble else ""
     if hearing.at is None:
         return f"has not answered{told}"

@@ -131,4 +131,4 @@ def test_explain_tells_what_cannot_be_heard(overspill: Terminal, fleet: Remote, 
     see(missing=0)
     asking(fleet)
     told = overspill.done("explain", "vllm").replace("\n", " ")
-    assert "prometheus queue is not asked: no Prometheus is configured: nothing new comes of it" in told
+    assert "prometheus queue is not asked (is a Prometheus configured?): nothing new comes of it" in told

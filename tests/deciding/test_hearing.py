@@ -107,7 +107,7 @@ def test_nothing_is_given_back_while_a_signal_cannot_be_heard() -> None:
 def test_a_policy_that_asks_a_prometheus_that_is_not_there_keeps_what_is_lent() -> None:
     there = heard(hearings=(), there=ledger(placement(replicas=3)))
     assert [one.reason for one in decide(there).suppressed] == [Reason.SIGNAL_UNHEARD]
-    assert there.demands[VLLM].unheard == ("prometheus queue is not asked: no Prometheus is configured",)
+    assert there.demands[VLLM].unheard == ("prometheus queue is not asked (is a Prometheus configured?)",)
 
 
 def test_what_lapses_ends_although_a_signal_cannot_be_heard() -> None:

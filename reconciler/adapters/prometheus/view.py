@@ -78,7 +78,8 @@ class PrometheusSignals:
         asked, problems = questions(desired)
         with self._changed:
             fresh = asked != self._questions
-            self._followed, self._questions, self._unaskable = desired, asked, problems
+            self._followed, self._unaskable = desired, problems
+            self._questions = asked if fresh else self._questions
             self._max_age = desired.fleet.observation_max_age
             self._watches = {question: self._watches.get(question) or Watch(question=question) for question in asked}
             self._publish()
