@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.core.decide import decide
@@ -91,6 +91,7 @@ def test_windows_that_overlap_count_once_and_do_not_part() -> None:
         moment = next_turn([always], moment)
 
 
+@settings(deadline=None)  # a zone is read from the disk when it is first asked for
 @given(
     st.sampled_from(["0 8 * * 1-5", "30 2 * * *", "*/20 * * * *", "0 0 1 * *", "15 1,2,3 * * *"]),
     st.integers(1, 3000),
