@@ -22,8 +22,10 @@ from reconciler.adapters.foresight import StillClock, StillView
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.helm import Helm
 from reconciler.adapters.notify import Notifier, Report
+from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.adapters.pushed import PushedObservations
 from reconciler.adapters.views import JoinedView
+from reconciler.core.schedule import next_turn
 from reconciler.core.wording import count
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
@@ -46,6 +48,8 @@ PATIENCE = timedelta(seconds=10)
 
 LAST_WORDS = timedelta(seconds=2)
 """How long the daemon's end waits for engines to hear of the last push. They poll as well."""
+_MOST_TURNS = 100
+"""Moments that are looked at on the way to another one."""
 
 LOOK_AT_FILES = timedelta(seconds=1)
 """How often the observation files are asked for their times; a second is what a person takes for at once."""
@@ -59,8 +63,13 @@ def connected(settings: Settings, outbox: Outbox | None = None) -> Iterator[tupl
 
     Nobody is told of a push but whom the `outbox` tells: a command prints what it did.
     """
-    with _repository(settings) as repository, closing(Helm()) as charts, _clusters(settings, PATIENCE) as clusters:
-        views: list[ClusterView] = [_Here(charts=charts), *_files(settings), *clusters]
+    with (
+        _repository(settings) as repository,
+        closing(Helm()) as charts,
+        _clusters(settings, PATIENCE) as clusters,
+        _prometheus(settings, PATIENCE) as prometheus,
+    ):
+        views: list[ClusterView] = [_Here(charts=charts), *_files(settings), *clusters, prometheus]
         yield _world(settings, repository, JoinedView(*views), charts, outbox or _Joined()), _memory(repository)
 
 
@@ -68,14 +77,30 @@ def look_ahead(world: World, memory: Memory, at: datetime | None) -> View:
     """Look at the world now or, with `at`, as it would be then if everything stayed as it is seen now.
 
     Looking twice lets the windows see how long things have been so: what is steady from now to then counts as watched.
+    What people have planned is not steady, so each begin and end of it on the way is looked at too.
     """
     view = look(world, memory)
     if at is None:
         return view
     fresh = view.desired.fleet.observation_max_age
-    seen = StillView(view=world.clusters, now=view.now, fresh=fresh, later=at - view.now)
-    still = replace(world, clock=StillClock(at=at), clusters=seen)
-    return look(still, memory, fetch=False)
+    ahead = view
+    for moment in (*_turns(view, at), at):
+        seen = StillView(view=world.clusters, now=view.now, fresh=fresh, later=moment - view.now)
+        still = replace(world, clock=StillClock(at=moment), clusters=seen)
+        ahead = look(still, memory, fetch=False)
+    return ahead
+
+
+def _turns(view: View, at: datetime) -> list[datetime]:
+    """List the moments before `at` at which a planned burst begins or ends, as far back as a window looks at then."""
+    policies = view.reach.scheduled()
+    windows = [policy.scale_down_window for policy in policies]
+    moment = max(view.now, at - max(windows, default=timedelta()))
+    turns = [moment] if view.now < moment < at else []
+    while len(turns) < _MOST_TURNS and (turn := next_turn(policies, moment)) is not None and turn < at:
+        turns.append(turn)
+        moment = turn
+    return turns
 
 
 def serve(settings: Settings) -> None:
@@ -90,10 +115,11 @@ def serve(settings: Settings) -> None:
         wake: Wake = lambda reason: loop.wake(reason)  # noqa: E731, PLW0108 - the loop does not exist yet
         clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
         notifier = Notifier(settings.notify, report=_note)
+        prometheus = stack.enter_context(_prometheus(settings, timedelta(), wake))
         world = _world(
             settings,
             repository,
-            JoinedView(_Here(charts=charts), *files, pushed, *clusters),
+            JoinedView(_Here(charts=charts), *files, pushed, *clusters, prometheus),
             charts,
             _Joined(_Log(), notifier),
         )
@@ -177,6 +203,7 @@ def _watching(settings: Settings, address: str) -> str:
         f"watching {logs.redact(settings.repo)}: {settings.source_branch} -> {settings.output_branch}",
         f"observations from {settings.observations}" if settings.observations else "",
         f"clusters of {settings.kubeconfig}" if settings.kubeconfig else "",
+        f"signals from {settings.prometheus}" if settings.prometheus else "",
         f"polling every {format_duration(settings.poll_interval)}",
         f"listening at {address}" if address else "",
         f"telling {', '.join(map(str, settings.notify))}" if settings.notify else "",
@@ -236,6 +263,20 @@ def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None)
     )
     with closing(view):
         yield [view]
+
+
+@contextmanager
+def _prometheus(settings: Settings, patience: timedelta, wake: Wake | None = None) -> Iterator[ClusterView]:
+    """Ask Prometheus where the settings name one, or tell that nobody does."""
+    if not settings.prometheus:
+        yield NoPrometheus()
+        return
+    server = PrometheusServer(settings.prometheus, token=settings.prometheus_token)
+    view = PrometheusSignals(
+        server, clock=SystemClock(), wake=wake, patience=patience, every=settings.prometheus_interval
+    )
+    with closing(view):
+        yield view
 
 
 def _committer(settings: Settings) -> Identity:

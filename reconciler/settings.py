@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from reconciler.core.endpoints import EXAMPLES, read_endpoint
 from reconciler.errors import InvalidInput, Problem, Severity
@@ -30,6 +31,10 @@ VARIABLES: Mapping[str, str] = {
     "OBSERVATIONS": "a file or directory of observations",
     "KUBECONFIG": "a kubeconfig whose contexts are clusters to watch",
     "LOGIN_PLUGINS": "programs that Argo CD's cluster Secrets may run here to log in",
+    "PROMETHEUS": "the address of the Prometheus that policies' queries are put to",
+    "PROMETHEUS_INTERVAL": "how often they are",
+    "PROMETHEUS_TOKEN": "the bearer token for it",
+    "PROMETHEUS_TOKEN_FILE": "a file that holds it",
     "CACHE_DIR": "where the bare mirror of the repository is kept, for its owner alone; safe to delete",
     "POLL_INTERVAL": "how often to ask the remote for changes",
     "LISTEN": "host:port for observations, webhooks and health; nothing listens without it",
@@ -85,6 +90,9 @@ class Settings:
     observations: Path | None = None
     kubeconfig: Path | None = None
     login_plugins: frozenset[str] = frozenset()
+    prometheus: str = ""
+    prometheus_interval: timedelta = timedelta(seconds=15)
+    prometheus_token: str = field(default="", repr=False)
     in_cluster: bool = False  # we are a pod of a cluster, and may be asked to watch it
     cache_dir: Path
     poll_interval: timedelta = timedelta(seconds=30)
@@ -116,6 +124,9 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         observations=reader.path("OBSERVATIONS"),
         kubeconfig=reader.path("KUBECONFIG"),
         login_plugins=reader.programs("LOGIN_PLUGINS"),
+        prometheus=reader.address("PROMETHEUS"),
+        prometheus_interval=reader.duration("PROMETHEUS_INTERVAL", timedelta(seconds=15)),
+        prometheus_token=reader.secret("PROMETHEUS_TOKEN"),
         in_cluster=bool(env.get("KUBERNETES_SERVICE_HOST")),
         cache_dir=reader.path("CACHE_DIR") or _default_cache(env),
         poll_interval=reader.duration("POLL_INTERVAL", timedelta(seconds=30)),
@@ -135,6 +146,8 @@ def from_environment(env: Mapping[str, str]) -> Settings:
     )
     if settings.source_branch == settings.output_branch:
         reader.refuse("OUTPUT_BRANCH", "is the source branch as well", "placements")
+    if re.search(r"[^!-~]", settings.prometheus_token):
+        reader.refuse("PROMETHEUS_TOKEN", "holds what cannot stand in a header", "the token and nothing else")
     if reader.problems:
         raise InvalidInput(problems=tuple(reader.problems))
     return settings
@@ -251,6 +264,24 @@ class _Reader:
         if not unread and any(not endpoint.secret for endpoint in found):
             self.refuse(f"{name}_SECRET", "is not set, and engines are told of pushes with a signature only", _MADE)
         return tuple(found)
+
+    def address(self, name: str) -> str:
+        """Read the address of an HTTP server; who asks it is not part of it."""
+        value = self.text(name, "")
+        try:
+            parts = urlsplit(value)
+            whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # a port that is no number, or half an IPv6 address
+            parts, whole = urlsplit(""), False
+        if not value:
+            return ""
+        if "@" in value:
+            self.refuse(name, "holds a user or a password", f"the address without, and {PREFIX}{name}_TOKEN")
+        elif not whole or parts.query or parts.fragment or re.search(r"[^!-~]", value):
+            self.refuse(name, f"{value!r} is not the address of a server", "http://prometheus.monitoring:9090")
+        else:
+            return value
+        return ""
 
     def email(self, name: str, default: str) -> str:
         """Read what can stand between the angle brackets of a commit's committer."""

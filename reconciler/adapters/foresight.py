@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from reconciler.model.capacity import Observed
+from reconciler.model.capacity import Hearing, Observed
 from reconciler.model.policy import Desired
 from reconciler.ports import ClusterView
 
@@ -25,8 +25,8 @@ class StillClock:
 class StillView:
     """What a view sees now, as if it were seen just so `later` (a `ports.ClusterView`).
 
-    Of what is fresh now, seen within `fresh` of `now`, the time of observing moves along, so that it counts as fresh
-    then. What was seen at another time stays there: files that tell of a moment can be looked at with ``--at`` that
+    Of what is fresh now, seen or heard within `fresh` of `now`, the time moves along, so that it counts as fresh then.
+    What was seen at another time stays there: files that tell of a moment can be looked at with ``--at`` that
     moment. Replicas that wait go on waiting: since when is left as it is.
     """
 
@@ -48,4 +48,13 @@ class StillView:
             else observation
             for name, observation in seen.clusters.items()
         }
-        return replace(seen, clusters=clusters)
+        hearings = {
+            workload: tuple(self._moved(hearing) for hearing in heard) for workload, heard in seen.hearings.items()
+        }
+        return replace(seen, clusters=clusters, hearings=hearings)
+
+    def _moved(self, hearing: Hearing) -> Hearing:
+        """Let a signal that is heard now go on being heard."""
+        if hearing.at is None or abs(self.now - hearing.at) > self.fresh:
+            return hearing
+        return replace(hearing, at=hearing.at + self.later)

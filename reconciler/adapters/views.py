@@ -7,7 +7,7 @@ from operator import is_
 from types import MappingProxyType
 
 from reconciler.errors import Problem
-from reconciler.model.capacity import Ask, ClusterObservation, Observed
+from reconciler.model.capacity import Ask, ClusterObservation, Hearing, Observed
 from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import Desired
@@ -20,9 +20,9 @@ _NONE: Reports = MappingProxyType({})
 class JoinedView:
     """The newest observation of each cluster from several views (a `ports.ClusterView`).
 
-    Of two that are equally new the earlier view's stands. All that is asked for a workload is kept, in the order of the
-    views. Of two reports on one placement that of an engine's own objects goes before one that came in an observation.
-    Charts can be rendered when one of the views says so.
+    Of two that are equally new the earlier view's stands. All that is asked for and heard of a workload is kept, in the
+    order of the views. Of two reports on one placement that of an engine's own objects goes before one that came in an
+    observation. Charts can be rendered when one of the views says so.
     """
 
     def __init__(self, *views: ClusterView) -> None:
@@ -42,6 +42,7 @@ class JoinedView:
         asks: dict[WorkloadId, tuple[Ask, ...]] = {}
         reports: list[Reports] = []
         reporting: frozenset[ClusterName] = frozenset()
+        hearings: dict[WorkloadId, tuple[Hearing, ...]] = {}
         helm = False
         for view in self._views:
             seen = view.observe()
@@ -51,6 +52,8 @@ class JoinedView:
             reports.append(seen.reports)
             for workload, asked in seen.asks.items():
                 asks[workload] = asks.get(workload, ()) + asked
+            for workload, heard in seen.hearings.items():
+                hearings[workload] = hearings.get(workload, ()) + heard
             for name, observation in seen.clusters.items():
                 known = clusters.get(name)
                 if known is None or observation.observed_at > known.observed_at:
@@ -59,6 +62,7 @@ class JoinedView:
         return Observed(
             clusters=clusters,
             asks=asks,
+            hearings=hearings,
             reports=self._joined(tuple(part for part in reports if part)),
             reporting=reporting,
             helm=helm,

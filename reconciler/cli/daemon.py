@@ -26,7 +26,7 @@ LAST_WORDS = timedelta(seconds=5)
     "overspill once --repo git@git.example.com:ml/fleet.git -o json",
 )
 @click.command()
-@options.connected("OBSERVATIONS", "KUBECONFIG", "NOTIFY")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "NOTIFY")
 @options.output
 def once(settings: Settings, form: options.Output) -> None:
     """Run one pass: look, decide, commit and push.
@@ -53,18 +53,20 @@ def once(settings: Settings, form: options.Output) -> None:
 @options.examples(
     "overspill run --kubeconfig clusters.kubeconfig",
     "overspill run --observations observations/",
+    "overspill run --kubeconfig clusters.kubeconfig --prometheus http://prometheus.monitoring:9090",
     "overspill run --repo https://git.example.com/ml/fleet.git --listen :8080 --log-format json",
     "OVERSPILL_PUSH_TOKEN_FILE=/run/secrets/push overspill run --listen :8080 --poll-interval 1m",
 )
 @click.command()
-@options.connected("OBSERVATIONS", "KUBECONFIG", "POLL_INTERVAL", "LISTEN", "NOTIFY", "LOG_FORMAT")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "POLL_INTERVAL", "LISTEN", "NOTIFY", "LOG_FORMAT")
 def run(settings: Settings) -> None:
     """Run the daemon: watch, and commit what is called for.
 
     It watches the repository, the clusters and the observations. One line a change. SIGTERM and Ctrl-C finish the push
     under way and leave; SIGHUP looks at once. With --listen it takes observations (POST /api/v1/observations), push
-    hints of GitHub, GitLab and Gitea, and answers /healthz and /readyz. With --notify it tells engines of each push, so
-    that they need not poll. Tokens and secrets come from the environment or from files only.
+    hints of GitHub, GitLab and Gitea, and answers /healthz and /readyz. With --prometheus it asks what the policies'
+    signals ask, and with --notify it tells engines of each push, so that they need not poll. Tokens and secrets come
+    from the environment or from files only.
     """
     app.serve(settings)
 

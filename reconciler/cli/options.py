@@ -33,6 +33,7 @@ _FLAGS: dict[str, tuple[str, str]] = {
     "OUTPUT_BRANCH": ("--output-branch", "NAME"),
     "OBSERVATIONS": ("--observations", "PATH"),
     "KUBECONFIG": ("--kubeconfig", "PATH"),
+    "PROMETHEUS": ("--prometheus", "URL"),
     "POLL_INTERVAL": ("--poll-interval", "DURATION"),
     "LISTEN": ("--listen", "HOST:PORT"),
     "NOTIFY": ("--notify", "ENGINE=URL"),
@@ -70,7 +71,7 @@ def connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]]
                 problems(settings.warnings)
             if "OBSERVATIONS" not in names:
                 # What needs no sight must not fail for the want of it.
-                settings = replace(settings, observations=None, kubeconfig=None, in_cluster=False)
+                settings = replace(settings, observations=None, kubeconfig=None, prometheus="", in_cluster=False)
             command(settings, *args, **kwargs)
 
         wrapped: Callable[..., None] = run

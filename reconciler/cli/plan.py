@@ -41,7 +41,7 @@ from reconciler.settings import Settings
     "overspill plan -o json | jq '.commits[].subject'",
 )
 @click.command()
-@options.connected("OBSERVATIONS", "KUBECONFIG")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @options.at
 @click.option(
     "--diff", "as_diff", is_flag=True, help="Print the commits as a patch: messages and files, byte for byte."

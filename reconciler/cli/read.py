@@ -29,7 +29,7 @@ from reconciler.settings import Settings
     "overspill status -o json | jq '.placements[].placement.cluster'",
 )
 @click.command()
-@options.connected("OBSERVATIONS", "KUBECONFIG")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @options.at
 @options.output
 def status(settings: Settings, at: datetime | None, form: options.Output) -> None:
@@ -52,7 +52,7 @@ def status(settings: Settings, at: datetime | None, form: options.Output) -> Non
 )
 @click.command()
 @click.argument("workload")
-@options.connected("OBSERVATIONS", "KUBECONFIG")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @options.at
 @options.output
 def explain(settings: Settings, workload: str, at: datetime | None, form: options.Output) -> None:
@@ -161,15 +161,22 @@ def _demand(demand: Demand | Blind | None) -> str:
         case Blind(message=message):
             return f"Demand: unseen. {message}."
         case Demand(wanted=wanted, running=running, deficit=deficit, waiting=waiting):
-            waits = [f"{one.replicas} since {format_time(one.since)}" for one in waiting]
+            pods = [f"{one.replicas} since {format_time(one.since)}" for one in waiting if not one.signal]
+            told = [f"unschedulable: {', '.join(pods)}"] if pods else []
+            told += [
+                f"{one.signal} {one.cause}: {one.replicas} since {format_time(one.since)}"
+                for one in waiting
+                if one.signal
+            ]
             return f"Demand: {wanted} wanted, {running} running, {deficit} missing" + (
-                f" (unschedulable: {', '.join(waits)})" if waits else ""
+                f" ({'; '.join(told)})" if told else ""
             )
 
 
 def _held_back(told: Explanation) -> bool:
     """Tell whether something that is no cluster's doing keeps replicas from being placed."""
-    return any(one.reason not in (Reason.NOTHING_FITS, Reason.SCALE_DOWN_WINDOW) for one in told.suppressed)
+    no_matter = (Reason.NOTHING_FITS, Reason.SCALE_DOWN_WINDOW, Reason.SIGNAL_UNHEARD)
+    return any(one.reason not in no_matter for one in told.suppressed)
 
 
 def _assessment_row(one: Assessment, *, taken: bool) -> tuple[object, ...]:

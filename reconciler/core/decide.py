@@ -12,6 +12,7 @@ from reconciler.core.growth import Growth
 from reconciler.core.lending import place_what_is_missing
 from reconciler.core.people import respect_people
 from reconciler.core.returning import give_back_what_is_not_needed
+from reconciler.core.schedule import next_turn
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.model.plan import Plan
@@ -27,6 +28,7 @@ def decide(situation: Situation) -> Plan:
     move_what_may_not_stay(situation, standing, growth)
     give_back_what_is_not_needed(situation, standing)
     place_what_is_missing(situation, standing, growth)
+    standing.look_again(next_turn(situation.reach.scheduled(), situation.now))
     return standing.plan()
 
 

@@ -1,7 +1,7 @@
-"""From what primaries report to the replicas each workload is missing, now and over the windows of its policy.
+"""From what signals say to the replicas each workload is missing, now and over the windows of its policy.
 
 EGS leaves the replica count undefined; ours is: what bursts is what the primary cannot hold now, never what is merely
-starting, and the primary's own count is not touched.
+starting, and the primary's own count is not touched. What else asks for replicas is put together with it in `merging`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.model.capacity import ClusterObservation, Observed, WorkloadObservation
+from reconciler.core.hearing import heard
+from reconciler.core.merging import due, merged
+from reconciler.core.schedule import planned
+from reconciler.model.capacity import Ask, ClusterObservation, Observed, WorkloadObservation
 from reconciler.model.demand import Demand, Sample
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.policy import Desired, Fleet
+from reconciler.model.policy import BurstPolicy, Desired, Fleet
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadRef
 
@@ -30,6 +33,9 @@ class Blind:
 
 
 Demands = Mapping[WorkloadId, Demand | Blind]
+
+
+_NONE: tuple[tuple[Ask, ...], tuple[Ask, ...], tuple[str, ...]] = ((), (), ())
 
 
 def unseen(fleet: Fleet, observed: Observed, cluster: ClusterName, now: datetime) -> str:
@@ -53,8 +59,9 @@ def unseen(fleet: Fleet, observed: Observed, cluster: ClusterName, now: datetime
 def measure(desired: Desired, observed: Observed, history: History, now: datetime) -> Demands:
     """Work out the demand of every workload that may burst.
 
-    A workload that its primary, freshly seen, does not report does not exist there and is missing nothing.
+    A workload that its primary, freshly seen, does not report has no pods there that could wait.
     """
+    plans: dict[str, tuple[Ask, ...]] = {}
     reported: dict[ClusterName, dict[tuple[str, str], list[WorkloadObservation]]] = {}
     blind: dict[ClusterName, str] = {}
     demands: dict[WorkloadId, Demand | Blind] = {}
@@ -70,26 +77,44 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             demands[workload] = Blind(workload=workload, message=blind[primary])
             continue
         seen = _find(reported[primary], template.ref)
-        at = min(observed.clusters[primary].observed_at, now)
+        plan, asks, unheard = _NONE
+        if policy.schedules:
+            if policy.name not in plans:
+                plans[policy.name] = planned(policy, now)
+            plan = plans[policy.name]
+        if policy.queries or observed.asks:
+            asks, unheard = heard(workload, policy, desired.fleet, observed, now)
         demands[workload] = _demand(
-            workload, primary, seen, window=policy.scale_down_window, history=history.get(workload, ()), at=at
+            workload,
+            primary,
+            seen,
+            policy=policy,
+            asks=asks,
+            plan=plan,
+            unheard=unheard,
+            history=() if unheard else history.get(workload, ()),
+            at=min(observed.clusters[primary].observed_at, now),
         )
     return demands
 
 
 def remembered(demands: Demands) -> History:
-    """Keep what the next pass has to know of this one. A blind moment forgets: nobody watched."""
-    return {workload: demand.history for workload, demand in demands.items() if isinstance(demand, Demand)}
+    """Keep what the next pass has to know of this one. A blind or deaf moment forgets: nobody watched."""
+    return {
+        workload: demand.history
+        for workload, demand in demands.items()
+        if isinstance(demand, Demand) and not demand.unheard
+    }
 
 
 def matured(demand: Demand, window: timedelta, now: datetime) -> int:
-    """Count the missing replicas that have been unschedulable for the whole window."""
-    return min(demand.deficit, sum(wait.replicas for wait in demand.waiting if wait.since <= now - window))
+    """Count the replicas that have been missing for the whole window, or were planned."""
+    return sum(step.replicas for step in demand.waiting if due(step, window) <= now)
 
 
 def next_maturity(demand: Demand, window: timedelta, now: datetime) -> datetime | None:
-    """Tell when the next replicas will have waited for the whole window; None when all have."""
-    return min((wait.since + window for wait in demand.waiting if wait.since > now - window), default=None)
+    """Tell when the next replicas will have been missing for the whole window; None when all have."""
+    return min((at for step in demand.waiting if (at := due(step, window)) > now), default=None)
 
 
 def ceiling(demand: Demand, window: timedelta) -> int | None:
@@ -143,42 +168,53 @@ def _demand(
     primary: ClusterName,
     seen: WorkloadObservation | None,
     *,
-    window: timedelta,
+    policy: BurstPolicy,
+    asks: tuple[Ask, ...],
+    plan: tuple[Ask, ...],
+    unheard: tuple[str, ...],
     history: tuple[Sample, ...],
     at: datetime,
 ) -> Demand:
     wanted, running, waiting = (seen.wanted, seen.running, seen.waiting) if seen else (0, 0, ())
-    deficit = max(0, min(wanted - running, sum(wait.replicas for wait in waiting)))
-    since = seen.deficit_since if seen else None
+    asks += seen.asks if seen else ()
+    steps = merged(max(0, wanted - running), waiting, asks, plan, policy.scale_up_window)
+    deficit = sum([step.replicas for step in steps])
+    # Whoever says since when pods have been waiting knows nothing of what else may have been asked for meanwhile.
+    asked = bool(asks or plan or policy.queries)
+    since = None if asked or seen is None else seen.deficit_since
     return Demand(
         workload=workload,
         primary=primary,
         wanted=wanted,
         running=running,
         deficit=deficit,
-        waiting=waiting,
+        waiting=steps,
         shape=seen.shape if seen else None,
-        history=_watched(history, deficit, since, at, window),
+        history=_watched(history, deficit, since, at, policy.scale_down_window, asked=asked),
         observed_at=at,
         reported=seen is not None,
+        unheard=unheard,
     )
 
 
 def _watched(
-    history: tuple[Sample, ...], deficit: int, since: datetime | None, at: datetime, window: timedelta
+    history: tuple[Sample, ...], deficit: int, since: datetime | None, at: datetime, window: timedelta, *, asked: bool
 ) -> tuple[Sample, ...]:
     """Add the present deficit to the record, and drop what no window looks at any more.
 
-    `since` is the source's own word that no more than this has been missing from then on; it replaces what we saw.
-    A clock that jumped back makes the record worthless, so it begins anew.
+    `since` is the source's own word that no more pods than this have been waiting from then on; it replaces what we saw
+    of times when nothing else asked. A clock that jumped back makes the record worthless, so it begins anew.
     """
     if history and history[-1].at > at:
         history = ()
+    if since is not None and history:
+        ends = (*(sample.at for sample in history[1:]), at)
+        since = max((since, *(end for sample, end in zip(history, ends, strict=True) if sample.asked)))
     if since is not None and since < at:
         history = tuple(sample for sample in history if sample.at < since)
-        history += (Sample(at=since, deficit=deficit),)
-    elif not history or history[-1].deficit != deficit:
-        history += (Sample(at=at, deficit=deficit),)
+        history += (Sample(at=since, deficit=deficit, asked=asked),)
+    elif not history or history[-1].deficit != deficit or history[-1].asked != asked:
+        history += (Sample(at=at, deficit=deficit, asked=asked),)
     first = 0
     for index, sample in enumerate(history):
         if sample.at <= at - window:

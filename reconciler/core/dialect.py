@@ -32,6 +32,21 @@ CONTEXT: Mapping[str, Shape] = {
 }
 """The names that an expression may use. Times are RFC 3339 in UTC."""
 
+_WORKLOAD: Mapping[str, Shape] = {"namespace": "a text", "name": "a text", "template": "a text", "workspace": "a text"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Place:
+    """Where an expression stands: what people call that, and the names that it knows."""
+
+    word: str
+    names: Mapping[str, Shape]
+
+
+TEMPLATE = Place(word="template", names=CONTEXT)
+QUERY = Place(word="query", names=_WORKLOAD)
+"""A question to Prometheus: the workload object on the primary, and the template and workspace that it belongs to."""
+
 METHODS = frozenset({
     "capitalize", "count", "endswith", "find", "get", "isdigit", "items", "keys", "lower", "lstrip", "removeprefix",
     "removesuffix", "rsplit", "rstrip", "split", "startswith", "strip", "title", "upper", "values",
@@ -84,7 +99,7 @@ def has_expression(text: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def read(text: str) -> Reading:
+def read(text: str, place: Place = TEMPLATE) -> Reading:
     """Parse one text that has an expression, and say what it uses and what is wrong with it."""
     if len(text) > MAX_TEMPLATE:
         return Reading(faults=(Fault(message=f"the text has an expression and over {MAX_TEMPLATE:,} characters"),))
@@ -98,7 +113,7 @@ def read(text: str) -> Reading:
         return Reading(faults=(_DEEP,))
     except ValueError:  # Python refuses to read a number of thousands of digits
         return Reading(faults=(_LARGE,))
-    walk = _Walk()
+    walk = _Walk(place)
     walk.visit(tree, frozenset(), 0, 0)
     return Reading(names=frozenset(walk.names), faults=tuple(dict.fromkeys(walk.faults)))
 
@@ -111,7 +126,8 @@ _LARGE = Fault(message="a number does not fit in 64 bits")
 class _Walk:
     """Goes through one tree, collecting. `visit` returns what is known of the value of a node."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: Place) -> None:
+        self.place = place
         self.names: set[str] = set()
         self.faults: list[Fault] = []
         self.nodes = 0
@@ -164,10 +180,11 @@ class _Walk:
     def name(self, node: nodes.Name, local: frozenset[str]) -> Shape:
         if node.ctx != "load" or node.name in local:
             return None
-        if node.name in CONTEXT:
+        known = self.place.names
+        if node.name in known:
             self.names.add(node.name)
-            return CONTEXT[node.name]
-        self.fault(f"no template knows the name {shortened(node.name)!r}", nearest(node.name, CONTEXT))
+            return known[node.name]
+        self.fault(f"no {self.place.word} knows the name {shortened(node.name)!r}", nearest(node.name, known))
         return None
 
     def attribute(

@@ -22,7 +22,7 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import Plan, Refusal, Suppressed
+from reconciler.model.plan import Plan, Reason, Refusal, Suppressed
 from reconciler.model.units import Resources
 
 
@@ -139,7 +139,7 @@ def _conclusion(
     if isinstance(demand, Blind):
         return (f"{demand.message}. It keeps what it has and gets nothing new until the primary is seen again.",)
     placed = standing.replicas(workload)
-    behind = _behind(workload, situation, standing)
+    behind = (*_unheard(demand, suppressed), *_behind(workload, situation, standing))
     # 3. Its primary knows no such object.
     if not demand.reported:
         ref = situation.desired.templates[workload].ref
@@ -147,7 +147,11 @@ def _conclusion(
         reported = situation.observed.clusters[demand.primary].workloads
         others = listed(f"{seen.ref.namespace}/{seen.ref.name}" for seen in reported) or "nothing"
         way_out = "Set the annotation overspill.dev/workload to the one that is meant."
-        return (f"{demand.primary} reports no {name}; it reports {others}. {way_out}", *behind)
+        return (
+            f"{demand.primary} reports no {name}; it reports {others}. {way_out}",
+            *(_sentence(one) for one in suppressed),
+            *behind,
+        )
     if demand.deficit <= placed:
         enough = (
             f"Nothing is missing: {demand.primary} runs {demand.running} of {demand.wanted}, {placed} run elsewhere."
@@ -169,6 +173,13 @@ def _conclusion(
         if refusal is not None and refusal.remedy and room < short
     )
     return (*lines, *behind)
+
+
+def _unheard(demand: Demand, suppressed: tuple[Suppressed, ...]) -> tuple[str, ...]:
+    """Tell what cannot be heard, where it does not stand among what is held back already."""
+    if any(one.reason is Reason.SIGNAL_UNHEARD for one in suppressed):
+        return ()
+    return tuple(f"{why}: nothing new comes of it, and nothing is given back meanwhile." for why in demand.unheard)
 
 
 def _behind(workload: WorkloadId, situation: Situation, standing: Standing) -> tuple[str, ...]:

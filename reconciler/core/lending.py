@@ -61,6 +61,21 @@ def _filled(choice: Choice, replicas: int) -> Refusal:
     )
 
 
+def _shortage(demand: Demand, shape: ReplicaShape, now: datetime) -> Shortage:
+    """Say what is missing, since when, and by whose word."""
+    pods = [step for step in demand.waiting if not step.signal]
+    return Shortage(
+        primary=demand.primary,
+        replicas=demand.deficit,
+        waited=now - min(step.since for step in demand.waiting),
+        requests=shape.requests,
+        node_selector=tuple(sorted(shape.node_selector.items())),
+        causes=tuple(sorted({step.cause for step in pods if step.cause})),
+        unschedulable=sum(step.replicas for step in pods),
+        asks=tuple(dict.fromkeys(f"{step.signal} {step.cause}" for step in demand.waiting if step.signal)),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Loan:
     """What is done about one workload's missing replicas."""
@@ -78,7 +93,12 @@ class _Loan:
         shape = self.demand.shape
         if shape is None:
             primary = self.demand.primary
-            self._suppress(Reason.NO_SHAPE, f"the observation of {primary} does not say what one replica requests")
+            known = (
+                f"the observation of {primary} does not say"
+                if self.demand.reported
+                else f"{primary} reports no such object, so nobody knows"
+            )
+            self._suppress(Reason.NO_SHAPE, f"{known} what one replica requests")
             return
         workload = self.demand.workload
         template, policy = self.situation.desired.templates[workload], self.situation.desired.policies[workload]
@@ -109,7 +129,7 @@ class _Loan:
         if ripe_at is not None:
             self._suppress(
                 Reason.SCALE_UP_WINDOW,
-                "not every replica has been unschedulable for the scale-up window of"
+                f"not every replica has been {self._lack()} for the scale-up window of"
                 f" {format_duration(policy.scale_up_window)}",
                 ripe_at,
                 short=demand.deficit - placed - max(0, lacking),
@@ -147,14 +167,7 @@ class _Loan:
         # Only a cluster that would have come first explains why this one was taken.
         ranks = {rung.cluster: rung.rank for rung in self.situation.reach.order(demand.workload)}
         refused = tuple(refusal for refusal in refusals if ranks[refusal.cluster] < choice.rank)
-        shortage = Shortage(
-            primary=demand.primary,
-            replicas=demand.deficit,
-            waited=now - min(wait.since for wait in demand.waiting),
-            requests=shape.requests,
-            node_selector=tuple(sorted(shape.node_selector.items())),
-            causes=tuple(sorted({wait.cause for wait in demand.waiting if wait.cause})),
-        )
+        shortage = _shortage(demand, shape, now)
         here = [placement for placement in self.standing.of(demand.workload) if placement.cluster == cluster]
         if not here:
             desired = self.situation.desired
@@ -166,6 +179,9 @@ class _Loan:
         after = replace(grown, shape=shape)
         detail = f"{share.replicas} of {count(missing, 'more replica')} that {demand.primary} is missing"
         return Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused)
+
+    def _lack(self) -> str:
+        return "missing" if any(step.signal for step in self.demand.waiting) else "unschedulable"
 
     def _suppress(
         self,

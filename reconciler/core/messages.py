@@ -178,16 +178,26 @@ def _because(why: Why, detail: str) -> str:
 def _missing(shortage: Shortage | None, placement: Placement) -> str:
     if shortage is None:
         return ""
-    causes = "; ".join(plain(cause, 100) for cause in shortage.causes[:MAX_REFUSALS])
-    return f"{_shortage(shortage, placement)}{_kind(shortage)}{': ' if causes else ''}{causes}."
+    causes = [plain(cause, 100) for cause in shortage.causes[:MAX_REFUSALS]]
+    if shortage.asks:
+        pods = [f"{_pods(shortage.unschedulable, placement)} {', '.join(causes) or 'unschedulable'}"]
+        causes = [*pods[: shortage.unschedulable], *(clause(ask) for ask in shortage.asks[:MAX_REFUSALS])]
+    return f"{_shortage(shortage, placement)}{_kind(shortage)}{': ' if causes else ''}{'; '.join(causes)}."
 
 
 def _shortage(shortage: Shortage, placement: Placement) -> str:
-    group = placement.shape.group_size
+    """Say how much is missing for how long: as pods, unless something else asks for some of it."""
     missing = (
-        count(shortage.replicas, "pod") if group == 1 else f"{count(shortage.replicas, 'replica')} of {group} pods"
+        f"{count(shortage.replicas, 'replica')} missing"
+        if shortage.asks
+        else f"{_pods(shortage.replicas, placement)} unschedulable"
     )
-    return f"{missing} unschedulable on {shortage.primary} for {format_duration(shortage.waited)}"
+    return f"{missing} on {shortage.primary} for {format_duration(shortage.waited)}"
+
+
+def _pods(replicas: int, placement: Placement) -> str:
+    group = placement.shape.group_size
+    return count(replicas, "pod") if group == 1 else f"{count(replicas, 'replica')} of {group} pods"
 
 
 def _kind(shortage: Shortage) -> str:

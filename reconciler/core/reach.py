@@ -55,6 +55,7 @@ class Reach:
         self._orders: dict[tuple[str, WorkspaceName], tuple[Rung, ...]] = {}
         self._tightest: dict[tuple[str, WorkspaceName], int | None] = {}
         self._allowed: dict[tuple[str, WorkspaceName], frozenset[ClusterName]] = {}
+        self._scheduled: tuple[BurstPolicy, ...] | None = None
 
     def following(self, desired: Desired) -> Reach:
         """Return the reach for `desired`: this very one as long as it is the same object."""
@@ -83,6 +84,13 @@ class Reach:
             rungs = self.order(workload)
             self._allowed[key] = frozenset(rung.cluster for rung in rungs if not self.banned(workload, rung.cluster))
         return self._allowed[key]
+
+    def scheduled(self) -> tuple[BurstPolicy, ...]:
+        """List the policies that govern a workload and plan bursts, each once."""
+        if self._scheduled is None:
+            planning = {policy.name: policy for policy in self._desired.policies.values() if policy.schedules}
+            self._scheduled = tuple(planning.values())
+        return self._scheduled
 
     def banned(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
         """Say why a workload may not even keep what it has on a cluster, or None.

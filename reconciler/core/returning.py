@@ -54,6 +54,10 @@ def _keep_limits(situation: Situation, standing: Standing, workload: WorkloadId,
 def _follow_demand(situation: Situation, standing: Standing, demand: Demand, policy: BurstPolicy) -> None:
     """Give back, last cluster first, what has not been missing for the whole scale-down window."""
     placed, window = standing.replicas(demand.workload), policy.scale_down_window
+    if demand.unheard:
+        if placed > demand.deficit:
+            standing.suppress(_deaf(demand, placed))
+        return
     highest = ceiling(demand, window)
     keep = placed if highest is None else min(placed, highest)
     if keep > demand.deficit:
@@ -71,6 +75,16 @@ def _follow_demand(situation: Situation, standing: Standing, demand: Demand, pol
     detail = f"no more than {keep} of {placed} replicas were needed in the last {format_duration(window)}"
     placements = standing.of(demand.workload)
     _drain(situation, standing, placed - keep, placements, why=Why.DEMAND_GONE, detail=detail)
+
+
+def _deaf(demand: Demand, placed: int) -> Suppressed:
+    """Say that nothing is given back, since a signal that may still ask for it cannot be heard."""
+    return Suppressed(
+        workload=demand.workload,
+        reason=Reason.SIGNAL_UNHEARD,
+        message=f"{'; '.join(demand.unheard)}; its {count(placed, 'replica')} elsewhere stay until they expire",
+        replicas=placed - demand.deficit,
+    )
 
 
 def _drain(

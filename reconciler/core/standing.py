@@ -34,6 +34,11 @@ class Standing:
         }
         self._changes: list[Change] = []
         self._suppressed: list[Suppressed] = []
+        self._turn: datetime | None = None
+
+    def look_again(self, moment: datetime | None) -> None:
+        """Note the moment at which what people have planned begins or ends next, if there is one."""
+        self._turn = moment
 
     def change(self, change: Change) -> None:
         """Add a change to the plan, and let it stand from here on."""
@@ -122,11 +127,11 @@ class Standing:
         return found
 
     def plan(self) -> Plan:
-        """Close the decision. The next wake-up is the first expiry, or the first end of a window or restraint."""
+        """Close the decision. The next wake-up is the first expiry, plan, or end of a window or restraint."""
         moments = [suppressed.until for suppressed in self._suppressed if suppressed.until is not None]
         moments += (*self._moments, *(placement.expires_at for placement in self._begun))
         expiry = self._before.next_expiry(self._now)
-        moments += [] if expiry is None else [expiry]
+        moments += [moment for moment in (expiry, self._turn) if moment is not None]
         return Plan(
             changes=tuple(self._changes),
             suppressed=tuple(self._suppressed),

@@ -71,11 +71,17 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """Replicas that the scheduler has found no node for since a moment, and why not, where the source knows it."""
+    """Replicas that have been missing since a moment, and why, where the source knows it.
+
+    Without a `signal` they are pods that the scheduler has found no node for, which is all that an observation tells
+    of. In a demand they may be what another signal asks for; what was `planned` beforehand waits for no window.
+    """
 
     replicas: int
     since: datetime
     cause: str = ""
+    signal: str = ""
+    planned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +98,18 @@ class Ask:
     since: datetime
     cause: str
     beyond: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hearing:
+    """When a signal from elsewhere was last heard of a workload, whether or not it asked for anything.
+
+    `at` is None when it never was; `trouble` says what is in the way, if something is.
+    """
+
+    signal: str
+    at: datetime | None
+    trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,16 +163,17 @@ class ClusterObservation:
 class Observed:
     """Everything that was seen at one moment, old or new; how old is too old is for `core` to say.
 
-    `asks` are signals of workloads from elsewhere than their cluster. `reports` is what engines say, keyed by the
-    placement's directory (``clusters/worker-2/vllm-7f3a90c1``); the same object for as long as nothing in it has
-    changed, so that who looks at it can tell. `reporting` are the clusters whose engine's objects are all known right
-    now, so that no report of a placement means that the engine does not have it: listed whole and watched since, or
-    known to have no such API; not one that refuses us or cannot be reached. `helm` tells whether charts can be rendered
-    here. `problems` are observations that could not be read.
+    `asks` are signals of workloads from elsewhere than their cluster, and `hearings` when those were last heard.
+    `reports` is what engines say, keyed by the placement's directory (``clusters/worker-2/vllm-7f3a90c1``); the same
+    object for as long as nothing in it has changed, so that who looks at it can tell. `reporting` are the clusters
+    whose engine's objects are all known right now, so that no report of a placement means that the engine does not have
+    it: listed whole and watched since, or known to have no such API; not one that refuses us or cannot be reached.
+    `helm` tells whether charts can be rendered here. `problems` are observations that could not be read.
     """
 
     clusters: Mapping[ClusterName, ClusterObservation] = field(default_factory=dict)
     asks: Mapping[WorkloadId, tuple[Ask, ...]] = field(default_factory=dict)
+    hearings: Mapping[WorkloadId, tuple[Hearing, ...]] = field(default_factory=dict)
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
     reporting: frozenset[ClusterName] = frozenset()
     helm: bool = False

@@ -11,19 +11,22 @@ from reconciler.model.ids import ClusterName, WorkloadId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The deficit from this moment on, until the next sample."""
+    """The deficit from this moment on, until the next sample; `asked` if it was not of unschedulable pods alone."""
 
     at: datetime
     deficit: int
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
     """One workload's demand as it stands.
 
-    `deficit` is the replicas that the primary cannot hold now. `history` is how the deficit went, oldest first and
-    never empty, the last sample being the present one; how far it reaches back from `observed_at` is how long anybody
-    has watched. `reported` is False when the primary, freshly seen, reports no such workload.
+    `deficit` is the replicas that it is missing now by all signals together, each counted once; `waiting` is what they
+    add up to, in the order in which they fall due, each step by the signal that reaches it. `history` is how the
+    deficit went, oldest first and never empty, the last sample being the present one; how far it reaches back from
+    `observed_at` is how long anybody has watched. `unheard` are signals that cannot be heard, and why: what they may be
+    asking for is not known. `reported` is False when the primary, freshly seen, reports no such workload.
     """
 
     workload: WorkloadId
@@ -36,3 +39,4 @@ class Demand:
     history: tuple[Sample, ...]
     observed_at: datetime
     reported: bool = True
+    unheard: tuple[str, ...] = ()

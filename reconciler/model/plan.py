@@ -32,6 +32,7 @@ class Reason(StrEnum):
     SCALE_UP_WINDOW = "ScaleUpWindow"
     SCALE_DOWN_WINDOW = "ScaleDownWindow"
     PRIMARY_UNSEEN = "PrimaryUnseen"
+    SIGNAL_UNHEARD = "SignalUnheard"
     NO_SHAPE = "NoShape"
     NOT_RENDERED = "NotRendered"
     LEDGER_UNREADABLE = "LedgerUnreadable"
@@ -75,7 +76,8 @@ class Suppressed:
 class Shortage:
     """The demand as the decision saw it: replicas missing on the primary, the longest for `waited`.
 
-    `causes` are what the replicas wait for in the words of whoever saw it; empty where nobody said.
+    Of these `unschedulable` wait as pods, and `causes` are what for, in the words of whoever saw it; empty where nobody
+    said. `asks` are the other signals that ask for replicas, each by its name and in its words.
     """
 
     primary: ClusterName
@@ -84,6 +86,8 @@ class Shortage:
     requests: Resources
     node_selector: tuple[tuple[str, str], ...] = ()
     causes: tuple[str, ...] = ()
+    unschedulable: int = 0
+    asks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,6 +96,7 @@ def test_page_of_the_manual_has_every_command_with_its_options(name: str) -> Non
         "--output-branch",
         "--observations",
         "--kubeconfig",
+        "--prometheus",
         "--output",
         "--at",
         "--author",

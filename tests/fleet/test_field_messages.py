@@ -47,7 +47,7 @@ def wrong_workspace(more: str) -> list[str]:
             (
                 "6: spec.zzz: unknown field (known here: clusters, coolDown, duration, hold, "
                 "inFlightTimeout, maxReplicas, priority, requireLabels, rolloutTimeout, scaleDown, scaleUp, "
-                "templates, tolerations, workspaces)"
+                "signals, templates, tolerations, workspaces)"
             ),
         ),
         ("clusters:\n- {}", "7: spec.clusters[0]: has neither name nor matchLabels (try name: worker-2)"),

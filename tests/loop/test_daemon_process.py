@@ -16,6 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.prometheus.metrics import serving
+
 LAYOUT = Path(__file__).parents[2] / "repo-layout"
 
 
@@ -51,6 +53,14 @@ class Fleet:
             text = re.sub(r'since: ".*"', f'since: "{now - timedelta(minutes=1):%Y-%m-%dT%H:%M:%SZ}"', text)
             (self.path / "seen" / source.name).write_text(text)
 
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Change a file of the source branch."""
+        file = self.path / "work" / path
+        assert old in file.read_text()
+        file.write_text(file.read_text().replace(old, new))
+        git("commit", "-q", "-a", "-m", "Edit", at=self.path / "work")
+        git("push", "-q", str(self.remote), "HEAD:main", at=self.path / "work")
+
     def slow_push(self, seconds: float) -> None:
         """Let the remote take its time with a push, and tell by a file that one is under way."""
         hook = self.remote / "hooks" / "pre-receive"
@@ -66,9 +76,9 @@ class Fleet:
         return [subject for subject in subjects if subject.startswith("burst(")]
 
     @contextmanager
-    def daemon(self, *flags: str) -> Iterator[subprocess.Popen[str]]:
+    def daemon(self, *flags: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
         env = {name: value for name, value in os.environ.items() if not name.startswith("OVERSPILL_")}
-        env |= {"OVERSPILL_CACHE_DIR": str(self.path / "cache"), "PYTHONPATH": str(LAYOUT.parent)}
+        env |= {"OVERSPILL_CACHE_DIR": str(self.path / "cache"), "PYTHONPATH": str(LAYOUT.parent), **variables}
         command = [sys.executable, "-m", "reconciler", "run", "--repo", str(self.remote)]
         command += ["--observations", str(self.path / "seen"), "--poll-interval", "1s", *flags]
         with subprocess.Popen(
@@ -81,7 +91,7 @@ class Fleet:
 
 
 def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "it never came"
         time.sleep(0.02)
@@ -157,3 +167,20 @@ def until_told(process: subprocess.Popen[str], words: str) -> str:
     line = next((line for line in process.stdout if words in line), "")
     assert line, f"the daemon ended and did not say {words!r}"
     return line
+
+
+def test_a_queue_that_grows_in_prometheus_wakes_the_daemon_and_is_named_in_the_commit(fleet: Fleet) -> None:
+    query = "  signals:\n  - {name: queue, prometheus: {query: queue, perReplica: 10}}\n  scaleUp:\n    window: 1s"
+    fleet.edit("policies/serving.yaml", "  scaleUp:\n    window: 30s", query)
+    with serving() as metrics:
+        metrics.values["queue"] = 0
+        asked = fleet.daemon("--prometheus", metrics.url, "--poll-interval", "1h", OVERSPILL_PROMETHEUS_INTERVAL="1s")
+        with asked as process:
+            until(fleet.bursts)
+            metrics.values["queue"] = 42
+            until(lambda: "prometheus queue is 42" in git("log", "--format=%B", "placements", at=fleet.remote))
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(15) == 0
+            told = process.stdout.read()
+    assert f"signals from {metrics.url}" in told
+    assert "Traceback" not in told

@@ -127,3 +127,42 @@ def test_every_variable_is_in_the_operations_guide_and_no_other() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
     rows = [line.split("|")[1].strip().strip("`") for line in guide.splitlines() if line.startswith("| `OVERSPILL_")]
     assert rows == [f"OVERSPILL_{name}" for name in VARIABLES]
+
+
+@pytest.mark.parametrize(
+    "address", ["http://prometheus:9090", "https://mimir.example.com/prometheus", "http://[::1]:9090/"]
+)
+def test_prometheus_is_an_address(address: str) -> None:
+    settings = from_environment({"OVERSPILL_PROMETHEUS": address, "OVERSPILL_PROMETHEUS_TOKEN": TOKEN})
+    assert (settings.prometheus, settings.prometheus_token) == (address, TOKEN)
+    assert TOKEN not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "prometheus:9090",
+        "ftp://a",
+        "http://",
+        "http://a:port",
+        "http://a:0",
+        "http://[::1",
+        "http://a/?b",
+        "http://a b",
+    ],
+)
+def test_what_is_no_address_of_a_server_is_refused(address: str) -> None:
+    with pytest.raises(InvalidInput, match=r"OVERSPILL_PROMETHEUS: .* is not the address of a server"):
+        from_environment({"OVERSPILL_PROMETHEUS": address})
+
+
+def test_a_password_in_the_address_of_prometheus_is_refused_and_not_told() -> None:
+    with pytest.raises(InvalidInput, match="OVERSPILL_PROMETHEUS_TOKEN") as refusal:
+        from_environment({"OVERSPILL_PROMETHEUS": "http://ada:hunter2@prometheus:9090"})
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_a_token_that_could_end_a_header_is_refused_and_not_told() -> None:
+    with pytest.raises(InvalidInput, match="PROMETHEUS_TOKEN: holds what cannot stand in a header") as refusal:
+        from_environment({"OVERSPILL_PROMETHEUS_TOKEN": "abc\r\nX: y"})
+    assert "abc" not in str(refusal.value)

@@ -1,20 +1,24 @@
 """Plays the stories of tests/golden: repo-layout as the fleet, a file of observations a step, and what comes of it.
 
-A story may lay files of its own over the layout, in ``fleet/``. ``python -m tests.stories.golden`` writes the expected
+A story may lay files of its own over the layout, in ``fleet/``, and say beside a step what Prometheus answers to which
+query (``<step>.json``). ``python -m tests.stories.golden`` writes the expected
 files anew; read the difference before it is committed.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import tempfile
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Self
 
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.helm import Helm
+from reconciler.adapters.prometheus import PrometheusServer, PrometheusSignals
 from reconciler.adapters.views import JoinedView
 from reconciler.core import observation
 from reconciler.daemon.branch import BranchReader
@@ -24,6 +28,7 @@ from reconciler.model.capacity import Observed
 from reconciler.model.push import Push
 from tests.conftest import Remote
 from tests.memory import OURS
+from tests.prometheus.metrics import serving
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 LAYOUT = Path(__file__).parent.parent.parent / "repo-layout"
@@ -52,6 +57,45 @@ class Scene:
         """Take note of nothing."""
 
 
+class Queries:
+    """A Prometheus, and the view that asks it: a round of questions a step."""
+
+    def __enter__(self) -> Self:
+        self._metrics = self._serving.__enter__()
+        server = PrometheusServer(self._metrics.url)
+        self._view = PrometheusSignals(
+            server, clock=self, patience=timedelta(seconds=10), every=timedelta(seconds=0.02)
+        )
+        return self
+
+    def __init__(self) -> None:
+        self._serving = serving()
+        self._moment = datetime.min.replace(tzinfo=UTC)
+
+    def __exit__(self, *_: object) -> None:
+        self._view.close()
+        if self._view._thread is not None:
+            self._view._thread.join(10)
+        self._serving.__exit__(None, None, None)
+
+    def now(self) -> datetime:
+        return self._moment
+
+    def answered(self, values: Path, moment: datetime) -> PrometheusSignals:
+        """Let the answers of a step be heard at its moment; none to any query where it has no file."""
+        said = json.loads(values.read_text()) if values.exists() else {}
+        self._metrics.values = {}
+        self._rounds()  # no answer of this step is to be heard at the moment of the one before, nor the other way round
+        self._moment, self._metrics.values = moment, said
+        self._rounds()
+        return self._view
+
+    def _rounds(self) -> None:
+        """Let the round that may be under way end, and another one; before the first step there are none."""
+        if self._view._thread is not None:
+            self._metrics.wait_for(len(self._metrics.asked) + 3)
+
+
 def play(story: Path, work: Path) -> dict[str, str]:
     """Play one story, and return the files of the branch after each step and its whole log, by path."""
     remote = Remote(work / "remote.git")
@@ -62,13 +106,13 @@ def play(story: Path, work: Path) -> dict[str, str]:
     }
     remote.commit("main", fleet)
     results: dict[str, str] = {}
-    with GitRepository(remote.url, cache=work / "cache") as repository:
+    with GitRepository(remote.url, cache=work / "cache") as repository, Queries() as queries:
         memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
         for step in sorted(story.glob("*.yaml")):
             text = _filled(step.read_text(), remote)
             seen = {one.cluster: one for one in observation.read(text.encode(), step.name)}
             scene = Scene(moment=max(one.observed_at for one in seen.values()), observed=Observed(clusters=seen))
-            view = JoinedView(scene)
+            view = JoinedView(scene, queries.answered(step.with_suffix(".json"), scene.moment))
             world = World(repository=repository, clusters=view, charts=Helm(), clock=scene, outbox=scene, author=OURS)
             reconcile_once(world, memory)
             for path, data in remote.files("placements").items():

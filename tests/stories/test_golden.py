@@ -1,5 +1,6 @@
 """What repo-layout and some observations come to, file by file and commit by commit."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,14 @@ def test_shortage_ends_with_the_tree_it_began_with() -> None:
 def test_flux_story_leaves_nothing_but_what_it_began_with() -> None:
     last = GOLDEN / "flux" / "expected" / "2-time-is-up" / "clusters"
     assert [path.name for path in last.rglob("*") if path.is_file()] == ["_anchor.yaml"]
+
+
+def test_replicas_that_two_signals_ask_for_are_lent_once_and_kept_while_one_is_away() -> None:
+    steps = GOLDEN / "signals" / "expected"
+    lent = [re.findall(r"^  replicas: (\d+)$", read(step), re.MULTILINE) for step in sorted(steps.iterdir())[:5]]
+    assert lent == [["2"], ["3"], ["3"], ["5"], ["5"]]
+
+
+def read(step: Path) -> str:
+    """Read the Deployments of a step."""
+    return "".join(path.read_text() for path in step.rglob("*-deployment-*.yaml"))

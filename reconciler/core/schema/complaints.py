@@ -26,7 +26,11 @@ _WANTED = {
 _MOST = MAX_PROBLEMS - 1
 """Problems of one object that are worded, before it is only said how many more there are: hints cost time."""
 
-_BOUNDS = {"greater_than_equal": ("less than", "ge"), "less_than_equal": ("more than", "le")}
+_BOUNDS = {
+    "greater_than_equal": ("less than", "ge"),
+    "less_than_equal": ("more than", "le"),
+    "greater_than": ("not more than", "gt"),
+}
 
 
 def complaints(error: ValidationError, model: type[BaseModel]) -> tuple[Finding, ...]:

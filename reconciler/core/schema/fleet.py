@@ -12,6 +12,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from reconciler.core.findings import shortened
 from reconciler.core.schema.addresses import GitAddress
 from reconciler.core.schema.connection import ArgoCDConnectionFile, ConnectionFile
+from reconciler.core.schema.signals import Signals
 from reconciler.core.schema.strict import Duration, Labels, Metadata, Name, Strict, Text, Window, refusal
 from reconciler.model import policy as model
 from reconciler.model.capacity import Taint, Toleration
@@ -311,6 +312,7 @@ class BurstPolicySpec(Strict):
         _DEFAULTS.rollout_timeout, description="How long a placement may not be healthy before it is taken back."
     )
     duration: BurstDurationFile = BurstDurationFile()
+    signals: Signals = Field([], description="What asks for replicas beside what clusters report.")
 
 
 class BurstPolicyFile(Strict):
@@ -352,4 +354,6 @@ class BurstPolicyFile(Strict):
             rollout_timeout=spec.rollout_timeout,
             default_duration=spec.duration.default,
             max_duration=spec.duration.max,
+            schedules=tuple(one.schedule.value_of(one.name) for one in spec.signals if one.schedule is not None),
+            queries=tuple(one.prometheus.value_of(one.name) for one in spec.signals if one.prometheus is not None),
         )

@@ -1,0 +1,42 @@
+"""Which signals from elsewhere can be believed now.
+
+A signal that cannot be heard must not be taken for one that is content. What it asked for last is forgotten, so that
+nothing new comes of it; and as long as nobody knows what it would ask for, nothing is given back either (promise 7).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from reconciler.model.capacity import Ask, Hearing, Observed
+from reconciler.model.ids import WorkloadId
+from reconciler.model.policy import BurstPolicy, Fleet
+from reconciler.model.units import format_duration
+
+
+def heard(
+    workload: WorkloadId, policy: BurstPolicy, fleet: Fleet, observed: Observed, now: datetime
+) -> tuple[tuple[Ask, ...], tuple[str, ...]]:
+    """Give what is asked for a workload from elsewhere, and why each signal that cannot be heard is not."""
+    asks = observed.asks.get(workload, ())
+    if not policy.queries:
+        return asks, ()
+    hearings = {hearing.signal: hearing for hearing in observed.hearings.get(workload, ())}
+    unheard = {query.signal: _unheard(hearings.get(query.signal), fleet, now) for query in policy.queries}
+    believed = tuple(ask for ask in asks if not unheard.get(ask.signal))
+    return believed, tuple(f"{signal} {why}" for signal, why in unheard.items() if why)
+
+
+def _unheard(hearing: Hearing | None, fleet: Fleet, now: datetime) -> str:
+    """Say why a signal counts as unheard, or return an empty string; the rule is that of an observation's age."""
+    if hearing is None:
+        return "is not asked (is a Prometheus configured?)"
+    told = f" ({hearing.trouble})" if hearing.trouble else ""
+    if hearing.at is None:
+        return f"has not answered{told}"
+    age, limit = now - hearing.at, fleet.observation_max_age
+    if age > limit:
+        return f"last answered {format_duration(age)} ago{told}"
+    if -age > limit:
+        return f"answered {format_duration(-age)} in the future: compare the clocks"
+    return ""

@@ -1,0 +1,140 @@
+"""A signal that cannot be heard brings nothing new and takes nothing away; those that can are named in the reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from reconciler.core.decide import decide
+from reconciler.core.demand import measure, remembered
+from reconciler.core.explain import explain
+from reconciler.core.messages import line, message
+from reconciler.core.situation import Situation
+from reconciler.model.capacity import Ask, Hearing, Waiting
+from reconciler.model.demand import Sample
+from reconciler.model.plan import Place, Reason, Revert
+from reconciler.model.policy import BurstPolicy, Query
+from tests.situations import NOW, SOURCE, VLLM, desired, free, ledger, ordering, placement, seconds, short, situation
+
+QUEUE = Query(name="queue", text="sum(waiting)", per_replica=10)
+WATCHED = (Sample(at=NOW - timedelta(hours=1), deficit=0, asked=True),)
+
+
+def policy(**fields: object) -> BurstPolicy:
+    return ordering("worker-2", queries=(QUEUE,), scale_down_window=seconds(60), **fields)
+
+
+def ask(replicas: int, *, signal: str = QUEUE.signal, cause: str = "is 40, and a replica takes 10", **fields) -> Ask:
+    return Ask(
+        **{"signal": signal, "replicas": replicas, "since": NOW - seconds(50), "cause": cause, "beyond": False} | fields
+    )
+
+
+def hearing(at: datetime | None = NOW, trouble: str = "") -> Hearing:
+    return Hearing(signal=QUEUE.signal, at=at, trouble=trouble)
+
+
+def heard(
+    *asks: Ask, hearings: tuple[Hearing, ...] = (hearing(),), missing: int = 0, history=WATCHED, there=None, wanted=None
+) -> Situation:
+    """Tell of a workload that so many pods of wait, and of what else is asked for it."""
+    wanted = wanted or desired(policy())
+    base = situation(short(missing), free("worker-2", 8), wanted=wanted, there=there)
+    seen = replace(base.observed, asks={VLLM: asks} if asks else {}, hearings={VLLM: hearings})
+    return replace(base, observed=seen, demands=measure(wanted, seen, {VLLM: history}, NOW))
+
+
+def test_what_prometheus_asks_for_is_placed_and_named_in_the_commit() -> None:
+    made = decide(heard(ask(4)))
+    place = made.changes[0]
+    assert isinstance(place, Place)
+    assert place.placement.replicas == 4
+    assert line(place) == "burst(llm/vllm): 4 replicas on worker-2 for 10m (4 replicas missing on worker-1 for 50s)"
+    told = message(place, source=SOURCE).replace("\n", " ")
+    assert "for 50s (nvidia.com/gpu): prometheus queue is 40, and a replica takes 10. worker-2 chosen" in told
+
+
+def test_pods_and_what_is_beyond_them_are_told_apart_in_the_commit() -> None:
+    beyond = ask(1, signal="hpa llm/vllm", cause="stands at its maximum of 6", beyond=True)
+    there = heard(missing=2)
+    cluster = there.observed.clusters["worker-1"]
+    waiting = (Waiting(replicas=2, since=NOW - seconds(45), cause="insufficient nvidia.com/gpu"),)
+    cluster = replace(cluster, workloads=(replace(cluster.workloads[0], waiting=waiting, asks=(beyond,)),))
+    seen = replace(there.observed, clusters={**there.observed.clusters, "worker-1": cluster})
+    there = replace(there, observed=seen, demands=measure(there.desired, seen, {}, NOW))
+    told = message(decide(there).changes[0], source=SOURCE).replace("\n", " ")
+    assert (
+        "3 replicas missing on worker-1 for 50s (nvidia.com/gpu): 2 pods insufficient nvidia.com/gpu;"
+        " hpa llm/vllm stands at its maximum of 6." in told
+    )
+
+
+def test_pods_and_prometheus_that_see_the_same_replicas_count_once() -> None:
+    assert heard(ask(3), missing=3).demands[VLLM].deficit == 3
+
+
+def test_while_only_pods_wait_the_commit_speaks_of_pods() -> None:
+    place = decide(heard(missing=3)).changes[0]
+    assert "3 pods unschedulable on worker-1 for 45s" in message(place, source=SOURCE)
+
+
+def test_an_answer_that_is_too_old_brings_nothing_new() -> None:
+    old = hearing(NOW - timedelta(minutes=3), trouble="connection refused")
+    there = heard(ask(4), hearings=(old,))
+    assert decide(there).changes == ()
+    assert there.demands[VLLM].unheard == ("prometheus queue last answered 3m ago (connection refused)",)
+
+
+def test_pods_still_burst_while_prometheus_is_away() -> None:
+    made = decide(heard(ask(4), hearings=(hearing(None),), missing=2))
+    assert [change.placement.replicas for change in made.changes] == [2]
+
+
+def test_nothing_is_given_back_while_a_signal_cannot_be_heard() -> None:
+    lent = ledger(placement(replicas=3))
+    there = heard(hearings=(hearing(None, trouble="connection refused"),), there=lent)
+    made = decide(there)
+    assert made.changes == ()
+    assert [(one.reason, one.message) for one in made.suppressed] == [
+        (
+            Reason.SIGNAL_UNHEARD,
+            ("prometheus queue has not answered (connection refused); its 3 replicas elsewhere stay until they expire"),
+        )
+    ]
+    assert any("has not answered" in one for one in explain(VLLM, there, made).conclusion)
+
+
+def test_a_policy_that_asks_a_prometheus_that_is_not_there_keeps_what_is_lent() -> None:
+    there = heard(hearings=(), there=ledger(placement(replicas=3)))
+    assert [one.reason for one in decide(there).suppressed] == [Reason.SIGNAL_UNHEARD]
+    assert there.demands[VLLM].unheard == ("prometheus queue is not asked (is a Prometheus configured?)",)
+
+
+def test_what_lapses_ends_although_a_signal_cannot_be_heard() -> None:
+    lent = ledger(placement(replicas=3, created=NOW - timedelta(hours=1)))
+    assert [type(one) for one in decide(heard(hearings=(hearing(None),), there=lent)).changes] == [Revert]
+
+
+def test_a_time_in_which_a_signal_was_not_heard_does_not_count_as_watched() -> None:
+    lent = ledger(placement(replicas=3))
+    deaf = heard(hearings=(hearing(None),), there=lent)
+    assert remembered(deaf.demands) == {}
+    again = heard(history=remembered(deaf.demands).get(VLLM, ()), there=lent)
+    assert [one.reason for one in decide(again).suppressed] == [Reason.SCALE_DOWN_WINDOW]
+
+
+def test_a_signal_that_is_heard_and_asks_for_nothing_gives_back() -> None:
+    assert [type(one) for one in decide(heard(there=ledger(placement(replicas=3)))).changes] == [Revert]
+
+
+def test_how_long_pods_have_been_few_says_nothing_of_what_else_was_asked_for() -> None:
+    wanted = desired(ordering("worker-2", scale_down_window=seconds(60)))
+    seen = situation(short(0, deficit_since=NOW - timedelta(hours=1)), wanted=wanted).observed
+    asked = (Sample(at=NOW - timedelta(hours=2), deficit=3, asked=True), Sample(at=NOW - seconds(20), deficit=0))
+    lately = measure(wanted, seen, {VLLM: asked}, NOW)[VLLM]
+    assert [(sample.at, sample.deficit) for sample in lately.history] == [
+        (NOW - timedelta(hours=2), 3),
+        (NOW - seconds(20), 0),
+    ]
+    alone = measure(wanted, seen, {}, NOW)[VLLM]
+    assert [(sample.at, sample.deficit) for sample in alone.history] == [(NOW - timedelta(hours=1), 0)]

@@ -1,0 +1,15 @@
+"""A Prometheus for every test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.prometheus.metrics import Metrics, serving
+
+
+@pytest.fixture
+def metrics() -> Iterator[Metrics]:
+    with serving() as made:
+        yield made
