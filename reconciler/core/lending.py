@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.core import lifecycle
+from reconciler.core.affinity import wanted_labels
 from reconciler.core.demand import Blind, matured, next_maturity
+from reconciler.core.devices import asked
 from reconciler.core.distribute import Share
 from reconciler.core.growth import Growth
 from reconciler.core.situation import Situation
@@ -151,8 +153,8 @@ class _Loan:
             primary=demand.primary,
             replicas=demand.deficit,
             waited=now - min(wait.since for wait in demand.waiting),
-            requests=shape.requests,
-            node_selector=tuple(sorted(shape.node_selector.items())),
+            requests=asked(shape),
+            node_selector=wanted_labels(shape),
             causes=tuple(sorted({wait.cause for wait in demand.waiting if wait.cause})),
         )
         here = [placement for placement in self.standing.of(demand.workload) if placement.cluster == cluster]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from reconciler.errors import Problem
+from reconciler.model.devices import DeviceRequest, DeviceStock
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadRef
@@ -36,23 +37,55 @@ class Toleration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRequirement:
+    """What a label of a node has to be; `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTerm:
+    """Requirements that hold together, of a node's labels and of its fields, of which there is its name alone.
+
+    A term that asks for nothing is met by no node: so Kubernetes has it.
+    """
+
+    labels: tuple[NodeRequirement, ...] = ()
+    fields: tuple[NodeRequirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaShape:
-    """What one replica needs. `group_size` pods of these requests make one replica; each pod must fit on one node."""
+    """What one replica needs. `group_size` pods of these requests make one replica; each pod must fit on one node.
+
+    A node has to have every label of the selector and to meet one of the terms, where there are any. `devices` are
+    asked for by claims (DRA), a device no more than once. `obstacle` says why nobody can count what it needs: then it
+    fits nowhere.
+    """
 
     requests: Resources
     node_selector: Mapping[str, str] = field(default_factory=dict)
+    node_terms: tuple[NodeTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
+    devices: tuple[DeviceRequest, ...] = ()
     group_size: int = 1
+    obstacle: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node: what is free on it (allocatable less used, never negative) and its own labels and taints."""
+    """One node: what is free on it (allocatable less used, never negative) and its own labels and taints.
+
+    `devices` are those that claims can have there.
+    """
 
     name: str
     free: Resources
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
+    devices: tuple[DeviceStock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +128,10 @@ class WorkloadObservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterObservation:
-    """One cluster at one moment. `bound` counts, by placement, our replicas that have a node there."""
+    """One cluster at one moment. `bound` counts, by placement, our replicas that have a node there.
+
+    `device_classes` are its DeviceClasses by name, each with the CEL expressions that a device has to meet.
+    """
 
     cluster: ClusterName
     observed_at: datetime
@@ -104,6 +140,7 @@ class ClusterObservation:
     pools: tuple[Pool, ...] = ()
     workloads: tuple[WorkloadObservation, ...] = ()
     bound: Mapping[PlacementName, int] = field(default_factory=dict)
+    device_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
