@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from reconciler.errors import Problem
-from reconciler.model.capacity import ClusterObservation, Observed
-from reconciler.model.ids import ClusterName
+from reconciler.model.capacity import Ask, ClusterObservation, Observed
+from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import Desired
 from reconciler.ports import ClusterView
 
@@ -12,7 +12,8 @@ from reconciler.ports import ClusterView
 class JoinedView:
     """The newest observation of each cluster from several views (a `ports.ClusterView`).
 
-    Of two that are equally new the earlier view's stands. Charts can be rendered when one of the views says so.
+    Of two that are equally new the earlier view's stands. All that is asked for a workload is kept, in the order of the
+    views. Charts can be rendered when one of the views says so.
     """
 
     def __init__(self, *views: ClusterView) -> None:
@@ -27,13 +28,16 @@ class JoinedView:
         """Ask each view once and join what they say; problems keep the order of the views."""
         clusters: dict[ClusterName, ClusterObservation] = {}
         problems: list[Problem] = []
+        asks: dict[WorkloadId, tuple[Ask, ...]] = {}
         helm = False
         for view in self._views:
             seen = view.observe()
             helm = helm or seen.helm
             problems.extend(seen.problems)
+            for workload, asked in seen.asks.items():
+                asks[workload] = asks.get(workload, ()) + asked
             for name, observation in seen.clusters.items():
                 known = clusters.get(name)
                 if known is None or observation.observed_at > known.observed_at:
                     clusters[name] = observation
-        return Observed(clusters=clusters, helm=helm, problems=tuple(problems))
+        return Observed(clusters=clusters, asks=asks, helm=helm, problems=tuple(problems))

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from reconciler.errors import Problem
 from reconciler.model.devices import DeviceRequest, DeviceStock
-from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadRef
 
@@ -111,8 +111,24 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """Somebody's word that a workload has been missing replicas since a moment, and why, in words for people.
+
+    `signal` names who says so ("hpa llm/vllm", "kueue queue-a", "prometheus queue-depth", "schedule office-hours").
+    What is `beyond` comes on top of what the workload object itself asks for, as for an autoscaler at its maximum;
+    what is not may be the very replicas that also wait as pods.
+    """
+
+    signal: str
+    replicas: int
+    since: datetime
+    cause: str
+    beyond: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadObservation:
-    """One workload as its primary cluster reports it.
+    """One workload as its primary cluster reports it. `asks` are the signals that the cluster gives of it.
 
     `deficit_since` is the moment since which no more than today's waiting replicas have been missing, where the source
     knows it; None leaves that to the daemon's own record.
@@ -124,6 +140,7 @@ class WorkloadObservation:
     waiting: tuple[Waiting, ...] = ()
     deficit_since: datetime | None = None
     shape: ReplicaShape | None = None
+    asks: tuple[Ask, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,9 +164,11 @@ class ClusterObservation:
 class Observed:
     """Everything that was seen at one moment, old or new; how old is too old is for `core` to say.
 
-    `helm` tells whether charts can be rendered here. `problems` are observations that could not be read.
+    `asks` are signals of workloads from elsewhere than their cluster. `helm` tells whether charts can be rendered
+    here. `problems` are observations that could not be read.
     """
 
     clusters: Mapping[ClusterName, ClusterObservation] = field(default_factory=dict)
+    asks: Mapping[WorkloadId, tuple[Ask, ...]] = field(default_factory=dict)
     helm: bool = False
     problems: tuple[Problem, ...] = ()

@@ -26,6 +26,8 @@ class Cluster:
         self.epoch = 0
         self.token = ""
         self.hangs = threading.Event()
+        self.refuses: dict[str, int] = {}
+        """Statuses, by the end of the paths that are answered with them."""
         self.asked: list[tuple[str, str, dict[str, str]]] = []
         self.url = ""
 
@@ -89,6 +91,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         if self.server.cluster.token and token != self.server.cluster.token:
             self._answer(401, {"kind": "Status", "message": "Unauthorized"})
+        elif status := next((one for end, one in self.server.cluster.refuses.items() if parts.path.endswith(end)), 0):
+            self._answer(status, {"kind": "Status", "message": f"{parts.path} is refused"})
         elif "watch" in query:
             self._watch(parts.path.rpartition("/")[2], int(query["resourceVersion"]))
         elif parts.path == "/version":
@@ -138,6 +142,7 @@ class Handler(BaseHTTPRequestHandler):
 
 class Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # of Python's five, streams that connect at once would be left out for a second
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(("127.0.0.1", 0), Handler)

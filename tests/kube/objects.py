@@ -68,6 +68,25 @@ def workload(name: str, replicas: int = 1, *, namespace: str = "demo", owner: tu
     }
 
 
+def autoscaler(name: str = "vllm", maximum: int = 6, *, kind: str = "Deployment", **status: Any) -> Raw:
+    """Make an autoscaler of the workload of its name that stands at its maximum; `status` replaces what it tells."""
+    limited = {"type": "ScalingLimited", "status": "True", "reason": "TooManyReplicas", "lastTransitionTime": SINCE}
+    return {
+        "metadata": {"name": name, "namespace": "demo", "creationTimestamp": SINCE},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name}, "maxReplicas": maximum},
+        "status": {
+            "currentReplicas": maximum,
+            "desiredReplicas": maximum,
+            "conditions": [
+                {"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScale", "lastTransitionTime": SINCE},
+                {"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound", "lastTransitionTime": SINCE},
+                limited,
+            ],
+            **status,
+        },
+    }
+
+
 def many(*, nodes: int, pods: int) -> Iterator[tuple[Resource, Raw]]:
     """Make a large cluster one object at a time, each with strings of its own, as they come off the wire.
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from reconciler.core.fit import Room
 from reconciler.core.kubernetes.causes import NOT_ADMITTED, unschedulable
+from reconciler.core.kubernetes.parts import Effect, key_of
 from reconciler.core.kubernetes.requests import pod_requests
-from reconciler.core.kubernetes.resources import Resource, needed
+from reconciler.core.kubernetes.resources import CAPACITY, CONTROLLERS, SIGNALS, Resource, needed
 from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.kubernetes.state import ClusterState, Effect, key_of
+from reconciler.core.kubernetes.state import ClusterState
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import Resources, format_quantity
@@ -93,7 +94,7 @@ PODS = st.builds(
     st.sampled_from(["", "", "burst-1"]),
     st.booleans(),
 )
-CONTROLLERS = st.builds(
+OWNERS = st.builds(
     lambda name, replicas, owner, namespace: workload(name, replicas, owner=owner, namespace=namespace),
     st.sampled_from(["vllm", "vllm-1", "vllm-2"]),
     st.integers(0, 4),
@@ -103,7 +104,7 @@ CONTROLLERS = st.builds(
 EVENTS = st.one_of(
     st.tuples(st.just(Resource.NODES), st.booleans(), NODES),
     st.tuples(st.just(Resource.PODS), st.booleans(), PODS),
-    st.tuples(st.sampled_from([Resource.DEPLOYMENTS, Resource.REPLICA_SETS]), st.booleans(), CONTROLLERS),
+    st.tuples(st.sampled_from([Resource.DEPLOYMENTS, Resource.REPLICA_SETS]), st.booleans(), OWNERS),
 )
 
 
@@ -417,8 +418,8 @@ def test_demand_is_told_from_room() -> None:
 
 def test_only_what_the_workloads_call_for_is_watched() -> None:
     assert needed(()) == {Resource.NODES, Resource.PODS}
-    assert needed({VLLM}) - needed(()) == {Resource.DEPLOYMENTS, Resource.REPLICA_SETS}
-    assert needed({ANY}) == set(Resource)
+    assert needed({VLLM}) - needed(()) == {Resource.DEPLOYMENTS, Resource.REPLICA_SETS, *SIGNALS}
+    assert needed({ANY}) == set(CAPACITY | CONTROLLERS | SIGNALS)
 
 
 # size

@@ -5,83 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
-
-from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.kube import KubeObservations, Pace
-from reconciler.model.capacity import ClusterObservation
-from reconciler.model.ids import ClusterName, PlacementName
-from reconciler.model.policy import Cluster as ModelCluster
-from reconciler.model.policy import Connection, Desired
-from reconciler.model.units import ONE
-from tests.kube.apiserver import Cluster, kubeconfig, serving
+from reconciler.model.ids import PlacementName
+from reconciler.model.policy import Connection
+from tests.kube.apiserver import kubeconfig
 from tests.kube.objects import GPU, NO_GPU, node, pod, workload
+from tests.kube.watched import ONE_NAME, TWO_NAME, Fleet, fleet, free, seen, until
 from tests.situations import cluster, desired
-
-ONE_NAME, TWO_NAME = ClusterName("worker-1"), ClusterName("worker-2")
-QUICK = Pace(
-    connect=1, answer=2, silence=1, beat=0.1, first_backoff=0.02, longest_backoff=0.1, demand=0.01, capacity=0.1, page=3
-)
-PATIENCE = timedelta(seconds=5)
-
-
-def fleet(*clusters: ModelCluster) -> Desired:
-    return desired(clusters=clusters)
-
-
-class Fleet:
-    """Two clusters, and a kubeconfig that names them."""
-
-    def __init__(self, path: Path, stack: ExitStack) -> None:
-        self.path = path / "kubeconfig"
-        self.stack = stack
-        self.one, self.two = Cluster(), Cluster()
-        for each in (self.one, self.two):
-            stack.enter_context(serving(each))
-            each.put("nodes", node("gpu-1"))
-        self.woken: list[str] = []
-        self.login()
-        self.desired = fleet(cluster("worker-1"), cluster("worker-2"))
-
-    def login(self, token: str = "") -> None:
-        kubeconfig(self.path, ("worker-1", self.one.url), ("worker-2", self.two.url), token=token)
-
-    def view(self, pace: Pace = QUICK, patience: timedelta = PATIENCE) -> KubeObservations:
-        view = KubeObservations(self.path, clock=SystemClock(), wake=self.woken.append, patience=patience, pace=pace)
-        self.stack.callback(view.close)
-        return view
-
-    def following(self) -> KubeObservations:
-        view = self.view()
-        view.follow(self.desired)
-        return view
-
-
-@pytest.fixture
-def clusters(tmp_path: Path) -> Iterator[Fleet]:
-    with ExitStack() as stack:
-        yield Fleet(tmp_path, stack)
-
-
-def until(true: Callable[[], object], seconds: float = 5) -> None:
-    """Wait for something to come true."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.01)
-
-
-def seen(view: KubeObservations, name: ClusterName = ONE_NAME) -> ClusterObservation:
-    return view.observe().clusters[name]
-
-
-def free(view: KubeObservations, name: ClusterName = ONE_NAME) -> int:
-    return sum(node.free.amounts[GPU] for pool in seen(view, name).pools for node in pool.nodes) // ONE
 
 
 def test_first_list_is_read_page_by_page(clusters: Fleet) -> None:

@@ -20,8 +20,8 @@ from reconciler.api.app import create_app
 from reconciler.api.server import Server
 from reconciler.daemon.loop import Vitals
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import ClusterObservation, Observed
-from reconciler.model.ids import ClusterName
+from reconciler.model.capacity import Ask, ClusterObservation, Observed
+from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 
 TOKEN = "between" + "-us-" + "alone"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -229,14 +229,27 @@ def test_joined_views_show_the_newest_of_each_cluster(tmp_path: Path) -> None:
     assert len(joined.problems) == 1
 
 
-class Here:
+class Shown:
+    def __init__(self, observed: Observed) -> None:
+        self._observed = observed
+
     def follow(self, desired: object) -> None:
         """Show the same whatever is asked for."""
 
     def observe(self) -> Observed:
-        return Observed(helm=True)
+        return self._observed
 
 
 def test_charts_can_be_rendered_when_one_view_says_so() -> None:
-    assert JoinedView(PushedObservations(), Here()).observe().helm
+    assert JoinedView(PushedObservations(), Shown(Observed(helm=True))).observe().helm
     assert not JoinedView(PushedObservations()).observe().helm
+
+
+def test_joined_views_keep_all_that_is_asked_for_a_workload() -> None:
+    vllm, triton = (WorkloadId(WorkspaceName("llm"), TemplateName(name)) for name in ("vllm", "triton"))
+    queue, planned = (
+        Ask(signal=signal, replicas=2, since=NOON, cause="", beyond=False)
+        for signal in ("prometheus queue-depth", "schedule office-hours")
+    )
+    first, second = Shown(Observed(asks={vllm: (queue,)})), Shown(Observed(asks={vllm: (planned,), triton: (planned,)}))
+    assert JoinedView(first, second).observe().asks == {vllm: (queue, planned), triton: (planned,)}

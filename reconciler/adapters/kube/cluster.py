@@ -11,8 +11,9 @@ from threading import Lock
 from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer, Expired
 from reconciler.adapters.kube.stream import Stream
+from reconciler.core.kubernetes.parts import Effect, key_of
 from reconciler.core.kubernetes.resources import Resource, needed
-from reconciler.core.kubernetes.state import ClusterState, Effect, key_of
+from reconciler.core.kubernetes.state import ClusterState
 from reconciler.errors import Transient
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
@@ -33,9 +34,9 @@ class Target:
 class FollowedCluster:
     """Keeps one cluster in memory (a `stream.Sink`).
 
-    It lives in the event loop; only `observation` and `trouble` are called from other threads. The time of the
-    observation moves on while every stream stands and the server gives signs of life, so that a cluster out of reach
-    grows stale by itself.
+    It lives in the event loop; only `observation`, `trouble` and `lacks` are called from other threads. The time of the
+    observation moves on while every stream that is needed stands and the server gives signs of life, so that a cluster
+    out of reach grows stale by itself. An optional stream that fails keeps nothing up: what it told last is used.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class FollowedCluster:
         self._streams: dict[Resource, Stream] = {}
         self._tasks: dict[Resource, asyncio.Task[None]] = {}
         self._beat = asyncio.create_task(self._beating())
+        self._heard_at: datetime | None = None
         self._seen_at: datetime | None = None
         self._made: ClusterObservation | None = None
         self._dirty = True
@@ -97,13 +99,22 @@ class FollowedCluster:
         """
         now = self._clock.now()
         quiet = (now - heard).total_seconds() <= 2 * self._pace.beat
-        return now if quiet and not any(stream.failures for stream in self._streams.values()) else heard
+        return now if quiet and not self._failing() else heard
 
     def trouble(self) -> str:
         """Say what goes wrong; empty while all is well, or while a stream merely comes back after a break."""
         with self._lock:
-            troubled = [one for one in self._streams.values() if one.failures > 1 or (one.failures and not one.listed)]
+            troubled = [one for one in self._failing() if one.failures > 1 or not one.listed]
             return troubled[0].trouble if troubled else ""
+
+    def lacks(self) -> tuple[str, ...]:
+        """Say which resources are not looked at though they may be there, while the cluster itself is well."""
+        with self._lock:
+            if self._failing():
+                return ()
+            optional = [one for one in self._streams.values() if one.resource.optional]
+        told = ((one, one.refusal or (one.trouble if one.failures > 1 else "")) for one in optional)
+        return tuple(sorted(f"{one.resource.plural} are not looked at: {trouble}" for one, trouble in told if trouble))
 
     def page(self, resource: Resource, items: list[Json], seen: set[str]) -> None:
         """Take a page of a list."""
@@ -132,19 +143,31 @@ class FollowedCluster:
 
     def heard(self) -> None:
         """Move the time of the observation on, while nothing is missing from it."""
-        if self._complete() and not any(stream.failures for stream in self._streams.values()):
-            self._seen_at = self._clock.now()
+        self._heard_at = self._clock.now()
+        self._see()
+
+    def _see(self) -> None:
+        if self._heard_at is not None and self._complete() and not self._failing():
+            self._seen_at = self._heard_at
             self.settled.set()
+
+    def _failed(self) -> None:
+        """Keep nobody waiting for a stream that fails; if it is not needed, it may be all that was waited for."""
+        self._see()
+        self.settled.set()
 
     def _run(self, resources: frozenset[Resource] | set[Resource]) -> None:
         with self._lock:
             for resource in resources:
                 self._streams[resource] = Stream(self._server, resource, self, self._pace)
         for resource in resources:
-            self._tasks[resource] = asyncio.create_task(self._streams[resource].run(self.settled.set))
+            self._tasks[resource] = asyncio.create_task(self._streams[resource].run(self._failed))
 
     def _complete(self) -> bool:
-        return all(stream.listed for stream in self._streams.values())
+        return all(one.listed or (one.resource.optional and one.failures) for one in self._streams.values())
+
+    def _failing(self) -> list[Stream]:
+        return [one for one in self._streams.values() if one.failures and not one.resource.optional]
 
     def _note(self, effect: Effect) -> None:
         if effect:

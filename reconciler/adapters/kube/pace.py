@@ -11,8 +11,9 @@ class Pace:
     """Times in seconds.
 
     `silence` is longer than the minute between two bookmarks of an API server, so that a watch which says nothing for
-    that long is dead. `beat` is how often a cluster is asked for a sign of life between events. `demand` and `capacity`
-    are how long a change of either kind waits for others before it is told.
+    that long is dead. `beat` is how often a cluster is asked for a sign of life between events. `absent` is how long a
+    resource that is not served is left alone. `demand` and `capacity` are how long a change of either kind waits for
+    others before it is told.
     """
 
     connect: float = 10
@@ -22,6 +23,7 @@ class Pace:
     beat: float = 5
     first_backoff: float = 0.5
     longest_backoff: float = 60
+    absent: float = 60
     demand: float = 0.2
     capacity: float = 3
     page: int = 200

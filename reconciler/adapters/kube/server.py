@@ -21,7 +21,7 @@ from reconciler.errors import Transient
 from reconciler.model.policy import Connection
 from reconciler.model.workload import Json
 
-_GONE, _UNAUTHORIZED, _FORBIDDEN = 410, 401, 403
+_GONE, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 410, 401, 403, 404
 _LOGIN = 30
 """Seconds that a login plugin of the kubeconfig may take."""
 _LONGEST_EVENT = 16 << 20
@@ -34,6 +34,14 @@ class Expired(Exception):  # noqa: N818 - it names what happened, as the API ser
 
 class Unauthorized(Transient):
     """The credentials are not, or no longer, good: read them anew."""
+
+
+class Forbidden(Transient):
+    """Our rights do not reach this far."""
+
+
+class NotServed(Transient):
+    """There is nothing at that path: the server does not know the group, the version or the resource."""
 
 
 @dataclass(slots=True)
@@ -49,8 +57,8 @@ class ApiServer:
     """Answers of one API server as raw JSON.
 
     The connection is made at the first question, and made anew when the kubeconfig has changed or the server takes the
-    credentials no longer; what is under way over the old one goes on. All methods raise Transient, Unauthorized or
-    Expired, and nothing else on purpose.
+    credentials no longer; what is under way over the old one goes on. All methods raise Transient, a kind of it,
+    or Expired, and nothing else on purpose.
     """
 
     def __init__(self, connection: Connection, kubeconfig: Path | None, pace: Pace) -> None:
@@ -174,7 +182,9 @@ async def _check(response: aiohttp.ClientResponse) -> None:
         raise Unauthorized("does not take our credentials")
     told = _message(await response.read())
     if response.status == _FORBIDDEN:
-        raise Transient(f"forbids it: {told} (apply bootstrap/rbac.yaml there)")
+        raise Forbidden(f"forbids it: {told} (apply bootstrap/rbac.yaml there)")
+    if response.status == _NOT_FOUND:
+        raise NotServed(f"answers 404: {told}")
     raise Transient(f"answers {response.status}: {told}")
 
 

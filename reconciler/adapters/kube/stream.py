@@ -6,13 +6,13 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Protocol
 
 import structlog
 
 from reconciler.adapters.kube.pace import Pace
-from reconciler.adapters.kube.server import ApiServer, Expired
+from reconciler.adapters.kube.server import ApiServer, Expired, Forbidden, NotServed
 from reconciler.core.kubernetes.resources import Resource
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
@@ -47,17 +47,30 @@ class Stream:
     After 410 Gone, and after any error that is not about the connection, it lists anew; what is known stays until the
     list is complete. A bookmark moves the version on without an event. `failures` counts what went wrong since the last
     answer, `trouble` is the last of it.
+
+    An optional resource that is not served, or that we may not list, is listed as having no objects, which is no
+    failure, and is asked for again every now and then; `refusal` says what we may not. `stands` tells that a list was
+    read and nothing has gone wrong since: what is not there is not in the cluster either.
     """
 
-    def __init__(self, server: ApiServer, resource: Resource, sink: Sink, pace: Pace) -> None:
+    def __init__(self, server: ApiServer, resource: Resource, sink: Sink, pace: Pace, namespace: str = "") -> None:
         self._server = server
         self._sink = sink
         self._pace = pace
+        self._paths = resource.paths(namespace)
+        self._path = self._paths[0]
         self._version = ""
+        self._lacks = 0
         self.resource = resource
         self.listed = False
         self.failures = 0
         self.trouble = ""
+        self.refusal = ""
+
+    @property
+    def stands(self) -> bool:
+        """Tell whether every object of the resource is known as it is now."""
+        return self.listed and not self.failures and not self._lacks
 
     async def run(self, failed: Callable[[], None]) -> None:
         """Go on until cancelled; `failed` is called after each failure."""
@@ -70,6 +83,9 @@ class Stream:
             except Expired:
                 self._version = ""
             except Transient as error:
+                if self.resource.optional and isinstance(error, Forbidden | NotServed):
+                    await asyncio.sleep(self._lack(error))
+                    continue
                 self._fail(str(error))
             except Exception as error:  # one object that we cannot read must not end the watch for good
                 log.exception("bug; listing anew", resource=self.resource.plural)
@@ -85,24 +101,43 @@ class Stream:
         self.failures += 1
         self.trouble = trouble
 
+    def _lack(self, error: Forbidden | NotServed) -> float:
+        """Go on without the resource, and return for how many seconds."""
+        self._version = ""
+        self._lacks += 1
+        self.refusal = str(error) if isinstance(error, Forbidden) else ""
+        if self._lacks == 1:
+            self.listed = True
+            self._sink.listed(self.resource, set())
+        self._answered()
+        return self._pace.backoff(self._lacks) if self.refusal else self._pace.absent
+
     def _answered(self) -> None:
         self.failures, self.trouble = 0, ""
         self._sink.heard()
 
     async def _list(self) -> None:
+        """List in the newest version of the API that is served."""
+        for path in self._paths[:-1]:
+            with suppress(NotServed):
+                await self._list_at(path)
+                return
+        await self._list_at(self._paths[-1])
+
+    async def _list_at(self, path: str) -> None:
         """List all pages; the last one says from which version to watch."""
         seen: set[str] = set()
         query: dict[str, object] = {"limit": self._pace.page}
         while True:
-            page = await self._server.get(self.resource.path, query, within=self._pace.answer)
+            page = await self._server.get(path, query, within=self._pace.answer)
             metadata = page.get("metadata") or {}
             self._sink.page(self.resource, page.get("items") or [], seen)
             self._answered()
             if not metadata.get("continue"):
                 break
             query["continue"] = metadata["continue"]
-        self._version = metadata.get("resourceVersion") or ""
-        self.listed = True
+        self._path, self._version = path, metadata.get("resourceVersion") or ""
+        self.listed, self._lacks, self.refusal = True, 0, ""
         self._sink.listed(self.resource, seen)
 
     async def _watch(self) -> None:
@@ -114,7 +149,7 @@ class Stream:
             "resourceVersion": self._version,
             "timeoutSeconds": max(1, int(lasting)),
         }
-        async with aclosing(self._server.watch(self.resource.path, query)) as events:
+        async with aclosing(self._server.watch(self._path, query)) as events:
             async for event in events:
                 if event is not None:
                     self._take(event)

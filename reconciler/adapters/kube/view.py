@@ -16,7 +16,7 @@ from yaml import YAMLError
 from reconciler.adapters.kube.cluster import FollowedCluster, Target
 from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.core.kubernetes.state import Effect
+from reconciler.core.kubernetes.parts import Effect
 from reconciler.errors import Problem, Severity
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName
@@ -86,10 +86,8 @@ class KubeObservations:
                 seen[name] = observation
             elif not trouble and self._patience:
                 trouble = f"could not be listed within {self._patience:g} s"
-            if trouble:
-                problems.append(
-                    Problem(path=f"cluster {name}", message=f"cannot be watched: {trouble}", severity=Severity.WARNING)
-                )
+            told = (*((f"cannot be watched: {trouble}",) if trouble else ()), *cluster.lacks())
+            problems += (Problem(path=f"cluster {name}", message=one, severity=Severity.WARNING) for one in told)
         return Observed(clusters=seen, problems=tuple(problems))
 
     def close(self) -> None:

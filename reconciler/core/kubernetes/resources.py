@@ -10,36 +10,50 @@ from reconciler.model.workload import WorkloadRef
 
 
 class Resource(Enum):
-    """A resource by the path of its API, its plural, and the kind of its objects."""
+    """A resource by its API group, the versions of that, newest first, its plural, and the kind of its objects.
 
-    NODES = ("/api/v1", "nodes", "Node")
-    PODS = ("/api/v1", "pods", "Pod")
-    DEPLOYMENTS = ("/apis/apps/v1", "deployments", "Deployment")
-    STATEFUL_SETS = ("/apis/apps/v1", "statefulsets", "StatefulSet")
-    REPLICA_SETS = ("/apis/apps/v1", "replicasets", "ReplicaSet")
-    JOBS = ("/apis/batch/v1", "jobs", "Job")
+    One that is optional may be missing: its group need not be served, and rights on it need not have been given.
+    """
 
-    @property
-    def path(self) -> str:
-        """The path that lists it over all namespaces."""
-        return f"{self.value[0]}/{self.value[1]}"
+    NODES = ("", ("v1",), "nodes", "Node")
+    PODS = ("", ("v1",), "pods", "Pod")
+    DEPLOYMENTS = ("apps", ("v1",), "deployments", "Deployment")
+    STATEFUL_SETS = ("apps", ("v1",), "statefulsets", "StatefulSet")
+    REPLICA_SETS = ("apps", ("v1",), "replicasets", "ReplicaSet")
+    JOBS = ("batch", ("v1",), "jobs", "Job")
+    AUTOSCALERS = ("autoscaling", ("v2",), "horizontalpodautoscalers", "HorizontalPodAutoscaler", True)
 
-    @property
-    def plural(self) -> str:
-        """Its name in paths and in RBAC rules."""
-        return self.value[1]
+    def __init__(
+        self,
+        group: str,
+        versions: tuple[str, ...],
+        plural: str,
+        kind: str,
+        optional: bool = False,  # noqa: FBT001, FBT002 - the values of an Enum have no names
+    ) -> None:
+        self.group = group
+        self.versions = versions
+        self.plural = plural
+        self.kind = kind
+        self.optional = optional
 
-    @property
-    def kind(self) -> str:
-        """The kind of its objects; the items of a list do not say it themselves."""
-        return self.value[2]
+    def paths(self, namespace: str = "") -> tuple[str, ...]:
+        """Return the paths that list it, in the order in which to try them: of one namespace, or of all."""
+        scope = f"namespaces/{namespace}/" if namespace else ""
+        root = f"/apis/{self.group}" if self.group else "/api"
+        return tuple(f"{root}/{version}/{scope}{self.plural}" for version in self.versions)
 
 
 CAPACITY = frozenset({Resource.NODES, Resource.PODS})
 """What every cluster is asked for."""
 
-_WORKLOADS = frozenset(Resource) - CAPACITY
-_BY_KIND = {resource.kind: resource for resource in _WORKLOADS}
+CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.REPLICA_SETS, Resource.JOBS})
+"""The objects that replicas belong to."""
+
+SIGNALS = frozenset({Resource.AUTOSCALERS})
+"""The objects that say that a workload is missing replicas."""
+
+_BY_KIND = {resource.kind: resource for resource in CONTROLLERS}
 
 
 class Owner(NamedTuple):
@@ -51,17 +65,18 @@ class Owner(NamedTuple):
 
 
 def needed(refs: Iterable[WorkloadRef]) -> frozenset[Resource]:
-    """Tell what has to be watched to count the replicas of these workloads.
+    """Tell what has to be watched to count the replicas of these workloads, and those that they are said to miss.
 
     Without a kind it may be any. The pods of a Deployment belong to its ReplicaSets; those of a kind that is not known
     here may belong to it through StatefulSets or Jobs.
     """
     found = set(CAPACITY)
     for ref in refs:
+        found |= SIGNALS
         if ref.kind == Resource.DEPLOYMENTS.kind:
             found |= {Resource.DEPLOYMENTS, Resource.REPLICA_SETS}
         elif ref.kind in _BY_KIND:
             found.add(_BY_KIND[ref.kind])
         else:
-            found |= _WORKLOADS
+            found |= CONTROLLERS
     return frozenset(found)

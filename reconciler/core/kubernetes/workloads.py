@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from reconciler.core.kubernetes.controllers import ControllerRecord
 from reconciler.core.kubernetes.pods import Held, PodRecord
 from reconciler.core.kubernetes.resources import Owner
-from reconciler.model.capacity import Waiting, WorkloadObservation
+from reconciler.model.capacity import Ask, Waiting, WorkloadObservation
 from reconciler.model.workload import WorkloadRef
 
 _ORDER = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
@@ -17,15 +17,16 @@ _ORDER = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """What is known of pods and workload objects, and whose the pods are."""
+    """What is known of pods and workload objects, whose the pods are, and who asks for more of which object."""
 
     pods: Mapping[str, PodRecord]
     by_owner: Mapping[Owner, Iterable[str]]
     controllers: Mapping[Owner, ControllerRecord]
+    asks: Mapping[Owner, tuple[Ask, ...]] = field(default_factory=dict)
 
 
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
-    """Report the objects that were asked for, sorted; one that is not there and owns no pod is left out.
+    """Report the objects that were followed, sorted; one that is not there, owns no pod and misses none is left out.
 
     An object of a kind that is not watched is known by its pods alone, and wants as many as there are.
     """
@@ -37,13 +38,14 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
         if record.owner is not None:
             owned.setdefault(record.owner, []).append(owner)
     names = {(ref.namespace, ref.name) for ref in refs}
-    everyone = {*members.controllers, *members.by_owner, *owned}
+    everyone = {*members.controllers, *members.by_owner, *owned, *members.asks}
     found = sorted((one for one in everyone if (one.namespace, one.name) in names), key=_rank)
     for root in found:
         if any(_meant(ref, root) for ref in refs):
             keys = sorted(_pods_below(root, owned, members.by_owner))
             pods = [members.pods[key] for key in keys]
-            yield _observe(root, members.controllers.get(root), [pod for pod in pods if not pod.leaving])
+            seen = _observe(root, members.controllers.get(root), [pod for pod in pods if not pod.leaving])
+            yield replace(seen, asks=members.asks.get(root, ()))
 
 
 def _rank(owner: Owner) -> tuple[str, str, int, str]:

@@ -1,0 +1,81 @@
+"""The nodes of a cluster and what the pods on them take, summed up as they come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+
+from reconciler.core.fit import PODS
+from reconciler.core.kubernetes.nodes import NodeGroup, NodeRecord, group_nodes, read_node
+from reconciler.core.kubernetes.parts import Effect, key_of
+from reconciler.core.kubernetes.pods import PodRecord
+from reconciler.model.capacity import Node, Pool
+from reconciler.model.units import ONE, Quantity, Resources
+from reconciler.model.workload import Json
+
+
+class NodeRoom:
+    """The part of nodes (a `parts.Part`), with what pods take of each: free room is kept, not summed anew."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, NodeRecord] = {}
+        self._used: dict[str, dict[str, int]] = {}
+        self._made: dict[str, Node] = {}
+        self._groups: tuple[NodeGroup, ...] | None = None
+
+    def apply(self, raw: Json) -> Effect:
+        """Take note of a node."""
+        return self._put(key_of(raw), read_node(raw))
+
+    def remove(self, key: str) -> Effect:
+        """Take note that a node is gone."""
+        return self._put(key, None)
+
+    def keys(self) -> AbstractSet[str]:
+        """Name the nodes."""
+        return self._nodes.keys()
+
+    def count(self, pod: PodRecord, sign: int) -> None:
+        """Add a pod that has a node to what is taken there, or take it off again; the node may be unknown yet."""
+        used = self._used.setdefault(pod.node, {})
+        for name, amount in (*pod.requests.amounts.items(), (PODS, ONE)):
+            used[name] = used.get(name, 0) + sign * amount
+        if not used[PODS]:
+            del self._used[pod.node]
+        self._made.pop(pod.node, None)
+
+    def pools(self) -> tuple[Pool, ...]:
+        """Make a pool of each kind of nodes, named after the first of them."""
+        if self._groups is None:
+            self._groups = group_nodes(self._nodes)
+            self._made.clear()  # which labels are a node's own depends on all the others
+        return tuple(
+            Pool(
+                name=group.names[0],
+                nodes=tuple(self._node(name, group) for name in group.names),
+                labels=group.labels,
+                taints=group.taints,
+            )
+            for group in self._groups
+        )
+
+    def _put(self, name: str, record: NodeRecord | None) -> Effect:
+        if self._nodes.get(name) == record:
+            return Effect.NOTHING
+        self._groups = None
+        self._made.pop(name, None)
+        if record is None:
+            del self._nodes[name]
+        else:
+            self._nodes[name] = record
+        return Effect.CAPACITY
+
+    def _node(self, name: str, group: NodeGroup) -> Node:
+        """Return a node with what is free on it, made anew only when something on it has changed."""
+        made = self._made.get(name)
+        if made is None:
+            used = self._used.get(name, {})
+            amounts = self._nodes[name].allocatable.amounts
+            # Only what the node has counts: a resource that it has no longer cannot be free.
+            free = {resource: Quantity(max(0, amount - used.get(resource, 0))) for resource, amount in amounts.items()}
+            made = self._made[name] = Node(name=name, free=Resources(amounts=free), labels=group.own[name])
+        return made

@@ -1,0 +1,101 @@
+"""A resource that a cluster may do without keeps nothing else from being seen."""
+
+from __future__ import annotations
+
+import time
+
+from tests.kube.objects import autoscaler, node, workload
+from tests.kube.watched import Fleet, seen, until
+
+HPAS = "/horizontalpodautoscalers"
+
+
+def asked(clusters: Fleet) -> list[str]:
+    """Watch a cluster in which an autoscaler asks for more, and say who asks."""
+    clusters.one.put("deployments", workload("vllm", 6))
+    clusters.one.put("horizontalpodautoscalers", autoscaler())
+    return [ask.signal for one in seen(clusters.following()).workloads for ask in one.asks]
+
+
+def test_signals_of_a_cluster_are_watched(clusters: Fleet) -> None:
+    assert asked(clusters) == ["hpa demo/vllm"]
+
+
+def test_signals_are_asked_of_primaries_only(clusters: Fleet) -> None:
+    clusters.following()
+    assert clusters.one.count(HPAS, watch=False)
+    assert not clusters.two.count(HPAS, watch=False)
+
+
+def test_resource_that_is_not_served_is_no_problem(clusters: Fleet) -> None:
+    clusters.one.refuses[HPAS] = 404
+    clusters.one.put("deployments", workload("vllm", 6))
+    view = clusters.following()
+    assert [one.wanted for one in seen(view).workloads] == [6]
+    assert view.observe().problems == ()
+
+
+def test_resource_that_is_served_later_is_found(clusters: Fleet) -> None:
+    clusters.one.refuses[HPAS] = 404
+    clusters.one.put("deployments", workload("vllm", 6))
+    clusters.one.put("horizontalpodautoscalers", autoscaler())
+    view = clusters.following()
+    assert not seen(view).workloads[0].asks
+    clusters.one.refuses.clear()
+    until(lambda: seen(view).workloads[0].asks)
+
+
+def test_resource_that_is_served_no_longer_asks_for_nothing(clusters: Fleet) -> None:
+    clusters.one.put("deployments", workload("vllm", 6))
+    clusters.one.put("horizontalpodautoscalers", autoscaler())
+    view = clusters.following()
+    assert seen(view).workloads[0].asks
+    clusters.one.refuses[HPAS] = 404
+    clusters.one.drop()
+    until(lambda: not seen(view).workloads[0].asks)
+    until(lambda: view.observe().problems == ())
+
+
+def test_absence_that_lasts_wakes_nobody(clusters: Fleet) -> None:
+    clusters.one.refuses[HPAS] = 404
+    clusters.following()
+    until(lambda: clusters.woken)
+    time.sleep(0.2)
+    clusters.woken.clear()
+    before = clusters.one.count(HPAS, watch=False)
+    until(lambda: clusters.one.count(HPAS, watch=False) > before + 1)
+    assert clusters.woken == []
+
+
+def test_missing_rights_are_told_and_keep_nothing_else_up(clusters: Fleet) -> None:
+    clusters.one.refuses[HPAS] = 403
+    clusters.one.put("deployments", workload("vllm", 6))
+    clusters.one.put("horizontalpodautoscalers", autoscaler())
+    view = clusters.following()
+    first = seen(view)
+    assert [one.wanted for one in first.workloads] == [6]
+    (problem,) = view.observe().problems
+    assert problem.path == "cluster worker-1"
+    assert problem.message.startswith("horizontalpodautoscalers are not looked at: forbids it")
+    assert "bootstrap/rbac.yaml" in problem.message
+    until(lambda: seen(view).observed_at > first.observed_at)
+    clusters.one.refuses.clear()
+    until(lambda: seen(view).workloads[0].asks)
+    assert view.observe().problems == ()
+
+
+def test_resource_that_cannot_be_read_is_told_and_keeps_nothing_else_up(clusters: Fleet) -> None:
+    clusters.one.refuses[HPAS] = 500
+    view = clusters.following()
+    first = seen(view)
+    until(lambda: "horizontalpodautoscalers are not looked at: answers 500" in str(view.observe().problems))
+    until(lambda: seen(view).observed_at > first.observed_at)
+    clusters.one.put("nodes", node("gpu-2"))
+    until(lambda: len(seen(view).pools[0].nodes) == 2)
+
+
+def test_what_is_needed_still_makes_a_cluster_unseen(clusters: Fleet) -> None:
+    clusters.one.refuses["/deployments"] = 404
+    view = clusters.following()
+    assert "worker-1" not in view.observe().clusters
+    assert "answers 404" in str(view.observe().problems)
