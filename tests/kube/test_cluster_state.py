@@ -417,9 +417,9 @@ def test_demand_is_told_from_room() -> None:
 
 
 def test_only_what_the_workloads_call_for_is_watched() -> None:
-    assert needed(()) == {Resource.NODES, Resource.PODS}
-    assert needed({VLLM}) - needed(()) == {Resource.DEPLOYMENTS, Resource.REPLICA_SETS, *SIGNALS}
-    assert needed({ANY}) == set(CAPACITY | CONTROLLERS | SIGNALS)
+    assert needed(()) == {Resource.NODES, Resource.PODS, Resource.SLICES, Resource.CLAIMS, Resource.CLASSES}
+    assert needed({VLLM}) - needed(()) == {Resource.DEPLOYMENTS, Resource.REPLICA_SETS, Resource.TEMPLATES, *SIGNALS}
+    assert needed({ANY}) == set(CAPACITY | CONTROLLERS | SIGNALS | {Resource.TEMPLATES})
 
 
 # size

@@ -72,6 +72,11 @@ class Stream:
         """Tell whether every object of the resource is known as it is now."""
         return self.listed and not self.failures and not self._lacks
 
+    @property
+    def known(self) -> bool:
+        """Tell whether what is known can be relied on: a watch that breaks and comes back at once changes nothing."""
+        return self.listed and self.failures <= 1 and not self._lacks
+
     async def run(self, failed: Callable[[], None]) -> None:
         """Go on until cancelled; `failed` is called after each failure."""
         while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
@@ -31,6 +32,7 @@ class PodSums:
         self._pods: dict[str, PodRecord] = {}
         self._by_owner: dict[Owner, set[str]] = {}
         self._bound: dict[PlacementName, int] = {}
+        self._claiming: set[str] = set()
 
     @property
     def pods(self) -> Mapping[str, PodRecord]:
@@ -42,10 +44,17 @@ class PodSums:
         """The pods of each object that controls some."""
         return self._by_owner
 
-    @property
-    def bound(self) -> Mapping[PlacementName, int]:
-        """How many replicas of each placement of ours have a node."""
-        return self._bound
+    def bound(self, allocated: AbstractSet[str] | None) -> dict[PlacementName, int]:
+        """Count the replicas of each placement of ours that have a node.
+
+        A pod whose claims are not among those `allocated` has its devices and we have not heard of it yet: it is in
+        flight still, or they would count as free. None where nobody looks at claims.
+        """
+        counts = Counter(self._bound)
+        if allocated is not None:
+            claiming = [self._pods[key] for key in self._claiming]
+            counts.subtract(pod.placement for pod in claiming if not allocated >= set(pod.holds))
+        return {name: count for name, count in sorted(counts.items()) if count}
 
     def apply(self, raw: Json) -> Effect:
         """Take note of a pod."""
@@ -83,6 +92,8 @@ class PodSums:
             count = self._bound.pop(pod.placement, 0) + sign
             if count:
                 self._bound[pod.placement] = count
+            if pod.holds:
+                (self._claiming.add if sign > 0 else self._claiming.discard)(key)
         if pod.node:
             self._room.count(pod, sign)
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from reconciler.core.kubernetes import causes
+from reconciler.core.kubernetes.claims import NO_CLAIMS, PodClaims, claims_held, pod_claims
 from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.resources import Owner
 from reconciler.core.kubernetes.shapes import replica_shape
@@ -33,7 +34,7 @@ class PodRecord:
     """What is kept of a pod that has not finished.
 
     `node` is empty until it is bound. One that is `leaving` takes its room on the node still, but is no replica any
-    more. `shape` is known of pods that are held.
+    more. `shape` and `claims` are known of pods that are held; `holds` names the claims of one of ours that has a node.
     """
 
     node: str
@@ -43,6 +44,8 @@ class PodRecord:
     leaving: bool
     held: Held | None
     shape: ReplicaShape | None
+    claims: PodClaims
+    holds: tuple[str, ...]
 
     @property
     def runs(self) -> bool:
@@ -58,14 +61,17 @@ def read_pod(raw: Json) -> PodRecord | None:
     node = spec.get("nodeName") or ""
     leaving = "deletionTimestamp" in metadata
     held = None if node or leaving else _held(metadata, spec, status)
+    placement = PlacementName(sys.intern((metadata.get("labels") or {}).get(PLACEMENT_LABEL, "")))
     return PodRecord(
         node=sys.intern(node),
         requests=pod_requests(spec),
         owner=controller_of(metadata),
-        placement=PlacementName(sys.intern((metadata.get("labels") or {}).get(PLACEMENT_LABEL, ""))),
+        placement=placement,
         leaving=leaving,
         held=held,
         shape=replica_shape(spec) if held else None,
+        claims=pod_claims(spec) if held else NO_CLAIMS,
+        holds=claims_held(metadata.get("namespace") or "", spec, status) if placement and node else (),
     )
 
 

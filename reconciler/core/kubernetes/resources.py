@@ -22,6 +22,12 @@ class Resource(Enum):
     REPLICA_SETS = ("apps", ("v1",), "replicasets", "ReplicaSet")
     JOBS = ("batch", ("v1",), "jobs", "Job")
     AUTOSCALERS = ("autoscaling", ("v2",), "horizontalpodautoscalers", "HorizontalPodAutoscaler", True)
+    SLICES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceslices", "ResourceSlice", True)
+    CLAIMS = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaims", "ResourceClaim", True)
+    CLASSES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "deviceclasses", "DeviceClass", True)
+    TEMPLATES = (
+        "resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaimtemplates", "ResourceClaimTemplate", True,
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -44,7 +50,10 @@ class Resource(Enum):
         return tuple(f"{root}/{version}/{scope}{self.plural}" for version in self.versions)
 
 
-CAPACITY = frozenset({Resource.NODES, Resource.PODS})
+DEVICES = frozenset({Resource.SLICES, Resource.CLAIMS, Resource.CLASSES})
+"""What has to be known, all of it, before a device counts as free."""
+
+CAPACITY = frozenset({Resource.NODES, Resource.PODS}) | DEVICES
 """What every cluster is asked for."""
 
 CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.REPLICA_SETS, Resource.JOBS})
@@ -72,7 +81,7 @@ def needed(refs: Iterable[WorkloadRef]) -> frozenset[Resource]:
     """
     found = set(CAPACITY)
     for ref in refs:
-        found |= SIGNALS
+        found |= SIGNALS | {Resource.TEMPLATES}
         if ref.kind == Resource.DEPLOYMENTS.kind:
             found |= {Resource.DEPLOYMENTS, Resource.REPLICA_SETS}
         elif ref.kind in _BY_KIND:

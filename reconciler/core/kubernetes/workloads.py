@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from reconciler.core.kubernetes.claims import NO_CLAIMS, TemplateRecord, with_claims
 from reconciler.core.kubernetes.controllers import ControllerRecord
 from reconciler.core.kubernetes.pods import Held, PodRecord
 from reconciler.core.kubernetes.resources import Owner
@@ -17,12 +18,16 @@ _ORDER = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """What is known of pods and workload objects, whose the pods are, and who asks for more of which object."""
+    """What is known of pods and workload objects, whose the pods are, and who asks for more of which object.
+
+    `templates` are those of claims, as ``namespace/name``.
+    """
 
     pods: Mapping[str, PodRecord]
     by_owner: Mapping[Owner, Iterable[str]]
     controllers: Mapping[Owner, ControllerRecord]
     asks: Mapping[Owner, tuple[Ask, ...]] = field(default_factory=dict)
+    templates: Mapping[str, TemplateRecord] = field(default_factory=dict)
 
 
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
@@ -44,7 +49,8 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
         if any(_meant(ref, root) for ref in refs):
             keys = sorted(_pods_below(root, owned, members.by_owner))
             pods = [members.pods[key] for key in keys]
-            seen = _observe(root, members.controllers.get(root), [pod for pod in pods if not pod.leaving])
+            pods = [pod for pod in pods if not pod.leaving]
+            seen = _observe(root, members.controllers.get(root), pods, members.templates)
             yield replace(seen, asks=members.asks.get(root, ()))
 
 
@@ -71,12 +77,14 @@ def _pods_below(root: Owner, owned: Mapping[Owner, list[Owner]], by_owner: Mappi
     return keys
 
 
-def _observe(root: Owner, record: ControllerRecord | None, pods: list[PodRecord]) -> WorkloadObservation:
+def _observe(
+    root: Owner, record: ControllerRecord | None, pods: list[PodRecord], templates: Mapping[str, TemplateRecord]
+) -> WorkloadObservation:
     wanted = len(pods) if record is None else record.wanted
     held = [pod.held for pod in pods if pod.held is not None]
     # A pod tells more than the template it is made from: it has the API server's defaults and tolerations.
-    shapes = [pod.shape for pod in pods if pod.shape is not None]
-    shape = shapes[0] if shapes else record.shape if record is not None else None
+    shapes = [(pod.shape, pod.claims) for pod in pods if pod.shape is not None]
+    shape, claims = shapes[0] if shapes else (record.shape, record.claims) if record is not None else (None, NO_CLAIMS)
     if record is not None:
         held += _never_made(record, held, wanted - len(pods))
     waiting = Counter((one.since, one.cause) for one in held)
@@ -85,7 +93,7 @@ def _observe(root: Owner, record: ControllerRecord | None, pods: list[PodRecord]
         wanted=wanted,
         running=sum(1 for pod in pods if pod.runs),
         waiting=tuple(Waiting(replicas=n, since=since, cause=cause) for (since, cause), n in sorted(waiting.items())),
-        shape=shape,
+        shape=None if shape is None else with_claims(shape, claims, root.namespace, templates),
     )
 
 
