@@ -215,6 +215,70 @@ def test_slices_of_a_gpu_and_rdma_are_resources_as_any() -> None:
     assert free(made)["rdma/hca"] == "999"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        GPU,
+        "nvidia.com/gpu.shared",
+        "nvidia.com/mig-1g.10gb",
+        "nvidia.com/mig-1g.10gb.shared",
+        "amd.com/gpu",
+        "amd.com/cpx_nps4",
+        "gpu.intel.com/i915",
+        "gpu.intel.com/xe",
+        "rdma/hca_shared_devices_a",
+        "vpc.amazonaws.com/efa",
+        "hugepages-2Mi",
+        "hugepages-1Gi",
+    ],
+)
+def test_resource_of_any_vendor_is_free_as_far_as_it_is_not_requested(name) -> None:
+    there = node("gpu-1", 0)
+    there["status"]["allocatable"] |= {name: "8Gi"}
+    taken = [{"resources": {"limits": {name: "3Gi"}}}]
+    made = state(nodes=[there], pods=[pod("a", on="gpu-1", containers=taken)])
+    assert free(made)[name] == "5Gi"
+    seen = Room(made.observation(NAME, AT))
+    wanted = replica_shape({"containers": [{"resources": {"limits": {name: "2Gi"}}}]})
+    assert seen.count(wanted, 9) == 2
+    assert "on one node" in seen.shortfall(replica_shape({"containers": [{"resources": {"limits": {name: "6Gi"}}}]}))
+
+
+def test_time_slices_of_a_gpu_are_as_many_as_the_node_offers() -> None:
+    """The device plugin multiplies what it registers, and says so in labels; the product's name gets a suffix."""
+    labels = {"nvidia.com/gpu.product": "NVIDIA-L4-SHARED", "nvidia.com/gpu.replicas": "4"}
+    made = state(nodes=[node("gpu-1", 4, labels=labels)], pods=[pod("a", on="gpu-1")])
+    wanted = replica_shape(
+        {"containers": containers(1), "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-L4-SHARED"}}
+    )
+    assert Room(made.observation(NAME, AT)).count(wanted, 9) == 3
+
+
+def test_gpu_models_make_pools_of_their_own_and_are_named_when_no_node_has_one() -> None:
+    product = "nvidia.com/gpu.product"
+    models = {"n1": "H100", "n2": "H100", "n3": "A100", "n4": "A100"}
+    made = state(nodes=[node(name, labels={product: model}) for name, model in models.items()])
+    seen = made.observation(NAME, AT)
+    assert sorted(pool.labels[product] for pool in seen.pools) == ["A100", "H100"]
+    b200 = replica_shape({"containers": containers(1), "nodeSelector": {product: "B200"}})
+    assert Room(seen).shortfall(b200) == f"no node has {product}=B200"
+
+
+@pytest.mark.parametrize("how", ["not ready", "cordoned", "deleted", "gone"])
+def test_pods_of_a_node_that_drops_out_free_nothing_elsewhere(how) -> None:
+    pods = [pod("a", on="gpu-1", gpus=3), pod("b", on="gpu-2", gpus=2)]
+    made = state(nodes=[node("gpu-1"), node("gpu-2")], pods=pods)
+    if how == "gone":
+        made.remove(Resource.NODES, "gpu-1")
+    else:
+        dropped = node("gpu-1", ready=how != "not ready", unschedulable=how == "cordoned")
+        made.apply(Resource.NODES, _leaving(dropped, leaving=how == "deleted"))
+    assert [one.name for pool in made.observation(NAME, AT).pools for one in pool.nodes] == ["gpu-2"]
+    assert free(made, "gpu-2")[GPU] == "6"
+    made.apply(Resource.NODES, node("gpu-1"))
+    assert free(made, "gpu-1")[GPU] == "5"
+
+
 def _asks(gpus: int, **fields: object) -> dict:
     return {"resources": {"requests": {GPU: str(gpus)}}, **fields}
 
