@@ -23,14 +23,32 @@ _Place: TypeAlias = tuple[str, str, DeviceKind]
 
 @dataclass(slots=True)
 class Handed:
-    """What has been handed out of stocks so far, and which kind each family has been cut to."""
+    """What has been handed out of stocks so far, step by step, and which kind each family has been cut to."""
 
     used: Counter[_Place] = field(default_factory=Counter)
     cut: dict[str, DeviceKind] = field(default_factory=dict)
+    steps: list[tuple[_Place, int, str]] = field(default_factory=list)
 
     def copy(self) -> Handed:
         """Return the same state, to try something in."""
         return Handed(self.used.copy(), dict(self.cut))
+
+    def take(self, node: str, stock: DeviceStock, count: int) -> None:
+        """Hand out devices of a stock."""
+        place = _place(node, stock)
+        self.used[place] += count
+        first = stock.family if stock.family not in self.cut else ""
+        if first:
+            self.cut[first] = stock.kind
+        self.steps.append((place, count, first))
+
+    def back_to(self, step: int) -> None:
+        """Take back all steps but the first ones."""
+        while len(self.steps) > step:
+            place, count, first = self.steps.pop()
+            self.used[place] -= count
+            if first:
+                del self.cut[first]
 
 
 class Stockroom:
@@ -66,10 +84,10 @@ class Stockroom:
     ) -> int:
         """Count the pods, up to `most`, whose claims a node can meet one after the other, and note what they take."""
         for count in range(most):
-            tried = handed.copy()
-            if not all(self._meet(node, stocks, request, requests, tried) for request in requests):
+            step = len(handed.steps)
+            if not all(self._meet(node, stocks, request, requests, handed) for request in requests):
+                handed.back_to(step)
                 return count
-            handed.used, handed.cut = tried.used, tried.cut
         return most
 
     def free(self, node: str, stocks: tuple[DeviceStock, ...], option: DeviceOption, handed: Handed) -> int:
@@ -90,15 +108,15 @@ class Stockroom:
             if option.every:
                 if matching and all(not one.family and _left(node, one, handed) == one.total for one in matching):
                     for stock in matching:
-                        handed.used[_place(node, stock)] += stock.total
+                        handed.take(node, stock, stock.total)
                     return True
                 continue
             # The scheduler may well take what another request of the pod needs more; so does this.
             matching.sort(key=lambda stock: -self._wanted(stock, among))
-            tried = handed.copy()
-            if _take(node, matching, option.count, tried):
-                handed.used, handed.cut = tried.used, tried.cut
+            step = len(handed.steps)
+            if _take(node, matching, option.count, handed):
                 return True
+            handed.back_to(step)
         return False
 
     def _wanted(self, stock: DeviceStock, among: tuple[DeviceRequest, ...]) -> int:
@@ -135,9 +153,7 @@ def _take(node: str, stocks: list[DeviceStock], count: int, handed: Handed) -> b
     for stock in stocks:
         taken = min(count, _left(node, stock, handed))
         if taken:
-            handed.used[_place(node, stock)] += taken
-            if stock.family:
-                handed.cut[stock.family] = stock.kind
+            handed.take(node, stock, taken)
             count -= taken
     return not count
 

@@ -22,7 +22,22 @@ from reconciler.model.capacity import ReplicaShape, WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import Resources, format_quantity
 from reconciler.model.workload import WorkloadRef
-from tests.kube.objects import GPU, NO_GPU, SINCE, containers, many, node, pod, workload
+from tests.kube.objects import (
+    GPU,
+    NO_GPU,
+    SINCE,
+    claim,
+    claim_template,
+    containers,
+    device,
+    device_class,
+    exactly,
+    many,
+    node,
+    pod,
+    resource_slice,
+    workload,
+)
 
 NAME = ClusterName("worker-1")
 AT = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
@@ -101,7 +116,30 @@ OWNERS = st.builds(
     st.sampled_from([None, ("Deployment", "vllm")]),
     st.sampled_from(["demo", "other"]),
 )
+SLICES = st.builds(
+    lambda name, on, names, generation: resource_slice(
+        name, [device(one) for one in names], on, pool="p", generation=generation
+    ),
+    st.sampled_from(["s1", "s2"]),
+    st.sampled_from(["n1", "n2"]),
+    st.lists(st.sampled_from(["gpu-0", "gpu-1", "gpu-2"]), unique=True),
+    st.integers(1, 2),
+)
+CLAIMS = st.builds(
+    lambda name, held: claim(name, *held, pool="p"),
+    st.sampled_from(["c1", "c2"]),
+    st.lists(st.sampled_from(["gpu-0", "gpu-1"]), unique=True),
+)
+TEMPLATES = st.builds(
+    lambda count, namespace: claim_template(exactly(count), namespace=namespace),
+    st.integers(1, 2),
+    st.sampled_from(["demo", "other"]),
+)
 EVENTS = st.one_of(
+    st.tuples(st.just(Resource.SLICES), st.booleans(), SLICES),
+    st.tuples(st.just(Resource.CLAIMS), st.booleans(), CLAIMS),
+    st.tuples(st.just(Resource.CLASSES), st.booleans(), st.sampled_from(["a", "b"]).map(device_class)),
+    st.tuples(st.just(Resource.TEMPLATES), st.booleans(), TEMPLATES),
     st.tuples(st.just(Resource.NODES), st.booleans(), NODES),
     st.tuples(st.just(Resource.PODS), st.booleans(), PODS),
     st.tuples(st.sampled_from([Resource.DEPLOYMENTS, Resource.REPLICA_SETS]), st.booleans(), OWNERS),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from sys import intern
 
 from reconciler.core.kubernetes.stocks import DeviceId
 from reconciler.model.capacity import ReplicaShape
@@ -47,7 +48,8 @@ def read_claim(raw: Json) -> tuple[DeviceId, ...] | None:
     if allocation is None:
         return None
     results = (allocation.get("devices") or {}).get("results") or ()
-    return tuple((one["driver"], one["pool"], one["device"]) for one in results if not one.get("adminAccess"))
+    held = (one for one in results if not one.get("adminAccess"))
+    return tuple((intern(one["driver"]), intern(one["pool"]), intern(one["device"])) for one in held)
 
 
 def read_template(raw: Json) -> TemplateRecord:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from sys import intern
 
 from reconciler.core.kubernetes.requests import amounts
 from reconciler.core.kubernetes.shapes import node_terms
@@ -62,8 +63,8 @@ def read_slice(raw: Json) -> SliceRecord:
     pool, driver = spec["pool"], spec["driver"]
     own = None if spec.get("perDeviceNodeSelection") else _reach(spec)
     return SliceRecord(
-        driver=driver,
-        pool=pool["name"],
+        driver=intern(driver),
+        pool=intern(pool["name"]),
         generation=pool.get("generation") or 0,
         slices=pool["resourceSliceCount"],
         devices=tuple(_device(one, driver, own) for one in spec.get("devices") or ()),
@@ -75,7 +76,7 @@ def _device(raw: Json, driver: str, reach: Reach | None) -> Device:
     fields = raw.get("basic") or raw
     tainted = any(taint.get("effect") in _REPELLING for taint in fields.get("taints") or ())
     return Device(
-        name=raw["name"],
+        name=intern(raw["name"]),
         kind=_kind(
             driver,
             tuple(sorted(_attributes(fields.get("attributes"), driver))),

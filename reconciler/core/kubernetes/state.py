@@ -16,7 +16,7 @@ from reconciler.core.kubernetes.records import Records
 from reconciler.core.kubernetes.resources import CAPACITY, CONTROLLERS, DEVICES, Owner, Resource
 from reconciler.core.kubernetes.room import NodeRoom
 from reconciler.core.kubernetes.slices import read_slice
-from reconciler.core.kubernetes.stocks import stocks_by_node
+from reconciler.core.kubernetes.stocks import Stocks
 from reconciler.core.kubernetes.workloads import Members, observe_workloads
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.devices import DeviceStock
@@ -50,7 +50,8 @@ class ClusterState:
             Resource.CLASSES: self._classes,
             Resource.TEMPLATES: self._templates,
         }
-        self._stocks: tuple[object, Mapping[str, tuple[DeviceStock, ...]]] = (None, {})
+        self._stocks = Stocks()
+        self._in_stock: tuple[object, Mapping[str, tuple[DeviceStock, ...]]] = (None, {})
 
     def follow(self, refs: AbstractSet[WorkloadRef]) -> bool:
         """Report these workloads from now on; tell whether objects must be listed anew that were passed over so far."""
@@ -104,10 +105,10 @@ class ClusterState:
     def _devices(self) -> Mapping[str, tuple[DeviceStock, ...]]:
         """Return what nodes have in stock of devices, summed up anew when any of it has changed."""
         versions = (self._slices.version, self._claims.version, self._room.version)
-        if self._stocks[0] != versions:
-            stocks = stocks_by_node(self._slices.records, self._claims.records.values(), self._room.nodes)
-            self._stocks = (versions, stocks)
-        return self._stocks[1]
+        if self._in_stock[0] != versions:
+            claimed = self._claims.records.values()
+            self._in_stock = (versions, self._stocks.by_node(self._slices.records, claimed, self._room.nodes))
+        return self._in_stock[1]
 
     def _elsewhere(self, key: str) -> bool:
         return namespace_of(key) not in self._followed.namespaces

@@ -26,33 +26,48 @@ class _Stocked:
     stock: DeviceStock
 
 
-def stocks_by_node(
-    slices: Mapping[str, SliceRecord], claimed: Iterable[tuple[DeviceId, ...]], nodes: Mapping[str, NodeRecord]
-) -> dict[str, tuple[DeviceStock, ...]]:
-    """Sum up the devices that each node can use, given what each claim holds.
+class Stocks:
+    """Sums up the devices that each node can use; a pool of which nothing has changed is not summed up anew.
 
     The rules are the scheduler's (dynamic-resource-allocation's GatherPools): of a pool only the newest generation
     counts, and nothing of it until all its slices are there, or while two devices have one name.
     """
-    found: dict[str, list[DeviceStock]] = {}
-    held: dict[tuple[str, str], set[str]] = {}
-    for devices in claimed:
-        for driver, pool, device in devices:
-            held.setdefault((driver, pool), set()).add(device)
-    pools: dict[tuple[str, str], list[tuple[str, SliceRecord]]] = {}
-    for name, record in sorted(slices.items()):
-        pools.setdefault((record.driver, record.pool), []).append((name, record))
-    for (driver, pool), members in sorted(pools.items()):
-        for stocked in _stocked(f"{driver}/{pool}", _newest(members), held.get((driver, pool), ())):
-            for node in _reached(stocked.reach, nodes):
-                found.setdefault(node, []).append(stocked.stock)
-    return {node: tuple(stocks) for node, stocks in found.items()}
+
+    def __init__(self) -> None:
+        self._pools: dict[tuple[str, str], tuple[list[SliceRecord], set[str], tuple[_Stocked, ...]]] = {}
+
+    def by_node(
+        self,
+        slices: Mapping[str, SliceRecord],
+        claimed: Iterable[tuple[DeviceId, ...]],
+        nodes: Mapping[str, NodeRecord],
+    ) -> dict[str, tuple[DeviceStock, ...]]:
+        """List what each node has in stock, given what each claim holds."""
+        held: dict[tuple[str, str], set[str]] = {}
+        for devices in claimed:
+            for driver, pool, device in devices:
+                held.setdefault((driver, pool), set()).add(device)
+        members: dict[tuple[str, str], list[SliceRecord]] = {}
+        for _, record in sorted(slices.items()):
+            members.setdefault((record.driver, record.pool), []).append(record)
+        before, self._pools = self._pools, {}
+        found: dict[str, list[DeviceStock]] = {}
+        for key, records in sorted(members.items()):
+            names = held.get(key, set())
+            made = before.get(key)
+            if made is None or made[:2] != (records, names):
+                made = (records, names, tuple(_stocked("/".join(key), _newest(records), names)))
+            self._pools[key] = made
+            for stocked in made[2]:
+                for node in _reached(stocked.reach, nodes):
+                    found.setdefault(node, []).append(stocked.stock)
+        return {node: tuple(stocks) for node, stocks in found.items()}
 
 
-def _newest(members: list[tuple[str, SliceRecord]]) -> list[SliceRecord]:
+def _newest(members: list[SliceRecord]) -> list[SliceRecord]:
     """Return the slices of the newest generation; none while some are missing, or if two devices have one name."""
-    newest = max(record.generation for _, record in members)
-    current = [record for _, record in members if record.generation == newest]
+    newest = max(record.generation for record in members)
+    current = [record for record in members if record.generation == newest]
     names = Counter(device.name for record in current for device in record.devices)
     whole = all(record.slices == len(current) for record in current)
     return current if whole and all(count == 1 for count in names.values()) else []
