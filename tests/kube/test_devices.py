@@ -10,8 +10,10 @@ from reconciler.core.fit import Room
 from reconciler.core.kubernetes.parts import Effect
 from reconciler.core.kubernetes.resources import Resource
 from reconciler.core.kubernetes.state import ClusterState
+from reconciler.core.messages import message
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.devices import DeviceOption, DeviceRequest
+from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE, Resources
 from reconciler.model.workload import WorkloadRef
 from tests.kube.objects import (
@@ -30,6 +32,7 @@ from tests.kube.objects import (
 )
 from tests.kube.test_cluster_state import ANY, AT, NAME
 from tests.kube.watched import TWO_NAME, Fleet, seen, until
+from tests.situations import SOURCE, plan
 
 GPU = "nvidia.com/gpu"
 OURS = {"overspill.dev/placement": "burst-1"}
@@ -263,6 +266,38 @@ def test_template_that_comes_later_makes_the_claim_countable() -> None:
     assert found.shape.obstacle == ""
     assert made.follow({WorkloadRef(namespace="other", name="x")})
     assert made.apply(Resource.TEMPLATES, claim_template(exactly(2))) is Effect.NOTHING
+
+
+def shortage() -> ClusterState:
+    """Make a primary in which a pod waits for two GPUs that it claims."""
+    made = ClusterState(frozenset({ANY}))
+    made.apply(Resource.TEMPLATES, claim_template(exactly(2)))
+    spec = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]}
+    waits = "0/1 nodes are available: 1 cannot allocate all claims."
+    made.apply(Resource.PODS, pod("a", waits=waits, gpus=0, owner=("Deployment", "vllm"), **spec))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("free_there", "told"),
+    [
+        (3, f"worker-2 chosen: 3 {DRIVER} devices free, 64 cpu free, 1 replica fits."),
+        (1, f"worker-2 refused: needs 2 {DRIVER} devices on one node, largest has 1 {DRIVER} device free"),
+    ],
+)
+def test_claims_that_cannot_be_met_at_home_are_met_elsewhere_or_told(free_there, told) -> None:
+    away = cluster(
+        resource_slice("s1", [device(f"gpu-{index}") for index in range(free_there)]), nodes=[node("gpu-1", 0)]
+    )
+    third = cluster(resource_slice("s1", [device("gpu-0"), device("gpu-1")]))
+    seen = [
+        one.observation(name, AT)
+        for one, name in ((shortage(), NAME), (away, TWO_NAME), (third, ClusterName("worker-3")))
+    ]
+    (change,) = plan(*seen).changes
+    text = " ".join(message(change, source=SOURCE).split())
+    assert f"1 pod unschedulable on worker-1 for 5m ({DRIVER}): cannot allocate all claims." in text
+    assert told in text
 
 
 # our own pods
