@@ -88,10 +88,10 @@ spec:
       - FailOnSharedResource=true
       {{- end }}
 """
-"""What cannot be said in strings. Retain needs Argo CD 3.4: before, Prune=false and Delete=false are no options of a
-whole Application, and all of it goes. A namespace that a command or a rendered chart asked for outlives its placement
-and still bears the old Application's name: FailOnSharedResource would take that for a conflict, as it would with
-Retain."""
+"""What cannot be said in strings. To retain a chart takes Argo CD 3.4: before, Prune=false and Delete=false are no
+options of a whole Application, and all goes that is not marked itself, as manifests are. A namespace that a command or
+a rendered chart asked for outlives its placement and still bears the old Application's name: FailOnSharedResource would
+take that for a conflict, as it would with Retain."""
 
 
 def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.engines import Deployment, engine, target_namespace
+from reconciler.core.engines.argocd import KEEP, SYNC_OPTIONS
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import PlacementName
 from reconciler.model.policy import EngineName
@@ -253,6 +254,12 @@ def test_retain_is_written_on_each_object_for_the_manifests_engine_and_delete_on
         for name, it in objects(deployed, MANIFESTS).items()
     }
     assert list(kept.values()) == ["Retain", None, None]  # a namespace outlives its placement in any case
+
+
+def test_argo_cd_is_told_on_each_object_to_retain_it_and_may_take_the_marker_away():
+    deployed = replace(spec(("a", CONFIG), ("b", named("b"))), deletion_policy=DeletionPolicy.RETAIN)
+    kept = [(it["metadata"].get("annotations") or {}).get(SYNC_OPTIONS) for it in objects(deployed, ARGOCD).values()]
+    assert kept == [None, KEEP, KEEP]
 
 
 def test_the_namespace_that_a_rendered_chart_asks_for_is_made_once():

@@ -16,7 +16,7 @@ from reconciler.core.engines.deployment import Deployment, chart_steps
 from reconciler.core.engines.wanting import chart_refusals, command_refusals, once, unreachable
 from reconciler.model.placement import Placement
 from reconciler.model.policy import EngineName, Workspace
-from reconciler.model.workload import DeploySpec, HelmConfig, StepType
+from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig, StepType
 
 WAVE = "argocd.argoproj.io/sync-wave"
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
@@ -63,7 +63,8 @@ class ArgoCDEngine:
         made = [*payload.namespaces(rendered, made, but=target), *made]
         helm = [number for number, step in enumerate(deployment.spec.steps) if step.type is StepType.HELM]
         zero = helm[0] if helm and not rendered else 0
-        return payload.write(deployment, made, lambda item: _annotations(item, zero))
+        retain = deployment.spec.deletion_policy is DeletionPolicy.RETAIN
+        return payload.write(deployment, made, lambda item: _annotations(item, zero, retain=retain))
 
     def marker_path(self, placement: Placement) -> str:
         """Put the marker beside the objects."""
@@ -74,16 +75,17 @@ class ArgoCDEngine:
         return payload.marker(deployment.placement)
 
 
-def _annotations(item: payload.Item, zero: int) -> dict[str, str]:
+def _annotations(item: payload.Item, zero: int, *, retain: bool) -> dict[str, str]:
     """Give an object its wave, the step `zero` being 0, and keep what must outlive the placement.
 
-    A wave that the user wrote on a manifest stands, as does a chart's hook, whose weight Argo CD reads as its wave.
+    A wave that the user wrote on a manifest stands, as does a chart's hook, whose weight Argo CD reads as its wave. To
+    `retain` is an option of the whole Application too, but only since Argo CD 3.4; on an object it has long been one.
     """
     own = item.manifest["metadata"].get("annotations") or {}
     wanted: dict[str, str] = {}
     wave = _NAMESPACE_WAVE if item.is_namespace else (item.step - zero) * _STEP
     if not any(hook in own for hook in _HOOKS) and (item.ordinal or WAVE not in own):
         wanted[WAVE] = str(wave)
-    if item.kept:
+    if item.kept or retain:
         wanted[SYNC_OPTIONS] = ",".join(part for part in (own.get(SYNC_OPTIONS, ""), KEEP) if part)
     return wanted

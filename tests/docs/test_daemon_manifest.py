@@ -1,0 +1,54 @@
+"""The manifest that runs the daemon in a cluster agrees with the image, the settings and the daemon's addresses."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from reconciler.settings import PREFIX, VARIABLES
+
+CHECKOUT = Path(__file__).parents[2]
+BOOTSTRAP = CHECKOUT / "repo-layout" / "bootstrap"
+DEPLOYMENT, SERVICE = yaml.safe_load_all((BOOTSTRAP / "daemon.yaml").read_text())
+POD = DEPLOYMENT["spec"]["template"]["spec"]
+(CONTAINER,) = POD["containers"]
+DOCKERFILE = (CHECKOUT / "Dockerfile").read_text()
+
+
+def test_every_variable_is_one_that_the_daemon_reads():
+    assert {one["name"] for one in CONTAINER["env"]} <= {PREFIX + name for name in VARIABLES}
+
+
+def test_every_file_is_below_a_volume_and_in_the_secret_that_the_introduction_makes():
+    mounts = {mount["name"]: mount["mountPath"] for mount in CONTAINER["volumeMounts"]}
+    assert set(mounts) == {volume["name"] for volume in POD["volumes"]}
+    named = {
+        one["value"].removeprefix(mounts["secrets"] + "/") for one in CONTAINER["env"] if "/secrets/" in one["value"]
+    }
+    text = (BOOTSTRAP / "daemon.yaml").read_text()
+    assert named == set(re.findall(r"--from-file=(\S+)", text))
+
+
+def test_user_port_and_cache_are_those_of_the_image():
+    user = f"{POD['securityContext']['runAsUser']}:{POD['securityContext']['runAsGroup']}"
+    assert re.search(rf"^USER {user}$", DOCKERFILE, re.MULTILINE)
+    (port,) = CONTAINER["ports"]
+    assert f"OVERSPILL_LISTEN=:{port['containerPort']} " in DOCKERFILE
+    assert "OVERSPILL_CACHE_DIR=/cache/" in DOCKERFILE
+    assert SERVICE["spec"]["ports"][0]["targetPort"] == port["name"]
+
+
+def test_probes_ask_for_addresses_that_the_daemon_has():
+    health = (CHECKOUT / "reconciler" / "api" / "health.py").read_text()
+    for probe in ("livenessProbe", "readinessProbe"):
+        assert f'"{CONTAINER[probe]["httpGet"]["path"]}"' in health
+
+
+def test_namespace_and_account_are_those_that_the_rights_are_given_to():
+    documents = list(yaml.safe_load_all((BOOTSTRAP / "rbac.yaml").read_text()))
+    accounts = {
+        (it["metadata"]["namespace"], it["metadata"]["name"]) for it in documents if it["kind"] == "ServiceAccount"
+    }
+    assert (DEPLOYMENT["metadata"]["namespace"], POD["serviceAccountName"]) in accounts
