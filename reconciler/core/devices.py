@@ -83,6 +83,8 @@ class Stockroom:
         self, node: str, stocks: tuple[DeviceStock, ...], requests: tuple[DeviceRequest, ...], most: int, handed: Handed
     ) -> int:
         """Count the pods, up to `most`, whose claims a node can meet one after the other, and note what they take."""
+        if len(requests) > 1:
+            most = min(most, *(self._sure(node, stocks, request, requests, handed) for request in requests))
         for count in range(most):
             step = len(handed.steps)
             if not all(self._meet(node, stocks, request, requests, handed) for request in requests):
@@ -111,13 +113,37 @@ class Stockroom:
                         handed.take(node, stock, stock.total)
                     return True
                 continue
-            # The scheduler may well take what another request of the pod needs more; so does this.
-            matching.sort(key=lambda stock: -self._wanted(stock, among))
+            # The scheduler may well take what another request, or another node, needs more; so does this.
+            matching.sort(key=lambda stock: (-self._wanted(stock, among), not stock.shared))
             step = len(handed.steps)
             if _take(node, matching, option.count, handed):
                 return True
             handed.back_to(step)
         return False
+
+    def _sure(
+        self,
+        node: str,
+        stocks: tuple[DeviceStock, ...],
+        request: DeviceRequest,
+        among: tuple[DeviceRequest, ...],
+        handed: Handed,
+    ) -> int:
+        """Count the pods for which a request finds devices even if all others that could take them do."""
+        most = 0
+        for option in request.options:
+            matching = [stock for stock in stocks if self._meets(option, stock.kind)]
+            taken = option.count + sum(
+                max(self._reach(rival, matching) for rival in other.options) for other in among if other is not request
+            )
+            free = sum(_left(node, stock, handed) for stock in matching)
+            most = max(most, 1 if option.every and free else free // taken)
+        return most
+
+    def _reach(self, option: DeviceOption, stocks: list[DeviceStock]) -> int:
+        """Count the devices that one pod could take of these stocks by an option."""
+        matching = [stock for stock in stocks if self._meets(option, stock.kind)]
+        return sum(stock.total for stock in matching) if option.every else option.count if matching else 0
 
     def _wanted(self, stock: DeviceStock, among: tuple[DeviceRequest, ...]) -> int:
         return sum(any(self._meets(option, stock.kind) for option in request.options) for request in among)

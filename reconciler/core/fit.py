@@ -6,7 +6,7 @@ Counting a cluster's free GPUs is not enough: eight nodes with one free GPU each
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.core.affinity import described, selected
 from reconciler.core.devices import Handed, Stockroom
@@ -74,12 +74,11 @@ class Room:
 
     def count(self, shape: ReplicaShape, limit: int) -> int:
         """Count the replicas of this shape that fit, up to `limit`. A replica is a whole group of pods or nothing."""
-        pods, wanted, handed = 0, limit * shape.group_size, self._handed.copy()
-        for node in self._admitting(shape):
-            if pods >= wanted:
-                break
-            pods += self._held(node, shape, wanted - pods, handed)
-        return pods // shape.group_size
+        nodes = self._admitting(shape)
+        if not shape.devices:
+            return self._counted(shape, limit, nodes)
+        nodes = list(nodes)
+        return max(self._counted(shape, limit, ways) for ways in _apart(shape, nodes))
 
     def take(self, shape: ReplicaShape, replicas: int) -> None:
         """Take the room of replicas, as much of it as there is: what was promised may have been lost since."""
@@ -120,6 +119,14 @@ class Room:
         obstacle = self._stockroom.obstacle(shape, (stock for node in admitted for stock in node.devices))
         return obstacle or self._too_few_devices(shape, admitted) or _scarcity(shape, admitted)
 
+    def _counted(self, shape: ReplicaShape, limit: int, nodes: Iterable[_NodeRoom]) -> int:
+        pods, wanted, handed = 0, limit * shape.group_size, self._handed.copy()
+        for node in nodes:
+            if pods >= wanted:
+                break
+            pods += self._held(node, shape, wanted - pods, handed)
+        return pods // shape.group_size
+
     def _admitting(self, shape: ReplicaShape) -> Iterable[_NodeRoom]:
         """Yield the nodes that a replica may go to; none if nobody can count what it needs."""
         nodes = (node for node in self._nodes if _admits(node, shape))
@@ -128,8 +135,10 @@ class Room:
         if not shape.devices:
             return nodes
         admitting = list(nodes)
-        counted = not self._stockroom.obstacle(shape, (stock for node in admitting for stock in node.devices))
-        return admitting if counted else ()
+        if self._stockroom.obstacle(shape, (stock for node in admitting for stock in node.devices)):
+            return ()
+        # Nodes that have devices of their own come first: they may use up those that other nodes need.
+        return sorted(admitting, key=lambda node: -sum(stock.free for stock in node.devices if not stock.shared))
 
     def _held(self, node: _NodeRoom, shape: ReplicaShape, most: int, handed: Handed) -> int:
         """Count the pods that a node holds, up to `most`, and note the devices that they take."""
@@ -152,6 +161,24 @@ class Room:
             largest, summed = (_amount(name, Quantity(number * ONE)) for number in (max(left), sum(left)))
             return f"{needs} on one node, largest has {largest} free ({summed} over {count(len(nodes), 'node')})"
         return ""
+
+
+def _apart(shape: ReplicaShape, nodes: list[_NodeRoom]) -> list[list[_NodeRoom]]:
+    """List the ways to look at nodes of which the better one is sure.
+
+    Where other resources run short, pods on one node may use up the devices that several can reach, and leave its own
+    to nobody: then only one or the other is sure. With several requests in a claim only a node's own devices are.
+    """
+    shared = [any(stock.shared for stock in node.devices) for node in nodes]
+    own = [any(not stock.shared for stock in node.devices) for node in nodes]
+    alone = [replace(node, devices=tuple(stock for stock in node.devices if not stock.shared)) for node in nodes]
+    if any(shared) and len(shape.devices) > 1:
+        return [alone]
+    if not (any(shared) and any(own)):
+        return [nodes]
+    if all(node.free.holds(_pod(shape, node)) >= sum(stock.free for stock in node.devices) for node in nodes):
+        return [nodes]
+    return [alone, [replace(node, devices=tuple(one for one in node.devices if one.shared)) for node in nodes]]
 
 
 def _scarcity(shape: ReplicaShape, nodes: list[_NodeRoom]) -> str:

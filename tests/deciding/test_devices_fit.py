@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import random
+from dataclasses import dataclass
+from itertools import combinations
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.core.devices import asked
@@ -188,3 +193,71 @@ def test_handing_out_in_parts_is_handing_out_at_once(nodes, each, first, second)
 def test_claims_survive_being_written_to_git() -> None:
     wanted = claiming(option(2, f'{PRODUCT} == "H100"'), option(every=True), obstacle="shares a claim")
     assert read_shape(write_shape(wanted)) == wanted
+
+
+# whatever the scheduler happens to choose
+
+
+@dataclass
+class Scheduler:
+    """Gives pods devices one by one, any that will do: it looks for some way for each pod, and never for the best."""
+
+    devices: dict[tuple[str, str, int], str]
+    """Products by node, which is empty for devices that every node can reach, and by stock and number."""
+    rooms: dict[str, int]
+    chance: random.Random
+
+    def place(self, requests: list[tuple[set[str], int]]) -> bool:
+        """Bind one pod, if any node will do."""
+        nodes = [name for name, room in self.rooms.items() if room]
+        for name in self.chance.sample(nodes, len(nodes)):
+            reached = [one for one in self.devices if one[0] in {"", name}]
+            taken = self._found(requests, self.chance.sample(reached, len(reached)))
+            if taken is not None:
+                self.rooms[name] -= 1
+                for one in taken:
+                    del self.devices[one]
+                return True
+        return False
+
+    def _found(self, requests: list[tuple[set[str], int]], devices: list) -> list | None:
+        if not requests:
+            return []
+        (products, count), *rest = requests
+        fitting = [one for one in devices if self.devices[one] in products]
+        for chosen in combinations(fitting, count):
+            others = self._found(rest, [one for one in devices if one not in chosen])
+            if others is not None:
+                return [*chosen, *others]
+        return None
+
+
+PRODUCTS = ("A100", "B200", "H100")
+STOCKS = st.dictionaries(st.sampled_from(PRODUCTS), st.integers(1, 3), max_size=3)
+REQUESTS = st.lists(
+    st.tuples(st.sets(st.sampled_from(PRODUCTS), min_size=1), st.integers(1, 2)), min_size=1, max_size=3
+)
+
+
+@settings(deadline=None, max_examples=300)  # a search
+@given(st.lists(st.tuples(STOCKS, st.integers(0, 3)), min_size=1, max_size=2), STOCKS, REQUESTS, st.integers(0, 99))
+def test_never_more_fit_than_the_scheduler_places_whatever_it_chooses(nodes, fabric, requests, seed) -> None:
+    shared = tuple(stock(free, free, product, shared=f"fabric {product}") for product, free in fabric.items())
+    own = [tuple(stock(free, free, product) for product, free in each.items()) for each, _ in nodes]
+    made = tuple(
+        Node(name=f"n{index}", free=Resources(amounts={"cpu": Quantity(cpu * ONE)}), devices=devices + shared)
+        for index, (devices, (_, cpu)) in enumerate(zip(own, nodes, strict=True))
+    )
+    pools = (Pool(name="p", nodes=made),)
+    there = Room(ClusterObservation(cluster=ClusterName("c"), observed_at=NOW, pools=pools, device_classes=GPUS))
+    options = [option(count, f"{PRODUCT} in {json.dumps(sorted(products))}") for products, count in requests]
+    promised = there.count(claiming(*options, requests=Resources(amounts={"cpu": ONE})), 99)
+    devices = {("", product, index): product for product, free in fabric.items() for index in range(free)}
+    for number, (each, _) in enumerate(nodes):
+        devices |= {(f"n{number}", product, index): product for product, free in each.items() for index in range(free)}
+    rooms = {f"n{number}": cpu for number, (_, cpu) in enumerate(nodes)}
+    scheduler = Scheduler(devices, rooms, random.Random(seed))
+    placed = 0
+    while scheduler.place(requests):
+        placed += 1
+    assert promised <= placed
