@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.core import lifecycle
+from reconciler.core.affinity import wanted_labels
 from reconciler.core.demand import Blind, matured, next_maturity
+from reconciler.core.devices import asked
 from reconciler.core.distribute import Share
 from reconciler.core.growth import Growth
 from reconciler.core.situation import Situation
@@ -68,8 +70,8 @@ def _shortage(demand: Demand, shape: ReplicaShape, now: datetime) -> Shortage:
         primary=demand.primary,
         replicas=demand.deficit,
         waited=now - min(step.since for step in demand.waiting),
-        requests=shape.requests,
-        node_selector=tuple(sorted(shape.node_selector.items())),
+        requests=asked(shape),
+        node_selector=wanted_labels(shape),
         causes=tuple(sorted({step.cause for step in pods if step.cause})),
         unschedulable=sum(step.replicas for step in pods),
         asks=tuple(dict.fromkeys(f"{step.signal} {step.cause}" for step in demand.waiting if step.signal)),

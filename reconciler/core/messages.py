@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from reconciler.core.times import format_time
-from reconciler.core.wording import amounts, clause, count, is_gpu, listed, model, plain, sentence, wrapped
+from reconciler.core.wording import amounts, called, clause, count, is_gpu, listed, model, plain, sentence, wrapped
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.placement import Placement, Restraint, RestraintKind
 from reconciler.model.plan import (
@@ -204,7 +204,7 @@ def _kind(shortage: Shortage) -> str:
     """Say in brackets what is short: the GPUs by name and model, or whatever else is requested."""
     names = sorted(shortage.requests.amounts)
     short = [name for name in names if is_gpu(name)] or names
-    told = [plain(name, 80) for name in short] + model(shortage.node_selector)
+    told = [plain(called(name), 80) for name in short] + model(shortage.node_selector)
     return f" ({', '.join(told)})" if told else ""
 
 

@@ -140,6 +140,7 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
         else ReplicaShape(
             requests=resources(replica.requests),
             node_selector=replica.node_selector,
+            node_terms=tuple(term.value_of() for term in replica.node_selector_terms),
             tolerations=tuple(toleration.value_of() for toleration in replica.tolerations),
             group_size=replica.group_size,
         ),

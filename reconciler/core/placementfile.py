@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator
 from pydantic.alias_generators import to_camel
 
-from reconciler.core.findings import dotted, shortened
+from reconciler.core.findings import shortened
+from reconciler.core.replicafile import read_shape
 from reconciler.core.schema.strict import refusal
 from reconciler.core.times import NO_SUCH_YEAR, is_plausible, parse_time
-from reconciler.model.capacity import ReplicaShape, Toleration
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import MAX_PLACEMENT_NAME, RESERVED_PLACEMENT_NAMES, is_name
 from reconciler.model.placement import Origin
 from reconciler.model.policy import EngineName
-from reconciler.model.units import Resources, parse_duration, parse_quantity
+from reconciler.model.units import parse_duration
 from reconciler.model.workload import DeletionPolicy, Json, StepType
 
 _CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
 _COMMIT_DIGITS = frozenset("0123456789abcdef")
 _COUNT = re.compile(r"[0-9]{1,9}")
-_SHAPES = 4096
-"""Replica shapes that are kept apart: workloads have one each, their placements share it."""
 
 
 def _name(text: str) -> str:
@@ -84,7 +82,7 @@ def _timeout(value: Json) -> timedelta | None:
 def _shape(value: Json) -> ReplicaShape:
     if type(value) is not str:
         raise refusal(f"{_shown(value)} is not JSON in quotes")
-    return _parsed_shape(value)
+    return read_shape(value)
 
 
 def _shown(value: Json) -> str:
@@ -92,50 +90,8 @@ def _shown(value: Json) -> str:
     return repr(shortened(value)) if type(value) is str else shortened(str(value))
 
 
-@lru_cache(maxsize=_SHAPES)
-def _parsed_shape(text: str) -> ReplicaShape:
-    """Read a replica's shape; equal texts give the same value, which keeps many placements small."""
-    try:
-        return ReplicaFile.model_validate_json(text).value()
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = dotted(first["loc"])
-        raise refusal(f"is no replica's shape: {place}: {first['msg']}" if place else first["msg"]) from error
-    except ValueError as error:
-        raise refusal(f"is no replica's shape: {error}") from error
-
-
 Name = Annotated[str, AfterValidator(_name)]
 Moment = Annotated[datetime, PlainValidator(_moment)]
-
-
-class TolerationFile(BaseModel):
-    """One toleration as in a pod spec."""
-
-    model_config = _CONFIG
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-
-class ReplicaFile(BaseModel):
-    """What one replica needs, as the annotation holds it in JSON. Amounts are Kubernetes quantities."""
-
-    model_config = _CONFIG
-    requests: dict[str, str]
-    node_selector: dict[str, str] = {}
-    tolerations: list[TolerationFile] = []
-    group_size: int = Field(default=1, ge=1)
-
-    def value(self) -> ReplicaShape:
-        """Return the value that the rest of the program uses. Raises ValueError for what is no quantity."""
-        return ReplicaShape(
-            requests=Resources(amounts={name: parse_quantity(amount) for name, amount in self.requests.items()}),
-            node_selector=self.node_selector,
-            tolerations=tuple(Toleration(**toleration.model_dump()) for toleration in self.tolerations),
-            group_size=self.group_size,
-        )
 
 
 class Annotations(BaseModel):

@@ -7,7 +7,6 @@ kind of record, what is held back, is in `core.restraints` and offered here too.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -18,14 +17,14 @@ from reconciler.core.engines.deployment import autoscaled
 from reconciler.core.findings import Finding
 from reconciler.core.placementfile import Helm, PlacementFile, Spec
 from reconciler.core.recordfile import read_model, refused
+from reconciler.core.replicafile import write_shape
 from reconciler.core.restraints import ledger_path, read_restraints, write_restraints
 from reconciler.core.times import format_time
 from reconciler.core.yamlio import MAX_BYTES, emit
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.units import format_duration, format_quantity
+from reconciler.model.units import format_duration
 from reconciler.model.workload import (
     Command,
     DeploySpec,
@@ -141,7 +140,7 @@ def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
         "created-at": format_time(placement.created_at),
         "changed-at": format_time(placement.changed_at),
         "expires-at": format_time(placement.expires_at),
-        "replica": _shape(placement.shape),
+        "replica": write_shape(placement.shape),
         "digest": placement.digest,
         **({"template-version": placement.template_version} if placement.template_version else {}),
     }
@@ -202,23 +201,6 @@ def _lasting(duration: timedelta) -> str:
         return format_duration(duration)
     seconds = duration.days * 86400 + duration.seconds
     return f"{seconds}.{duration.microseconds:06}".rstrip("0") + "s"
-
-
-def _shape(shape: ReplicaShape) -> str:
-    """Write a replica's shape as canonical JSON: keys sorted, no spaces, all fields."""
-    return json.dumps(
-        {
-            "groupSize": shape.group_size,
-            "nodeSelector": dict(shape.node_selector),
-            "requests": {name: format_quantity(amount) for name, amount in shape.requests.amounts.items()},
-            "tolerations": [
-                {"effect": item.effect, "key": item.key, "operator": item.operator, "value": item.value}
-                for item in shape.tolerations
-            ],
-        },
-        sort_keys=True,
-        separators=(",", ":"),
-    )
 
 
 def _read(data: bytes, path: str) -> PlacementFile:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from reconciler.model.devices import CLASS_PREFIX
 from reconciler.model.units import Resources, format_quantity
 
 WIDTH = 100
@@ -19,6 +20,7 @@ MAX_TEXT = 300
 
 _TRAILER = re.compile(r"(?i)\boverspill-(?=[a-z0-9-]*\s*:)")
 _MODEL = re.compile(r"gpu[.-]?(product|model|name|type)|accelerator(?!.*count)")
+_PARTITION = re.compile(r"[a-z]px_nps\d+")
 _END = (".", "!", "?", "…")
 
 
@@ -86,13 +88,25 @@ def listed(names: Iterable[str], limit: int = 5) -> str:
 
 
 def is_gpu(resource: str) -> bool:
-    """Tell whether a resource is a GPU or a slice of one: ``nvidia.com/gpu``, ``nvidia.com/mig-1g.5gb``."""
-    kind = resource.rpartition("/")[2]
-    return kind == "gpu" or kind.startswith(("gpu.", "mig-"))
+    """Tell whether a resource is a GPU or a part of one, by what vendors' device plugins and DRA classes call them.
+
+    ``nvidia.com/gpu``, ``nvidia.com/gpu.shared`` (time slices), ``nvidia.com/mig-1g.10gb``, ``amd.com/gpu``,
+    ``amd.com/cpx_nps4`` (partitions), ``gpu.intel.com/i915``, ``gpu.intel.com/xe``. Intel's ``xe_monitoring`` is none.
+    """
+    vendor, _, kind = resource.rpartition("/")
+    return (
+        kind == "gpu"
+        or kind.startswith(("gpu.", "mig-", "mig."))
+        or (vendor == "amd.com" and _PARTITION.fullmatch(kind) is not None)
+        or (vendor == "gpu.intel.com" and kind in {"i915", "xe"})
+    )
 
 
 def amounts(resources: Resources) -> list[str]:
-    """Write amounts as people say them, GPUs first: ``6 GPUs``, ``2 nvidia.com/mig-1g.5gb``, ``64Gi memory``."""
+    """Write amounts as people say them, GPUs first: ``6 GPUs``, ``2 nvidia.com/mig-1g.5gb``, ``64Gi memory``.
+
+    Devices of a class are ``4 gpu.nvidia.com devices``.
+    """
     names = sorted(resources.amounts, key=lambda name: (not is_gpu(name), name))
     whole = [name for name in names if name.endswith("/gpu")]
     said: list[str] = []
@@ -100,9 +114,16 @@ def amounts(resources: Resources) -> list[str]:
         amount = format_quantity(resources.amounts[name])
         if whole == [name]:
             said.append(f"{amount} GPU" if amount == "1" else f"{amount} GPUs")
+        elif name.startswith(CLASS_PREFIX):
+            said.append(f"{amount} {plain(called(name), 80)} {'device' if amount == '1' else 'devices'}")
         else:
             said.append(f"{amount} {plain(name, 80)}")
     return said
+
+
+def called(resource: str) -> str:
+    """Name a resource as people do: a DeviceClass by its name alone."""
+    return resource.removeprefix(CLASS_PREFIX)
 
 
 def model(selector: Iterable[tuple[str, str]]) -> list[str]:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from reconciler.errors import Problem
 from reconciler.model.deployed import EngineReport
+from reconciler.model.devices import DeviceRequest, DeviceStock
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadRef
@@ -37,23 +38,55 @@ class Toleration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRequirement:
+    """What a label of a node has to be; `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTerm:
+    """Requirements that hold together, of a node's labels and of its fields, of which there is its name alone.
+
+    A term that asks for nothing is met by no node: so Kubernetes has it.
+    """
+
+    labels: tuple[NodeRequirement, ...] = ()
+    fields: tuple[NodeRequirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaShape:
-    """What one replica needs. `group_size` pods of these requests make one replica; each pod must fit on one node."""
+    """What one replica needs. `group_size` pods of these requests make one replica; each pod must fit on one node.
+
+    A node has to have every label of the selector and to meet one of the terms, where there are any. `devices` are
+    asked for by claims (DRA), a device no more than once. `obstacle` says why nobody can count what it needs: then it
+    fits nowhere.
+    """
 
     requests: Resources
     node_selector: Mapping[str, str] = field(default_factory=dict)
+    node_terms: tuple[NodeTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
+    devices: tuple[DeviceRequest, ...] = ()
     group_size: int = 1
+    obstacle: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node: what is free on it (allocatable less used, never negative) and its own labels and taints."""
+    """One node: what is free on it (allocatable less used, never negative) and its own labels and taints.
+
+    `devices` are those that claims can have there.
+    """
 
     name: str
     free: Resources
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
+    devices: tuple[DeviceStock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +177,7 @@ class ClusterObservation:
     `bound` counts the replicas that have a node, `ready` those that serve; a placement that is not in `ready` has no
     pod there, or nobody looked. `homeless` are the replicas that wait for a node, and `troubles` says in a few words
     what pods wait for. `reports` is what engines say of placements, keyed by directory, where the observation tells.
+    `device_classes` are its DeviceClasses by name, each with the CEL expressions that a device has to meet.
     """
 
     cluster: ClusterName
@@ -157,6 +191,7 @@ class ClusterObservation:
     homeless: Mapping[PlacementName, Homeless] = field(default_factory=dict)
     troubles: Mapping[PlacementName, str] = field(default_factory=dict)
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
+    device_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

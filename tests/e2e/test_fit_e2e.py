@@ -10,14 +10,29 @@ import pytest
 
 from reconciler.core import observation, yamlio
 from reconciler.core.fit import Room
-from reconciler.model.capacity import ReplicaShape, Toleration
-from reconciler.model.units import Resources, parse_quantity
+from reconciler.core.kubernetes.shapes import replica_shape
 from tests.e2e.control_plane import Cluster, Json
 
 MIXES = 50
 LIMIT = 12
 SPOT = {"key": "capacity", "value": "spot", "effect": "NoSchedule"}
 GPU = "nvidia.com/gpu"
+
+
+def _labels(key: str, operator: str, *values: str) -> Json:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+AFFINITIES: tuple[list[Json], ...] = (
+    [_labels("model", "In", "h100")],
+    [_labels("model", "In", "h100", "a100")],
+    [_labels("model", "NotIn", "a100")],
+    [_labels("cores", "Gt", "64")],
+    [_labels("cores", "Lt", "65"), _labels("old", "Exists")],
+    [_labels("cores", "DoesNotExist")],
+    [_labels("cores", "Gt", "100"), _labels("model", "In", "a100"), {}],
+    [{}],
+)
 
 
 class Mix:
@@ -35,12 +50,14 @@ class Mix:
         self.tolerations: list[dict[str, str]] = chance.choice(
             ([], [SPOT | {"operator": "Equal"}], [{"key": "capacity", "operator": "Exists"}], [{"operator": "Exists"}])
         )
+        self.affinity: list[Json] = chance.choice([[], [], *AFFINITIES])
 
     def _node(self, name: str, chance: random.Random) -> dict[str, Json]:
         gpus = chance.choice((1, 2, 4, 8))
         return {
             "name": name,
-            "labels": {"mix": self.name, "model": chance.choice(("h100", "h100", "a100"))},
+            "labels": {"mix": self.name, "model": chance.choice(("h100", "h100", "a100"))}
+            | chance.choice(({}, {"cores": "64"}, {"cores": "192", "old": ""})),
             "taints": [SPOT] if chance.random() < 0.25 else [],
             "cordoned": chance.random() < 0.15,
             "allocatable": {
@@ -58,12 +75,7 @@ class Mix:
             "pools": [{"name": "all", "nodes": self.nodes}],
         }  # fmt: skip
         [seen] = observation.read(yamlio.emit(file).encode(), "observation.yaml")
-        shape = ReplicaShape(
-            requests=Resources(amounts={name: parse_quantity(amount) for name, amount in self.requests.items()}),
-            node_selector=self.selector,
-            tolerations=tuple(Toleration(**toleration) for toleration in self.tolerations),
-        )
-        return Room(seen).count(shape, LIMIT)
+        return Room(seen).count(replica_shape(self._pod()), LIMIT)
 
     def tolerates_cordons(self) -> bool:
         """Tell whether the scheduler may use a node here that we leave out."""
@@ -81,21 +93,27 @@ class Mix:
 
     def deployment(self, replicas: int) -> Json:
         """Write a Deployment of this shape."""
-        container = {
-            "name": "server",
-            "image": "registry.invalid/server:1",
-            "resources": {"requests": self.requests, "limits": {GPU: self.requests[GPU]}},
-        }
-        pod = {"nodeSelector": self.selector, "tolerations": self.tolerations, "containers": [container]}
         labels = {"app": self.name}
         return {
             "metadata": {"name": self.name},
             "spec": {
                 "replicas": replicas,
                 "selector": {"matchLabels": labels},
-                "template": {"metadata": {"labels": labels}, "spec": pod},
+                "template": {"metadata": {"labels": labels}, "spec": self._pod()},
             },
         }
+
+    def _pod(self) -> Json:
+        container = {
+            "name": "server",
+            "image": "registry.invalid/server:1",
+            "resources": {"requests": self.requests, "limits": {GPU: self.requests[GPU]}},
+        }
+        pod = {"nodeSelector": self.selector, "tolerations": self.tolerations, "containers": [container]}
+        if self.affinity:
+            required = {"nodeSelectorTerms": self.affinity}
+            pod["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+        return pod
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 from reconciler.core.observation import read
 from reconciler.core.yamlio import parse
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import Ask, Taint, Toleration, Waiting
+from reconciler.model.capacity import Ask, NodeRequirement, NodeTerm, Taint, Toleration, Waiting
 from reconciler.model.deployed import EngineState
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload import WorkloadRef
@@ -264,3 +264,35 @@ def test_message_without_a_state_is_about_the_pods() -> None:
 )
 def test_word_of_no_version_is_refused(entry: str, message: str) -> None:
     assert any(message in line for line in refusal(placed(entry)))
+
+
+def terms(*requirements: str, kind: str = "matchExpressions") -> str:
+    """Write the full observation with a term of node affinity."""
+    return FULL.replace(
+        "nodeSelector:", f"nodeSelectorTerms: [{{{kind}: [{', '.join(requirements)}]}}]\n    nodeSelector:"
+    )
+
+
+def test_node_affinity_is_read_as_in_a_pod():
+    asked = '{key: cores, operator: Gt, values: ["8"]}', "{key: old, operator: DoesNotExist}"
+    (workload,) = read(terms(*asked).encode(), "o.yaml")[0].workloads
+    cores = NodeRequirement(key="cores", operator="Gt", values=("8",))
+    assert workload.shape.node_terms == (NodeTerm(labels=(cores, NodeRequirement(key="old", operator="DoesNotExist"))),)
+    named = terms("{key: metadata.name, operator: In, values: [one]}", kind="matchFields")
+    (workload,) = read(named.encode(), "o.yaml")[0].workloads
+    assert workload.shape.node_terms[0].fields[0].key == "metadata.name"
+
+
+@pytest.mark.parametrize(
+    ("requirement", "message"),
+    [
+        ("{key: a, operator: In}", "In needs values (try 'values: [a, b]')"),
+        ("{key: a, operator: Exists, values: [b]}", "Exists takes no values (leave out values, or try 'operator: In')"),
+        ("{key: a, operator: Lt, values: [few]}", """Lt needs one whole number (try 'values: ["8"]')"""),
+        ("{key: a, operator: Near}", "'Near' is not one of In, NotIn, Exists, DoesNotExist, Gt, Lt"),
+    ],
+)
+def test_node_affinity_that_kubernetes_refuses_is_refused(requirement, message):
+    (told,) = refusal(terms(requirement))
+    assert told.startswith("o.yaml:35: workloads[0].replica.nodeSelectorTerms[0].matchExpressions[0]")
+    assert message in told

@@ -171,6 +171,58 @@ def queued(
     }
 
 
+DRIVER = "gpu.nvidia.com"
+
+
+def device(name: str, product: str = "H100", memory: str = "80Gi", *, type_: str = "gpu", **fields: Any) -> Raw:
+    """Make a device as NVIDIA's driver describes its GPUs, each with a UUID of its own."""
+    attributes = {
+        "type": {"string": type_}, "productName": {"string": product}, "uuid": {"string": f"GPU-{name}"},
+        "driverVersion": {"version": "580.65.6"}, "resource.kubernetes.io/pcieRoot": {"string": f"pci-{name}"},
+    }  # fmt: skip
+    return {"name": name, "attributes": attributes, "capacity": {"memory": {"value": memory}}, **fields}
+
+
+def resource_slice(
+    name: str, devices: list[Raw], node: str = "gpu-1", *, pool: str = "", generation: int = 1, of: int = 1, **spec: Any
+) -> Raw:
+    """Make a slice of devices on a node; with `nodeSelector`, `allNodes` or the like, of those that can reach them."""
+    where = {} if spec.keys() & {"nodeSelector", "allNodes", "perDeviceNodeSelection"} else {"nodeName": node}
+    of_pool = {"name": pool or node, "generation": generation, "resourceSliceCount": of}
+    return {
+        "metadata": {"name": name},
+        "spec": {"driver": DRIVER, "pool": of_pool, **where, "devices": devices, **spec},
+    }
+
+
+def device_class(name: str = DRIVER, *expressions: str) -> Raw:
+    told = expressions or (f'device.driver == "{DRIVER}" && device.attributes["{DRIVER}"].type == "gpu"',)
+    return {"metadata": {"name": name}, "spec": {"selectors": [{"cel": {"expression": one}} for one in told]}}
+
+
+def claim(name: str, *devices: str, pool: str = "gpu-1", namespace: str = "demo", **result: Any) -> Raw:
+    """Make a claim that holds these devices; with none, one that has nothing allocated."""
+    results = [{"request": "gpu", "driver": DRIVER, "pool": pool, "device": one, **result} for one in devices]
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {},
+        "status": {"allocation": {"devices": {"results": results}}} if devices else {},
+    }
+
+
+def claim_template(*requests: Raw, name: str = "gpus", namespace: str = "demo", **devices: Any) -> Raw:
+    asked = [{"name": f"request-{index}", **request} for index, request in enumerate(requests)]
+    return {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"spec": {"devices": {"requests": asked, **devices}}},
+    }
+
+
+def exactly(count: int = 1, *expressions: str, of: str = DRIVER, **fields: Any) -> Raw:
+    selectors = [{"cel": {"expression": one}} for one in expressions]
+    return {"exactly": {"deviceClassName": of, "count": count, "selectors": selectors, **fields}}
+
+
 def many(*, nodes: int, pods: int) -> Iterator[tuple[Resource, Raw]]:
     """Make a large cluster one object at a time, each with strings of its own, as they come off the wire.
 

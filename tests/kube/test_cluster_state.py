@@ -28,12 +28,18 @@ from tests.kube.objects import (
     NO_GPU,
     SINCE,
     autoscaler,
+    claim,
+    claim_template,
     containers,
+    device,
+    device_class,
+    exactly,
     many,
     node,
     pod,
     queued,
     resource_metric,
+    resource_slice,
     workload,
 )
 
@@ -135,7 +141,30 @@ QUEUED = st.builds(
     st.sampled_from(["True", "False"]),
     st.sampled_from(["demo", "other"]),
 )
+SLICES = st.builds(
+    lambda name, on, names, generation: resource_slice(
+        name, [device(one) for one in names], on, pool="p", generation=generation
+    ),
+    st.sampled_from(["s1", "s2"]),
+    st.sampled_from(["n1", "n2"]),
+    st.lists(st.sampled_from(["gpu-0", "gpu-1", "gpu-2"]), unique=True),
+    st.integers(1, 2),
+)
+CLAIMS = st.builds(
+    lambda name, held: claim(name, *held, pool="p"),
+    st.sampled_from(["c1", "c2"]),
+    st.lists(st.sampled_from(["gpu-0", "gpu-1"]), unique=True),
+)
+TEMPLATES = st.builds(
+    lambda count, namespace: claim_template(exactly(count), namespace=namespace),
+    st.integers(1, 2),
+    st.sampled_from(["demo", "other"]),
+)
 EVENTS = st.one_of(
+    st.tuples(st.just(Resource.SLICES), st.booleans(), SLICES),
+    st.tuples(st.just(Resource.CLAIMS), st.booleans(), CLAIMS),
+    st.tuples(st.just(Resource.CLASSES), st.booleans(), st.sampled_from(["a", "b"]).map(device_class)),
+    st.tuples(st.just(Resource.TEMPLATES), st.booleans(), TEMPLATES),
     st.tuples(st.just(Resource.NODES), st.booleans(), NODES),
     st.tuples(st.just(Resource.PODS), st.booleans(), PODS),
     st.tuples(st.sampled_from([Resource.DEPLOYMENTS, Resource.REPLICA_SETS]), st.booleans(), OWNERS),
@@ -249,6 +278,70 @@ def test_slices_of_a_gpu_and_rdma_are_resources_as_any() -> None:
     made = state(nodes=[sliced], pods=[pod("a", on="gpu-1", gpus=0, containers=[{"resources": taken}])])
     assert free(made)["nvidia.com/mig-1g.10gb"] == "4"
     assert free(made)["rdma/hca"] == "999"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        GPU,
+        "nvidia.com/gpu.shared",
+        "nvidia.com/mig-1g.10gb",
+        "nvidia.com/mig-1g.10gb.shared",
+        "amd.com/gpu",
+        "amd.com/cpx_nps4",
+        "gpu.intel.com/i915",
+        "gpu.intel.com/xe",
+        "rdma/hca_shared_devices_a",
+        "vpc.amazonaws.com/efa",
+        "hugepages-2Mi",
+        "hugepages-1Gi",
+    ],
+)
+def test_resource_of_any_vendor_is_free_as_far_as_it_is_not_requested(name) -> None:
+    there = node("gpu-1", 0)
+    there["status"]["allocatable"] |= {name: "8Gi"}
+    taken = [{"resources": {"limits": {name: "3Gi"}}}]
+    made = state(nodes=[there], pods=[pod("a", on="gpu-1", containers=taken)])
+    assert free(made)[name] == "5Gi"
+    seen = Room(made.observation(NAME, AT))
+    wanted = replica_shape({"containers": [{"resources": {"limits": {name: "2Gi"}}}]})
+    assert seen.count(wanted, 9) == 2
+    assert "on one node" in seen.shortfall(replica_shape({"containers": [{"resources": {"limits": {name: "6Gi"}}}]}))
+
+
+def test_time_slices_of_a_gpu_are_as_many_as_the_node_offers() -> None:
+    """The device plugin multiplies what it registers, and says so in labels; the product's name gets a suffix."""
+    labels = {"nvidia.com/gpu.product": "NVIDIA-L4-SHARED", "nvidia.com/gpu.replicas": "4"}
+    made = state(nodes=[node("gpu-1", 4, labels=labels)], pods=[pod("a", on="gpu-1")])
+    wanted = replica_shape(
+        {"containers": containers(1), "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-L4-SHARED"}}
+    )
+    assert Room(made.observation(NAME, AT)).count(wanted, 9) == 3
+
+
+def test_gpu_models_make_pools_of_their_own_and_are_named_when_no_node_has_one() -> None:
+    product = "nvidia.com/gpu.product"
+    models = {"n1": "H100", "n2": "H100", "n3": "A100", "n4": "A100"}
+    made = state(nodes=[node(name, labels={product: model}) for name, model in models.items()])
+    seen = made.observation(NAME, AT)
+    assert sorted(pool.labels[product] for pool in seen.pools) == ["A100", "H100"]
+    b200 = replica_shape({"containers": containers(1), "nodeSelector": {product: "B200"}})
+    assert Room(seen).shortfall(b200) == f"no node has {product}=B200"
+
+
+@pytest.mark.parametrize("how", ["not ready", "cordoned", "deleted", "gone"])
+def test_pods_of_a_node_that_drops_out_free_nothing_elsewhere(how) -> None:
+    pods = [pod("a", on="gpu-1", gpus=3), pod("b", on="gpu-2", gpus=2)]
+    made = state(nodes=[node("gpu-1"), node("gpu-2")], pods=pods)
+    if how == "gone":
+        made.remove(Resource.NODES, "gpu-1")
+    else:
+        dropped = node("gpu-1", ready=how != "not ready", unschedulable=how == "cordoned")
+        made.apply(Resource.NODES, _leaving(dropped, leaving=how == "deleted"))
+    assert [one.name for pool in made.observation(NAME, AT).pools for one in pool.nodes] == ["gpu-2"]
+    assert free(made, "gpu-2")[GPU] == "6"
+    made.apply(Resource.NODES, node("gpu-1"))
+    assert free(made, "gpu-1")[GPU] == "5"
 
 
 def _asks(gpus: int, **fields: object) -> dict:
@@ -453,9 +546,9 @@ def test_demand_is_told_from_room() -> None:
 
 
 def test_only_what_the_workloads_call_for_is_watched() -> None:
-    assert needed(()) == {Resource.NODES, Resource.PODS}
-    assert needed({VLLM}) - needed(()) == {Resource.DEPLOYMENTS, Resource.REPLICA_SETS, *SIGNALS}
-    assert needed({ANY}) == set(CAPACITY | CONTROLLERS | SIGNALS)
+    assert needed(()) == {Resource.NODES, Resource.PODS, Resource.SLICES, Resource.CLAIMS, Resource.CLASSES}
+    assert needed({VLLM}) - needed(()) == {Resource.DEPLOYMENTS, Resource.REPLICA_SETS, Resource.TEMPLATES, *SIGNALS}
+    assert needed({ANY}) == set(CAPACITY | CONTROLLERS | SIGNALS | {Resource.TEMPLATES})
 
 
 # size

@@ -14,7 +14,7 @@ from reconciler.model.policy import ArgoCD, Flux
 
 BOOTSTRAP = Path(__file__).parents[2] / "repo-layout" / "bootstrap"
 PARTS = {
-    "rbac.yaml": ("", CAPACITY | CONTROLLERS | SIGNALS),
+    "rbac.yaml": ("", CAPACITY | CONTROLLERS | SIGNALS | {Resource.TEMPLATES}),
     "rbac-flux.yaml": (Flux().namespace, FLUX),
     "rbac-argocd.yaml": (ArgoCD().namespace, {Resource.APPLICATIONS}),
     "rbac-argocd-logins.yaml": (ArgoCD().namespace, {Resource.SECRETS}),

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 
 from reconciler.core.record import digest, write_placement
-from reconciler.model.capacity import ReplicaShape, Toleration
+from reconciler.model.capacity import NodeRequirement, NodeTerm, ReplicaShape, Toleration
+from reconciler.model.devices import DeviceOption, DeviceRequest
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Origin, Placement, Restraint, RestraintKind
 from reconciler.model.policy import EngineName
@@ -109,10 +110,25 @@ json = st.recursive(
 )
 mappings = st.dictionaries(text, json, max_size=3)
 
+requirements = st.lists(
+    st.builds(NodeRequirement, key=text, operator=text, values=st.lists(text, max_size=2).map(tuple)), max_size=2
+).map(tuple)
+options = st.builds(
+    DeviceOption,
+    device_class=text,
+    selectors=st.lists(text, max_size=2).map(tuple),
+    count=st.integers(1, 32),
+    every=st.booleans(),
+)
 shapes = st.builds(
     ReplicaShape,
     requests=st.builds(Resources, amounts=st.dictionaries(text, quantities, max_size=3)),
     node_selector=st.dictionaries(text, text, max_size=2),
+    node_terms=st.lists(st.builds(NodeTerm, labels=requirements, fields=requirements), max_size=2).map(tuple),
+    devices=st.lists(
+        st.builds(DeviceRequest, options=st.lists(options, min_size=1, max_size=2).map(tuple)), max_size=2
+    ).map(tuple),
+    obstacle=text,
     tolerations=st.lists(st.builds(Toleration, key=text, operator=text, value=text, effect=text), max_size=2).map(
         tuple
     ),

@@ -51,6 +51,7 @@ class FollowedCluster:
         self._heard_at: datetime | None = None
         self._seen_at: datetime | None = None
         self._made: ClusterObservation | None = None
+        self._unknown: frozenset[Resource] = frozenset()
         self._dirty = True
         self._engine: FollowedObjects | None = None
         self._flux: FluxObjects | None = None
@@ -112,8 +113,10 @@ class FollowedCluster:
         with self._lock:
             if self._seen_at is not None and self._complete():
                 at = self._watched_until(self._seen_at)
-                if self._dirty or self._made is None:
-                    self._made = self._state.observation(self.target.name, at)
+                unknown = frozenset(one for one, stream in self._streams.items() if not stream.known)
+                if self._dirty or self._made is None or unknown != self._unknown:
+                    self._made = self._state.observation(self.target.name, at, unknown)
+                    self._unknown = unknown
                     self._dirty = False
                 elif self._made.observed_at != at:
                     self._made = replace(self._made, observed_at=at)

@@ -94,6 +94,11 @@ class Stream:
         self.trouble = ""
         self.refusal = ""
 
+    @property
+    def known(self) -> bool:
+        """Tell whether what is known can be relied on: a watch that breaks and comes back at once changes nothing."""
+        return self.listed and self.failures <= 1 and not self._lacks
+
     async def run(self, failed: Callable[[], None]) -> None:
         """Go on until cancelled; `failed` is called after each failure."""
         while True:

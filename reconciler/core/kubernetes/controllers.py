@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.core.kubernetes import causes
+from reconciler.core.kubernetes.claims import PodClaims, pod_claims
 from reconciler.core.kubernetes.pods import Held, controller_of, moment
 from reconciler.core.kubernetes.resources import Owner, Resource
 from reconciler.core.kubernetes.shapes import replica_shape
@@ -22,6 +23,7 @@ class ControllerRecord:
 
     wanted: int
     shape: ReplicaShape
+    claims: PodClaims
     owner: Owner | None
     refused: Held | None
     ordered: bool
@@ -34,6 +36,7 @@ def read_controller(resource: Resource, raw: Json) -> ControllerRecord:
     return ControllerRecord(
         wanted=_pods_of_job(spec, status) if resource is Resource.JOBS else _or(spec.get("replicas"), 1),
         shape=replica_shape(template.get("spec") or {}),
+        claims=pod_claims(template.get("spec") or {}),
         owner=controller_of(raw["metadata"]),
         refused=_refused(status),
         ordered=resource is Resource.STATEFUL_SETS and spec.get("podManagementPolicy") != "Parallel",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -12,6 +13,7 @@ from reconciler.core.kubernetes.parts import Effect, key_of, namespace_of
 from reconciler.core.kubernetes.pods import PodRecord, read_pod
 from reconciler.core.kubernetes.resources import Owner, Resource
 from reconciler.core.kubernetes.room import NodeRoom
+from reconciler.model.ids import PlacementName
 from reconciler.model.workload import Json, WorkloadRef
 
 
@@ -32,6 +34,7 @@ class PodSums:
         self._pods: dict[str, PodRecord] = {}
         self._by_owner: dict[Owner, set[str]] = {}
         self._ours = OurPods()
+        self._claiming: set[str] = set()
 
     @property
     def pods(self) -> Mapping[str, PodRecord]:
@@ -47,6 +50,20 @@ class PodSums:
     def ours(self) -> OurPods:
         """The pods of our placements."""
         return self._ours
+
+    def bound(self, allocated: AbstractSet[str] | None) -> Mapping[PlacementName, int]:
+        """Count the replicas of each placement of ours that have a node.
+
+        A pod whose claims are not among those `allocated` has its devices and we have not heard of it yet: it is in
+        flight still, or they would count as free. None where nobody looks at claims.
+        """
+        bound = self._ours.come().bound
+        if allocated is None or not self._claiming:
+            return bound
+        counts = Counter(bound)
+        claiming = [self._pods[key] for key in self._claiming]
+        counts.subtract(pod.placement for pod in claiming if not allocated >= set(pod.holds))
+        return {name: count for name, count in sorted(counts.items()) if count}
 
     def apply(self, raw: Json) -> Effect:
         """Take note of a pod."""
@@ -87,6 +104,8 @@ class PodSums:
             _enter(self._by_owner, pod.owner, key, sign)
         if pod.placement:
             self._ours.count(key, pod, sign)
+        if pod.holds and pod.runs:
+            (self._claiming.add if sign > 0 else self._claiming.discard)(key)
         if pod.node:
             self._room.count(pod, sign)
 

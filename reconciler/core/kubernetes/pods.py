@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 
 from reconciler.core.kubernetes import causes
+from reconciler.core.kubernetes.claims import NO_CLAIMS, PodClaims, claims_held, pod_claims
 from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.resources import Owner
 from reconciler.core.kubernetes.shapes import replica_shape
@@ -34,7 +35,8 @@ class PodRecord:
 
     `node` is empty until it is bound. One that is `leaving` takes its room on the node still, but is no replica any
     more. One that is `ready` is what autoscalers measure. `shape` is known of pods that are held, and of those of our
-    placements that have no node; of theirs that are not ready, the `trouble` is known as well.
+    placements that have no node; of theirs that are not ready, the `trouble` is known as well. `claims` are known of
+    pods that are held; `holds` names the claims of one of ours that has a node.
     """
 
     node: str
@@ -45,6 +47,8 @@ class PodRecord:
     ready: bool
     held: Held | None
     shape: ReplicaShape | None
+    claims: PodClaims
+    holds: tuple[str, ...]
     trouble: str = ""
 
     @property
@@ -73,6 +77,8 @@ def read_pod(raw: Json) -> PodRecord | None:
         ready=ready,
         held=held,
         shape=replica_shape(spec) if held or (ours and not node) else None,
+        claims=pod_claims(spec) if held else NO_CLAIMS,
+        holds=claims_held(metadata.get("namespace") or "", spec, status) if placement and node else (),
         trouble=causes.trouble(status, held.cause if held else "") if ours and not ready else "",
     )
 

@@ -27,6 +27,12 @@ class Resource(Enum):
     HELM_RELEASES = ("helm.toolkit.fluxcd.io", ("v2",), "helmreleases", "HelmRelease", True)
     APPLICATIONS = ("argoproj.io", ("v1alpha1",), "applications", "Application")
     SECRETS = ("", ("v1",), "secrets", "Secret")
+    SLICES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceslices", "ResourceSlice", True)
+    CLAIMS = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaims", "ResourceClaim", True)
+    CLASSES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "deviceclasses", "DeviceClass", True)
+    TEMPLATES = (
+        "resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaimtemplates", "ResourceClaimTemplate", True,
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -54,7 +60,10 @@ class Resource(Enum):
         return tuple(f"{root}/{version}/{scope}{self.plural}" for version in self.versions)
 
 
-CAPACITY = frozenset({Resource.NODES, Resource.PODS})
+DEVICES = frozenset({Resource.SLICES, Resource.CLAIMS, Resource.CLASSES})
+"""What has to be known, all of it, before a device counts as free."""
+
+CAPACITY = frozenset({Resource.NODES, Resource.PODS}) | DEVICES
 """What every cluster is asked for."""
 
 CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.REPLICA_SETS, Resource.JOBS})
@@ -85,7 +94,7 @@ def needed(refs: Iterable[WorkloadRef]) -> frozenset[Resource]:
     """
     found = set(CAPACITY)
     for ref in refs:
-        found |= SIGNALS
+        found |= SIGNALS | {Resource.TEMPLATES}
         if ref.kind == Resource.DEPLOYMENTS.kind:
             found |= {Resource.DEPLOYMENTS, Resource.REPLICA_SETS}
         elif ref.kind in _BY_KIND:

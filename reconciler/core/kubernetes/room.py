@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from reconciler.core.fit import PODS
@@ -9,6 +10,7 @@ from reconciler.core.kubernetes.nodes import NodeGroup, NodeRecord, group_nodes,
 from reconciler.core.kubernetes.parts import Effect, key_of
 from reconciler.core.kubernetes.pods import PodRecord
 from reconciler.model.capacity import Node, Pool
+from reconciler.model.devices import DeviceStock
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import Json
 
@@ -21,6 +23,12 @@ class NodeRoom:
         self._used: dict[str, dict[str, int]] = {}
         self._made: dict[str, Node] = {}
         self._groups: tuple[NodeGroup, ...] | None = None
+        self.version = 0
+
+    @property
+    def nodes(self) -> Mapping[str, NodeRecord]:
+        """Every node; `version` is another after each change of one."""
+        return self._nodes
 
     def apply(self, raw: Json) -> Effect:
         """Take note of a node."""
@@ -43,15 +51,15 @@ class NodeRoom:
             del self._used[pod.node]
         self._made.pop(pod.node, None)
 
-    def pools(self) -> tuple[Pool, ...]:
-        """Make a pool of each kind of nodes, named after the first of them."""
+    def pools(self, devices: Mapping[str, tuple[DeviceStock, ...]]) -> tuple[Pool, ...]:
+        """Make a pool of each kind of nodes, named after the first of them; `devices` are in stock there by node."""
         if self._groups is None:
             self._groups = group_nodes(self._nodes)
             self._made.clear()  # which labels are a node's own depends on all the others
         return tuple(
             Pool(
                 name=group.names[0],
-                nodes=tuple(self._node(name, group) for name in group.names),
+                nodes=tuple(self._node(name, group, devices.get(name, ())) for name in group.names),
                 labels=group.labels,
                 taints=group.taints,
             )
@@ -62,6 +70,7 @@ class NodeRoom:
         if self._nodes.get(name) == record:
             return Effect.NOTHING
         self._groups = None
+        self.version += 1
         self._made.pop(name, None)
         if record is None:
             del self._nodes[name]
@@ -69,13 +78,14 @@ class NodeRoom:
             self._nodes[name] = record
         return Effect.CAPACITY
 
-    def _node(self, name: str, group: NodeGroup) -> Node:
+    def _node(self, name: str, group: NodeGroup, devices: tuple[DeviceStock, ...]) -> Node:
         """Return a node with what is free on it, made anew only when something on it has changed."""
         made = self._made.get(name)
-        if made is None:
+        if made is None or made.devices != devices:
             used = self._used.get(name, {})
             amounts = self._nodes[name].allocatable.amounts
             # Only what the node has counts: a resource that it has no longer cannot be free.
             free = {resource: Quantity(max(0, amount - used.get(resource, 0))) for resource, amount in amounts.items()}
-            made = self._made[name] = Node(name=name, free=Resources(amounts=free), labels=group.own[name])
+            made = Node(name=name, free=Resources(amounts=free), labels=group.own[name], devices=devices)
+            self._made[name] = made
         return made

@@ -5,32 +5,61 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.core.kubernetes.requests import pod_requests
-from reconciler.model.capacity import ReplicaShape, Toleration
+from reconciler.model.capacity import NodeRequirement, NodeTerm, ReplicaShape, Toleration
 from reconciler.model.workload import Json
 
 
 def replica_shape(spec: Json) -> ReplicaShape:
-    """Read what one pod asks of a node.
+    """Read what one pod asks of a node; the devices that it claims are for `claims` to say.
 
-    Required node affinity counts as far as a node selector can say the same: one term, in which a label has one value.
+    Required node affinity becomes part of the node selector where it says no more than one could.
     """
+    selector = dict(spec.get("nodeSelector") or {})
+    terms = node_terms(_required(spec))
+    if terms is not None and len(terms) == 1:
+        terms = _moved(terms[0], selector)
     return ReplicaShape(
         requests=pod_requests(spec),
-        node_selector=dict(sorted({**dict(_affinity(spec)), **(spec.get("nodeSelector") or {})}.items())),
+        node_selector=dict(sorted(selector.items())),
+        node_terms=terms or (),
         tolerations=tuple(_tolerations(spec)),
     )
 
 
-def _affinity(spec: Json) -> Iterator[tuple[str, str]]:
+def node_terms(selector: Json) -> tuple[NodeTerm, ...] | None:
+    """Read a NodeSelector; None where there is none."""
+    if not selector:
+        return None
+    return tuple(
+        NodeTerm(
+            labels=tuple(_requirements(term.get("matchExpressions"))),
+            fields=tuple(_requirements(term.get("matchFields"))),
+        )
+        for term in selector.get("nodeSelectorTerms") or ()
+    )
+
+
+def _required(spec: Json) -> Json:
     affinity: Json = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required: Json = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    terms: list[Json] = list(required.get("nodeSelectorTerms") or ())
-    if len(terms) != 1:  # several terms are alternatives
-        return
-    for expression in terms[0].get("matchExpressions") or ():
-        values = expression.get("values") or []
-        if expression.get("operator") == "In" and len(values) == 1:
-            yield expression["key"], values[0]
+    return affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+
+
+def _requirements(expressions: Json) -> Iterator[NodeRequirement]:
+    for raw in expressions or ():
+        yield NodeRequirement(key=raw["key"], operator=raw["operator"], values=tuple(raw.get("values") or ()))
+
+
+def _moved(term: NodeTerm, selector: dict[str, str]) -> tuple[NodeTerm, ...]:
+    """Add to the selector what it can say of the term, and return what is left; a contradiction stays one."""
+    left: list[NodeRequirement] = []
+    for one in term.labels:
+        if one.operator == "In" and len(one.values) == 1 and selector.get(one.key, one.values[0]) == one.values[0]:
+            selector[one.key] = one.values[0]
+        else:
+            left.append(one)
+    if term.labels and not left and not term.fields:
+        return ()
+    return (NodeTerm(labels=tuple(left), fields=term.fields),)
 
 
 def _tolerations(spec: Json) -> Iterator[Toleration]:

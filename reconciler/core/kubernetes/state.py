@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 
 from reconciler.core.kubernetes.asks import Asks, by_owner
 from reconciler.core.kubernetes.autoscalers import read_autoscaler
+from reconciler.core.kubernetes.claims import read_claim, read_class, read_template
 from reconciler.core.kubernetes.controllers import ControllerRecord
 from reconciler.core.kubernetes.members import Controllers, Followed, PodSums
 from reconciler.core.kubernetes.parts import Effect, Part, namespace_of
 from reconciler.core.kubernetes.queued import read_queued
-from reconciler.core.kubernetes.resources import CAPACITY, CONTROLLERS, Owner, Resource
+from reconciler.core.kubernetes.records import Records
+from reconciler.core.kubernetes.resources import CAPACITY, CONTROLLERS, DEVICES, Owner, Resource
 from reconciler.core.kubernetes.room import NodeRoom
+from reconciler.core.kubernetes.slices import read_slice
+from reconciler.core.kubernetes.stocks import Stocks
 from reconciler.core.kubernetes.workloads import Members, observe_workloads
 from reconciler.model.capacity import ClusterObservation
+from reconciler.model.devices import DeviceStock
 from reconciler.model.ids import ClusterName
 from reconciler.model.workload import Json, WorkloadRef
 
@@ -34,12 +40,22 @@ class ClusterState:
             Resource.AUTOSCALERS: Asks(read_autoscaler, self._followed),
             Resource.QUEUED: Asks(read_queued, self._followed),
         }
+        self._slices = Records(read_slice, Effect.CAPACITY)
+        self._claims = Records(read_claim, Effect.CAPACITY)
+        self._classes = Records(read_class, Effect.CAPACITY)
+        self._templates = Records(read_template, Effect.DEMAND, self._followed)
         self._parts: dict[Resource, Part] = {
             Resource.NODES: self._room,
             Resource.PODS: self._pods,
             **{one: Controllers(one, self._followed, self._controllers) for one in CONTROLLERS},
             **self._asks,
+            Resource.SLICES: self._slices,
+            Resource.CLAIMS: self._claims,
+            Resource.CLASSES: self._classes,
+            Resource.TEMPLATES: self._templates,
         }
+        self._stocks = Stocks()
+        self._in_stock: tuple[object, Mapping[str, tuple[DeviceStock, ...]]] = (None, {})
 
     def follow(self, refs: AbstractSet[WorkloadRef]) -> bool:
         """Report these workloads from now on; tell whether objects must be listed anew that were passed over so far."""
@@ -65,25 +81,42 @@ class ClusterState:
         part = self._parts[resource]
         return max((part.remove(key) for key in set(part.keys()) - keys), default=Effect.NOTHING)
 
-    def observation(self, cluster: ClusterName, at: datetime) -> ClusterObservation:
-        """Sum up the cluster as it is known to be at a moment."""
+    def observation(
+        self, cluster: ClusterName, at: datetime, unknown: AbstractSet[Resource] = frozenset()
+    ) -> ClusterObservation:
+        """Sum up the cluster as it is known to be at a moment.
+
+        `unknown` are optional resources of which nobody knows what is there now. While anything of DRA is among them no
+        device counts: to see devices and not who holds them would make all of them free.
+        """
+        devices_known = not unknown & DEVICES
         members = Members(
             pods=self._pods.pods,
             by_owner=self._pods.by_owner,
             controllers=self._controllers,
             asks=by_owner(self._asks.values()),
+            templates=self._templates.records,
         )
         come = self._pods.ours.come()
         return ClusterObservation(
             cluster=cluster,
             observed_at=at,
-            pools=self._room.pools(),
+            pools=self._room.pools(self._devices() if devices_known else {}),
             workloads=tuple(observe_workloads(self._followed.refs, members)),
-            bound=come.bound,
+            bound=self._pods.bound(self._claims.keys() if devices_known else None),
             ready=come.ready,
             homeless=come.homeless,
             troubles=come.troubles,
+            device_classes=dict(sorted(self._classes.records.items())) if devices_known else {},
         )
+
+    def _devices(self) -> Mapping[str, tuple[DeviceStock, ...]]:
+        """Return what nodes have in stock of devices, summed up anew when any of it has changed."""
+        versions = (self._slices.version, self._claims.version, self._room.version)
+        if self._in_stock[0] != versions:
+            claimed = self._claims.records.values()
+            self._in_stock = (versions, self._stocks.by_node(self._slices.records, claimed, self._room.nodes))
+        return self._in_stock[1]
 
     def _elsewhere(self, key: str) -> bool:
         return namespace_of(key) not in self._followed.namespaces

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.core.kubernetes.asks import AskRecord
+from reconciler.core.kubernetes.claims import NO_CLAIMS, TemplateRecord, with_claims
 from reconciler.core.kubernetes.controllers import ControllerRecord
 from reconciler.core.kubernetes.pods import Held, PodRecord
 from reconciler.core.kubernetes.resources import Owner
-from reconciler.model.capacity import Waiting, WorkloadObservation
+from reconciler.model.capacity import ReplicaShape, Waiting, WorkloadObservation
 from reconciler.model.workload import WorkloadRef
 
 _ORDER = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
@@ -18,12 +19,16 @@ _ORDER = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """What is known of pods and workload objects, whose the pods are, and who asks for more of which object."""
+    """What is known of pods and workload objects, whose the pods are, and who asks for more of which object.
+
+    `templates` are those of claims, as ``namespace/name``.
+    """
 
     pods: Mapping[str, PodRecord]
     by_owner: Mapping[Owner, Iterable[str]]
     controllers: Mapping[Owner, ControllerRecord]
     asks: Mapping[Owner, Iterable[AskRecord]]
+    templates: Mapping[str, TemplateRecord]
 
 
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
@@ -79,16 +84,30 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
     held = _held(pods) + [one for maker, own in makers for one in _never_made(maker, own)]
     waiting = Counter((one.since, one.cause) for one in held)
     asking = members.asks.get(root, ())
-    # A pod tells more than the template it is made from: it has the API server's defaults and tolerations.
-    shapes = (*(pod.shape for pod in pods), *(maker.shape for maker, _ in makers), *(one.shape for one in asking))
     return WorkloadObservation(
         ref=WorkloadRef(namespace=root.namespace, name=root.name, kind=root.kind),
         wanted=wanted,
         running=sum(1 for pod in pods if pod.runs),
         waiting=tuple(Waiting(replicas=n, since=since, cause=cause) for (since, cause), n in sorted(waiting.items())),
-        shape=next((shape for shape in shapes if shape is not None), None),
+        shape=_shape(root, pods, [maker for maker, _ in makers], members),
         asks=tuple(ask for ask in (one.ask(len(pods), ready) for one in asking) if ask is not None),
     )
+
+
+def _shape(
+    root: Owner, pods: Iterable[PodRecord], makers: Iterable[ControllerRecord], members: Members
+) -> ReplicaShape | None:
+    """Say what one replica needs, by the first who tells.
+
+    A pod tells more than the template it is made from: it has the API server's defaults and tolerations.
+    """
+    told = [(pod.shape, pod.claims) for pod in pods]
+    told += [(maker.shape, maker.claims) for maker in makers]
+    told += [(one.shape, NO_CLAIMS) for one in members.asks.get(root, ())]
+    for shape, claims in told:
+        if shape is not None:
+            return with_claims(shape, claims, root.namespace, members.templates)
+    return None
 
 
 def _makers(

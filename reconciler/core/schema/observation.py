@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from reconciler.core.findings import shortened
+from reconciler.core.schema.affinity import NodeTermFile
 from reconciler.core.schema.fleet import TaintFile, TolerationFile
 from reconciler.core.schema.strict import Amounts, Labels, Name, Strict, Text, refusal
 from reconciler.core.times import NO_SUCH_YEAR, is_plausible
@@ -100,6 +101,7 @@ class ReplicaFile(Strict):
 
     requests: Amounts = Field({})
     node_selector: Labels = Field({})
+    node_selector_terms: list[NodeTermFile] = Field([], description="Required node affinity: one of them has to hold.")
     tolerations: list[TolerationFile] = Field([])
     group_size: Annotated[int, Field(ge=1, le=100_000)] = Field(1, description="Pods of these requests in one replica.")
 

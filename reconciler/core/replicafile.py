@@ -1,0 +1,151 @@
+"""The shape of a replica as placement.yaml holds it: one annotation with canonical JSON.
+
+What a shape has no need of is left out where it came later than the format: equal shapes are equal bytes, also those
+that older versions wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from reconciler.core.findings import dotted
+from reconciler.core.schema.strict import refusal
+from reconciler.model.capacity import NodeRequirement, NodeTerm, ReplicaShape, Toleration
+from reconciler.model.devices import DeviceOption, DeviceRequest
+from reconciler.model.units import Resources, format_quantity, parse_quantity
+from reconciler.model.workload import Json
+
+_CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
+_SHAPES = 4096
+"""Replica shapes that are kept apart: workloads have one each, their placements share it."""
+
+
+def write_shape(shape: ReplicaShape) -> str:
+    """Write a replica's shape as canonical JSON: keys sorted, no spaces."""
+    document: dict[str, Json] = {
+        "groupSize": shape.group_size,
+        "nodeSelector": dict(shape.node_selector),
+        "requests": {name: format_quantity(amount) for name, amount in shape.requests.amounts.items()},
+        "tolerations": [
+            {"effect": item.effect, "key": item.key, "operator": item.operator, "value": item.value}
+            for item in shape.tolerations
+        ],
+    }
+    if shape.node_terms:
+        document["nodeTerms"] = [
+            {"fields": _requirements(term.fields), "labels": _requirements(term.labels)} for term in shape.node_terms
+        ]
+    if shape.devices:
+        document["devices"] = [[_option(option) for option in request.options] for request in shape.devices]
+    if shape.obstacle:
+        document["obstacle"] = shape.obstacle
+    return json.dumps(document, sort_keys=True, separators=(",", ":"))
+
+
+@lru_cache(maxsize=_SHAPES)
+def read_shape(text: str) -> ReplicaShape:
+    """Read a replica's shape; equal texts give the same value, which keeps many placements small."""
+    try:
+        return ReplicaFile.model_validate_json(text).value()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = dotted(first["loc"])
+        raise refusal(f"is no replica's shape: {place}: {first['msg']}" if place else first["msg"]) from error
+    except ValueError as error:
+        raise refusal(f"is no replica's shape: {error}") from error
+
+
+def _requirements(requirements: tuple[NodeRequirement, ...]) -> list[Json]:
+    return [{"key": one.key, "operator": one.operator, "values": list(one.values)} for one in requirements]
+
+
+def _option(option: DeviceOption) -> Json:
+    return {
+        "count": option.count,
+        "deviceClass": option.device_class,
+        "every": option.every,
+        "selectors": list(option.selectors),
+    }
+
+
+class TolerationFile(BaseModel):
+    """One toleration as in a pod spec."""
+
+    model_config = _CONFIG
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class RequirementFile(BaseModel):
+    """What a label or a field of a node has to be."""
+
+    model_config = _CONFIG
+    key: str
+    operator: str
+    values: list[str] = []
+
+    def value(self) -> NodeRequirement:
+        """Return the value that the rest of the program uses."""
+        return NodeRequirement(key=self.key, operator=self.operator, values=tuple(self.values))
+
+
+class TermFile(BaseModel):
+    """Requirements that hold together."""
+
+    model_config = _CONFIG
+    labels: list[RequirementFile] = []
+    fields_: list[RequirementFile] = Field(default=[], alias="fields")
+
+    def value(self) -> NodeTerm:
+        """Return the value that the rest of the program uses."""
+        labels, fields = (tuple(one.value() for one in side) for side in (self.labels, self.fields_))
+        return NodeTerm(labels=labels, fields=fields)
+
+
+class OptionFile(BaseModel):
+    """One way to meet a request for devices."""
+
+    model_config = _CONFIG
+    device_class: str
+    selectors: list[str] = []
+    count: int = Field(default=1, ge=1)
+    every: bool = False
+
+    def value(self) -> DeviceOption:
+        """Return the value that the rest of the program uses."""
+        return DeviceOption(
+            device_class=self.device_class, selectors=tuple(self.selectors), count=self.count, every=self.every
+        )
+
+
+class ReplicaFile(BaseModel):
+    """What one replica needs. Amounts are Kubernetes quantities."""
+
+    model_config = _CONFIG
+    requests: dict[str, str]
+    node_selector: dict[str, str] = {}
+    node_terms: list[TermFile] = []
+    tolerations: list[TolerationFile] = []
+    devices: list[list[OptionFile]] = []
+    group_size: int = Field(default=1, ge=1)
+    obstacle: str = ""
+
+    def value(self) -> ReplicaShape:
+        """Return the value that the rest of the program uses. Raises ValueError for what is no quantity."""
+        return ReplicaShape(
+            requests=Resources(amounts={name: parse_quantity(amount) for name, amount in self.requests.items()}),
+            node_selector=self.node_selector,
+            node_terms=tuple(term.value() for term in self.node_terms),
+            tolerations=tuple(Toleration(**toleration.model_dump()) for toleration in self.tolerations),
+            devices=tuple(
+                DeviceRequest(options=tuple(option.value() for option in options)) for options in self.devices
+            ),
+            group_size=self.group_size,
+            obstacle=self.obstacle,
+        )

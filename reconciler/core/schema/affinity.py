@@ -1,0 +1,73 @@
+"""Node selector terms as pod specs have them."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from reconciler.core.schema.strict import Strict, Text, refusal
+from reconciler.model.capacity import NodeRequirement, NodeTerm
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+class NodeOperator(StrEnum):
+    """What can be said of a label."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GT = "Gt"
+    LT = "Lt"
+
+
+class RequirementFile(Strict):
+    """What a label of a node has to be."""
+
+    key: Text
+    operator: Annotated[NodeOperator, Field(strict=False)]
+    values: list[str] = Field([])
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        """Refuse what the API server refuses in a pod."""
+        match self.operator:
+            case NodeOperator.IN | NodeOperator.NOT_IN if not self.values:
+                raise refusal(f"{self.operator} needs values", "try 'values: [a, b]'")
+            case NodeOperator.EXISTS | NodeOperator.DOES_NOT_EXIST if self.values:
+                raise refusal(f"{self.operator} takes no values", "leave out values, or try 'operator: In'")
+            case NodeOperator.GT | NodeOperator.LT if len(self.values) != 1 or not _INTEGER.fullmatch(self.values[0]):
+                raise refusal(f"{self.operator} needs one whole number", """try 'values: ["8"]'""")
+        return self
+
+    def value_of(self) -> NodeRequirement:
+        """Make the model's value."""
+        return NodeRequirement(key=self.key, operator=str(self.operator), values=tuple(self.values))
+
+
+class FieldRequirementFile(Strict):
+    """What the name of a node has to be: the API server knows no other field, and one value for it."""
+
+    key: Literal["metadata.name"]
+    operator: Literal["In", "NotIn"]
+    values: Annotated[list[str], Field(min_length=1, max_length=1)]
+
+    def value_of(self) -> NodeRequirement:
+        """Make the model's value."""
+        return NodeRequirement(key=self.key, operator=self.operator, values=tuple(self.values))
+
+
+class NodeTermFile(Strict):
+    """Requirements that hold together; one without any is met by no node."""
+
+    match_expressions: list[RequirementFile] = Field([], description="What labels have to be.")
+    match_fields: list[FieldRequirementFile] = Field([], description="What the node's name has to be.")
+
+    def value_of(self) -> NodeTerm:
+        """Make the model's value."""
+        labels, fields = self.match_expressions, self.match_fields
+        return NodeTerm(labels=tuple(one.value_of() for one in labels), fields=tuple(one.value_of() for one in fields))
