@@ -1,6 +1,7 @@
 """A repository in memory that keeps the whole contract of `ports.Repository`, for tests of what is above it.
 
-It holds two branches as lists of commits, each a complete mapping of path to bytes. People commit with `person`.
+It holds two branches as lists of commits, each a complete mapping of path to bytes, and those of clusters as the
+messages and directories of their commits. People commit with `person`, and tamper with the branch of a cluster.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from reconciler.errors import Conflict
-from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.branches import Advance, Branch, Projection, alone
+from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.tree import Commit, Entry, FileChange, Identity, LoggedCommit, Tips
 
 OURS = Identity(name="Overspill", email="overspill@overspill.dev")
@@ -27,6 +29,16 @@ class Snapshot:
     log: LoggedCommit
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One commit of a cluster's branch."""
+
+    branch: Branch
+    parent: CommitId | None
+    message: str
+    directory: TreeId | None
+
+
 def blob_id(data: bytes) -> BlobId:
     return BlobId(hashlib.sha1(data, usedforsecurity=False).hexdigest())
 
@@ -38,6 +50,8 @@ class MemoryRepository:
         self.commits: dict[CommitId, Snapshot] = {}
         self.blobs: dict[BlobId, bytes] = {}
         self.heads: dict[str, CommitId | None] = {"source": None, "output": None}
+        self.moments: dict[CommitId, Moment] = {}
+        self.clusters: dict[ClusterName, Branch] = {}
         self.reads: list[BlobId] = []
         self.pushes = 0
         self.before_push: Callable[[], None] = lambda: None
@@ -68,6 +82,31 @@ class MemoryRepository:
     def subjects(self) -> list[str]:
         head = self.heads["output"]
         return [commit.subject for commit in self.log(head)] if head else []
+
+    def tamper(self, cluster: str, tree: str = "f" * 40) -> None:
+        """Commit something else to the branch of a cluster, as a person."""
+        base = self.clusters.get(ClusterName(cluster))
+        name = hashlib.sha1(f"{base}{tree}".encode(), usedforsecurity=False).hexdigest()
+        branch = Branch(commit=CommitId(name), tree=TreeId(tree), at=base.at if base else EPOCH)
+        parent = base.commit if base else None
+        self.moments[branch.commit] = Moment(branch, parent, "by hand\n", None)
+        self.clusters[ClusterName(cluster)] = branch
+
+    def right(self) -> bool:
+        """Tell whether the branch of each cluster, and no other, holds what the output branch has for it."""
+        (there,) = self.directories([self.heads["output"]]) if self.heads["output"] else ({},)
+        return all(branch.tree == alone(one, there.get(one)) for one, branch in self.clusters.items()) and not (
+            there.keys() - self.clusters.keys()
+        )
+
+    def projected(self, cluster: str) -> list[str]:
+        """Return the messages on the branch of a cluster, newest first."""
+        branch = self.clusters.get(ClusterName(cluster))
+        at, found = (branch.commit if branch else None), []
+        while at is not None:
+            found.append(self.moments[at].message)
+            at = self.moments[at].parent
+        return found
 
     # the port
 
@@ -141,11 +180,39 @@ class MemoryRepository:
             ids.append(base)
         return ids
 
-    def push(self, new: CommitId, *, old: CommitId | None) -> None:
+    def branches(self) -> Mapping[ClusterName, Branch]:
+        return dict(self.clusters)
+
+    def directories(self, commits: Sequence[CommitId]) -> list[Mapping[ClusterName, TreeId]]:
+        return [_directories(self.commits[commit].tree) for commit in commits]
+
+    def project(self, projections: Sequence[Projection]) -> list[Advance]:
+        advances: list[Advance] = []
+        for projection in projections:
+            base = projection.base
+            old = parent = base.commit if base else None
+            at = base.at if base else EPOCH
+            for one in projection.snapshots:
+                at = max(at, one.at)
+                identity = f"{parent}\n{one.message}\n{at.isoformat()}\n{one.directory}"
+                name = CommitId(hashlib.sha1(identity.encode(), usedforsecurity=False).hexdigest())
+                branch = Branch(commit=name, tree=alone(projection.cluster, one.directory), at=at)
+                self.moments[name] = Moment(branch, parent, one.message, one.directory)
+                parent = name
+            assert parent is not None, "a projection of nothing"
+            advances.append(Advance(cluster=projection.cluster, old=old, new=parent))
+        return advances
+
+    def push(self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()) -> None:
         self.before_push()
         if self.heads["output"] != old:
             raise Conflict("the output branch has moved")
+        for advance in branches:
+            there = self.clusters.get(advance.cluster)
+            if (there.commit if there else None) != advance.old:
+                raise Conflict(f"the branch of {advance.cluster} has moved")
         self.heads["output"] = new
+        self.clusters.update({advance.cluster: self.moments[advance.new].branch for advance in branches})
         self.pushes += 1
 
     def _commit(self, base: CommitId | None, commit: Commit, committer: Identity) -> CommitId:
@@ -172,6 +239,19 @@ class MemoryRepository:
         self.commits[commit_id] = Snapshot(commit_id, base, tree, log)
         self.blobs.update({blob_id(data): data for data in commit.writes.values()})
         return commit_id
+
+
+def _directories(tree: Mapping[str, bytes]) -> dict[ClusterName, TreeId]:
+    """Name the content of each directory of a cluster, as long as it has any."""
+    files: dict[str, list[str]] = {}
+    for path, data in sorted(tree.items()):
+        parts = path.split("/", 2)
+        if parts[0] == "clusters" and len(parts) > 2:
+            files.setdefault(parts[1], []).append(f"{parts[2]} {blob_id(data)}")
+    return {
+        ClusterName(name): TreeId(hashlib.sha1("\n".join(lines).encode(), usedforsecurity=False).hexdigest())
+        for name, lines in files.items()
+    }
 
 
 def _below(path: str, under: Sequence[str]) -> bool:

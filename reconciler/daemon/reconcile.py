@@ -12,6 +12,7 @@ from reconciler.core import demand, render
 from reconciler.core.decide import decide
 from reconciler.core.filling import fill
 from reconciler.core.messages import line
+from reconciler.core.projection import branches_line
 from reconciler.core.reach import Reach
 from reconciler.core.situation import Situation, given_up
 from reconciler.core.strangers import with_strangers_told
@@ -19,6 +20,7 @@ from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.publish import gather, publish
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import InvalidInput, Problem
+from reconciler.model.branches import Advance
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
@@ -67,11 +69,15 @@ class View(Situation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one pass came to: what it saw, what it wrote, and the commits that carry it (none if nothing changed)."""
+    """What one pass came to: what it saw, what it wrote, and the commits that carry it (none if nothing changed).
+
+    `branches` are those of clusters that were pushed along, or were put right with nothing else to push.
+    """
 
     view: View
     rendered: render.Rendered
     commits: tuple[CommitId, ...]
+    branches: tuple[Advance, ...] = ()
 
     @property
     def plan(self) -> Plan:
@@ -80,7 +86,9 @@ class Outcome:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """One line for each change that was pushed."""
+        """One line for each change that was pushed, or one for branches that were put right."""
+        if self.branches and not self.commits:
+            return (f"{branches_line(self.branches)} brought to where the output branch stands",)
         return tuple(line(change) for change in self.rendered.changes)
 
     @property
@@ -133,10 +141,15 @@ def draft(world: World, view: View) -> tuple[View, render.Rendered]:
     return view, rendered
 
 
+def send(world: World, view: View, rendered: render.Rendered) -> Outcome:
+    """Push what was written, and tell of it. Raises Conflict when the output branch has moved."""
+    published = publish(world.repository, view, view.tips, rendered.commits, world.author)
+    if published.commits:
+        world.outbox.pushed(published.commits[-1], [commit.key for commit in rendered.commits])
+    return Outcome(view=view, rendered=rendered, commits=published.commits, branches=published.branches)
+
+
 def reconcile_once(world: World, memory: Memory, *, fetch: bool = True) -> Outcome:
     """Run one pass. Raises Conflict when the output branch moved meanwhile: run it again, with fetch."""
     view, rendered = draft(world, look(world, memory, fetch=fetch))
-    commits = publish(world.repository, view.tips, rendered.commits)
-    if commits:
-        world.outbox.pushed(commits[-1], [commit.key for commit in rendered.commits])
-    return Outcome(view=view, rendered=rendered, commits=commits)
+    return send(world, view, rendered)

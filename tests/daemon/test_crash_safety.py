@@ -37,6 +37,9 @@ class Mortal(MemoryRepository):
             "log",
             "earlier",
             "write",
+            "branches",
+            "directories",
+            "project",
             "push",
         }:
             return value
