@@ -1,7 +1,7 @@
 """A repository in memory that keeps the whole contract of `ports.Repository`, for tests of what is above it.
 
-It holds two branches as lists of commits, each a complete mapping of path to bytes, and those of clusters as the
-messages and directories of their commits. People commit with `person`, and tamper with the branch of a cluster.
+It holds two branches as lists of commits, each a complete mapping of path to bytes, and those of clusters by
+where they stand. People commit with `person`.
 """
 
 from __future__ import annotations
@@ -29,16 +29,6 @@ class Snapshot:
     log: LoggedCommit
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """One commit of a cluster's branch."""
-
-    branch: Branch
-    parent: CommitId | None
-    message: str
-    directory: TreeId | None
-
-
 def blob_id(data: bytes) -> BlobId:
     return BlobId(hashlib.sha1(data, usedforsecurity=False).hexdigest())
 
@@ -50,7 +40,7 @@ class MemoryRepository:
         self.commits: dict[CommitId, Snapshot] = {}
         self.blobs: dict[BlobId, bytes] = {}
         self.heads: dict[str, CommitId | None] = {"source": None, "output": None}
-        self.moments: dict[CommitId, Moment] = {}
+        self.projected: dict[CommitId, Branch] = {}
         self.clusters: dict[ClusterName, Branch] = {}
         self.reads: list[BlobId] = []
         self.pushes = 0
@@ -83,30 +73,13 @@ class MemoryRepository:
         head = self.heads["output"]
         return [commit.subject for commit in self.log(head)] if head else []
 
-    def tamper(self, cluster: str, tree: str = "f" * 40) -> None:
-        """Commit something else to the branch of a cluster, as a person."""
-        base = self.clusters.get(ClusterName(cluster))
-        name = hashlib.sha1(f"{base}{tree}".encode(), usedforsecurity=False).hexdigest()
-        branch = Branch(commit=CommitId(name), tree=TreeId(tree), at=base.at if base else EPOCH)
-        parent = base.commit if base else None
-        self.moments[branch.commit] = Moment(branch, parent, "by hand\n", None)
-        self.clusters[ClusterName(cluster)] = branch
-
     def right(self) -> bool:
-        """Tell whether the branch of each cluster, and no other, holds what the output branch has for it."""
-        (there,) = self.directories([self.heads["output"]]) if self.heads["output"] else ({},)
-        return all(branch.tree == alone(one, there.get(one)) for one, branch in self.clusters.items()) and not (
-            there.keys() - self.clusters.keys()
+        """Tell whether each cluster with files has a branch, and each branch what the output branch has for it."""
+        head = self.heads["output"]
+        there = _directories(self.commits[head].tree) if head else {}
+        return there.keys() <= self.clusters.keys() and all(
+            branch.tree == alone(name, there.get(name)) for name, branch in self.clusters.items()
         )
-
-    def projected(self, cluster: str) -> list[str]:
-        """Return the messages on the branch of a cluster, newest first."""
-        branch = self.clusters.get(ClusterName(cluster))
-        at, found = (branch.commit if branch else None), []
-        while at is not None:
-            found.append(self.moments[at].message)
-            at = self.moments[at].parent
-        return found
 
     # the port
 
@@ -196,8 +169,7 @@ class MemoryRepository:
                 at = max(at, one.at)
                 identity = f"{parent}\n{one.message}\n{at.isoformat()}\n{one.directory}"
                 name = CommitId(hashlib.sha1(identity.encode(), usedforsecurity=False).hexdigest())
-                branch = Branch(commit=name, tree=alone(projection.cluster, one.directory), at=at)
-                self.moments[name] = Moment(branch, parent, one.message, one.directory)
+                self.projected[name] = Branch(commit=name, tree=alone(projection.cluster, one.directory), at=at)
                 parent = name
             assert parent is not None, "a projection of nothing"
             advances.append(Advance(cluster=projection.cluster, old=old, new=parent))
@@ -212,7 +184,7 @@ class MemoryRepository:
             if (there.commit if there else None) != advance.old:
                 raise Conflict(f"the branch of {advance.cluster} has moved")
         self.heads["output"] = new
-        self.clusters.update({advance.cluster: self.moments[advance.new].branch for advance in branches})
+        self.clusters.update({advance.cluster: self.projected[advance.new] for advance in branches})
         self.pushes += 1
 
     def _commit(self, base: CommitId | None, commit: Commit, committer: Identity) -> CommitId:

@@ -17,10 +17,10 @@ from reconciler.errors import Conflict, InvalidInput
 from reconciler.model.branches import branch_of
 from reconciler.model.ids import ClusterName, CommitId
 from tests.conftest import Remote
-from tests.passes import SOURCE_FILES, Passes
+from tests.passes import BRANCHES, SOURCE_FILES, Passes
 
 OFF = SOURCE_FILES["fleet.yaml"]
-ON = OFF.replace("engine: manifests", "engine: manifests, branchPerCluster: true")
+ON = BRANCHES["fleet.yaml"]
 WORKERS = ("worker-1", "worker-2", "worker-3")
 EMPTY = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
