@@ -9,7 +9,7 @@ import click
 from reconciler import app
 from reconciler.cli import options, printing
 from reconciler.cli.plan import answer, held_back
-from reconciler.core.projection import branches_line
+from reconciler.core.projection import branches_of
 from reconciler.core.wording import count
 from reconciler.daemon.reconcile import Outcome, reconcile_once
 from reconciler.daemon.steer import insist
@@ -66,7 +66,7 @@ def committed(settings: Settings, outcome: Outcome, form: options.Output, *, emp
         branches = {advance.cluster: advance.new for advance in outcome.branches}
         printing.json_out({**answer(outcome.view, outcome.rendered), "pushed": outcome.commits, "branches": branches})
         return
-    if not outcome.commits:
+    if not outcome.commits and not outcome.branches:
         printing.say(empty)
     for told in outcome.lines:
         printing.say(told)
@@ -74,5 +74,5 @@ def committed(settings: Settings, outcome: Outcome, form: options.Output, *, emp
         return
     pushed = f"{count(len(outcome.commits), 'commit')} to {settings.output_branch}"
     if outcome.branches:
-        pushed += f" and the {branches_line(outcome.branches)}"
+        pushed += f" and the {branches_of(outcome.branches)}"
     printing.say(f"Pushed {pushed}, now at {outcome.commits[-1][:12]}.")

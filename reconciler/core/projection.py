@@ -95,9 +95,14 @@ def _snapshots(
     return tuple(found)
 
 
-def branches_line(advances: Sequence[Advance]) -> str:
+def branches_of(advances: Sequence[Advance]) -> str:
     """Name the branches that were pushed."""
     return f"{'branch' if len(advances) == 1 else 'branches'} of {listed(advance.cluster for advance in advances)}"
+
+
+def line(advances: Sequence[Advance]) -> str:
+    """Say in one line that branches were put right with nothing else to push."""
+    return f"follow({listed(advance.cluster for advance in advances)}): brought to where the output branch stands"
 
 
 def projected(message: str, commit: CommitId) -> str:

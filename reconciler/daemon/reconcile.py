@@ -8,11 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
-from reconciler.core import demand, render
+from reconciler.core import demand, projection, render
 from reconciler.core.decide import decide
 from reconciler.core.filling import fill
 from reconciler.core.messages import line
-from reconciler.core.projection import branches_line
 from reconciler.core.reach import Reach
 from reconciler.core.situation import Situation, given_up
 from reconciler.core.strangers import with_strangers_told
@@ -88,7 +87,7 @@ class Outcome:
     def lines(self) -> tuple[str, ...]:
         """One line for each change that was pushed, or one for branches that were put right."""
         if self.branches and not self.commits:
-            return (f"{branches_line(self.branches)} brought to where the output branch stands",)
+            return (projection.line(self.branches),)
         return tuple(line(change) for change in self.rendered.changes)
 
     @property

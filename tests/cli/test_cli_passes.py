@@ -51,9 +51,7 @@ def test_once_tells_which_branches_of_clusters_it_moved(overspill: Terminal, fle
         "Pushed 2 commits to placements and the branches of worker-1, worker-2 and worker-3, now at "
     )
     fleet.move(tips[2], None)
-    assert overspill.done("once").splitlines() == [
-        "Nothing to change.", "branch of worker-2 brought to where the output branch stands"
-    ]  # fmt: skip
+    assert overspill.done("once") == "follow(worker-2): brought to where the output branch stands\n"
     see(missing=3)
     answer = overspill.answer("once")
     assert answer["branches"] == {"worker-3": fleet.tip(tips[3])}

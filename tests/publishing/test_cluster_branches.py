@@ -14,7 +14,7 @@ from reconciler.core.decide import sweep
 from reconciler.core.projection import caught_up
 from reconciler.daemon.steer import guarded, steer
 from reconciler.errors import Conflict, InvalidInput
-from reconciler.model.branches import branch_of
+from reconciler.model.branches import Advance, branch_of
 from reconciler.model.ids import ClusterName, CommitId
 from tests.conftest import Remote
 from tests.passes import BRANCHES, SOURCE_FILES, Passes
@@ -164,7 +164,7 @@ def test_a_branch_that_somebody_moved_is_put_right_by_the_next_pass(
     outcome = passes.run_once()
     assert branches(remote) == right
     assert remote.tip("placements") == output
-    assert outcome.lines == ("branch of worker-2 brought to where the output branch stands",)
+    assert outcome.lines == ("follow(worker-2): brought to where the output branch stands",)
     if theirs:
         assert remote.git("rev-parse", f"{name}~1") == theirs, "nothing is forced"
     assert output is not None
@@ -297,6 +297,43 @@ def test_a_branch_that_we_may_not_push_is_named(remote: Remote, passes: Passes) 
     with pytest.raises(InvalidInput, match=r"pushing placements-by-cluster/worker-2 to .*hands off"):
         passes.run_once()
     assert remote.tip("placements") == before
+
+
+def test_a_branch_that_is_locked_on_the_remote_is_a_conflict(remote: Remote, passes: Passes) -> None:
+    passes.run()
+    before = remote.tip("placements")
+    lock = remote.path / "refs" / "heads" / f"{of('worker-2')}.lock"
+    lock.touch()
+    passes.missing = 3
+    with pytest.raises(Conflict, match="atomic transaction failed"):
+        passes.run_once()
+    assert remote.tip("placements") == before
+    lock.unlink()
+    passes.run()
+    assert_right(remote)
+
+
+def test_only_what_was_made_to_follow_a_branch_is_pushed_to_it(
+    remote: Remote, passes: Passes, repository: GitRepository
+) -> None:
+    burst(passes)
+    tip, before = repository.tips().output, remote.tip(of("worker-2"))
+    assert tip is not None
+    advance = Advance(cluster=ClusterName("worker-2"), old=before, new=tip)
+    with pytest.raises(Conflict, match="does not follow what was there"):
+        repository.push(tip, old=tip, branches=[advance])
+    assert remote.tip(of("worker-2")) == before
+
+
+def test_history_of_a_branch_does_not_run_backwards_when_the_clock_does(remote: Remote, passes: Passes) -> None:
+    burst(passes)
+    remote.move(of("worker-2"), None)
+    passes.run()
+    at = remote.git("log", "-1", "--format=%ct", of("worker-2"))
+    remote.commit("placements", {"clusters/worker-2/mine.yaml": "a: 1\n"}, at=passes.moment)
+    passes.moment -= timedelta(days=30)
+    passes.run_once()
+    assert remote.git("log", "-2", "--format=%ct", of("worker-2")).split() == [at, at]
 
 
 def test_a_sweep_without_readable_files_ends_the_burst_in_the_cluster_too(
