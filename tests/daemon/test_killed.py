@@ -17,10 +17,6 @@ from reconciler.model.tree import LoggedCommit
 from tests.conftest import Remote
 from tests.passes import BRANCHES, SOURCE_FILES, START, Passes, seconds
 
-STRETCH = 0.18
-"""Seconds within which a pass of this size is over, start of git processes included; one for more branches takes two
-processes more, since each daemon here is new."""
-
 
 def play(remote: Path, cache: Path, step: int, kills: int) -> None:
     """Be a daemon at one step of a story in which every step before the last kill has something to do."""
@@ -55,11 +51,19 @@ def test_killed_at_random_the_branch_is_whole_and_nothing_happens_twice(
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.daemon.test_killed"])
     before: dict[str, list[str]] = {}
+    # Processes are slow where others are at work: the moments lie within the time that an undisturbed one takes here.
+    stretch = 0.0
+    for step in (1, 2):  # the first one waits for what all of them are forked from
+        began = time.monotonic()
+        undisturbed = context.Process(target=play, args=(remote.path, cache, step, kills))
+        undisturbed.start()
+        undisturbed.join()
+        stretch = time.monotonic() - began
     killed = 0
-    for step in range(kills):
+    for step in range(3, kills):
         process = context.Process(target=play, args=(remote.path, cache, step, kills))
         process.start()
-        time.sleep(chance.uniform(0, 2 * STRETCH if more else STRETCH))
+        time.sleep(chance.uniform(0, stretch))
         killed += process.is_alive()
         process.kill()
         process.join()
