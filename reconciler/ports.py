@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from reconciler.model.branches import Advance, Branch, Projection
 from reconciler.model.capacity import Observed
-from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.policy import Desired
 from reconciler.model.push import Push
 from reconciler.model.tree import Commit, Entry, FileChange, LoggedCommit, Tips
@@ -21,8 +22,8 @@ from reconciler.model.workload import HelmConfig, Json
 class Repository(Protocol):
     """The fleet repository: a local bare mirror of the two branches, and the remote behind it.
 
-    Only `fetch`, `push` and the methods that may have to deepen a shallow history (`last_written`, `log`, `earlier`)
-    touch the network. All raise Transient when the remote is away and InvalidInput when it refuses.
+    Only `fetch`, `push`, `branches` and the methods that may have to deepen a shallow history (`last_written`, `log`,
+    `earlier`) touch the network. All raise Transient when the remote is away and InvalidInput when it refuses.
     """
 
     def fetch(self) -> Tips:
@@ -78,10 +79,29 @@ class Repository(Protocol):
         """
         ...
 
-    def push(self, new: CommitId, *, old: CommitId | None) -> None:
-        """Move the output branch from `old` to `new` on the remote, fast-forward only.
+    def branches(self) -> Mapping[ClusterName, Branch]:
+        """Return where the branches of clusters stand.
 
-        Raises Conflict when the branch no longer stands at `old`.
+        Asks the remote the first time. Whoever goes on asking between one `fetch` and the next has them kept up to date
+        by `fetch`; else they are forgotten, and cost nothing.
+        """
+        ...
+
+    def directories(self, commits: Sequence[CommitId]) -> list[Mapping[ClusterName, TreeId]]:
+        """Tell for each commit which clusters have a directory in it, and its id; cost follows their number."""
+        ...
+
+    def project(self, projections: Sequence[Projection]) -> list[Advance]:
+        """Write commits for branches of clusters into the mirror, and return where each branch is to go, in order.
+
+        The directories have to be in the mirror. Nothing is visible to anybody until `push`.
+        """
+        ...
+
+    def push(self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()) -> None:
+        """Move the output branch from `old` to `new` on the remote, and branches of clusters with it, none by force.
+
+        All of them move or none does. `new` may be `old`. Raises Conflict when one no longer stands where it should.
         """
         ...
 

@@ -1,6 +1,7 @@
 """A repository in memory that keeps the whole contract of `ports.Repository`, for tests of what is above it.
 
-It holds two branches as lists of commits, each a complete mapping of path to bytes. People commit with `person`.
+It holds two branches as lists of commits, each a complete mapping of path to bytes, and those of clusters by
+where they stand. People commit with `person`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from reconciler.errors import Conflict
-from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.branches import Advance, Branch, Projection, alone
+from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.tree import Commit, Entry, FileChange, Identity, LoggedCommit, Tips
 
 OURS = Identity(name="Overspill", email="overspill@overspill.dev")
@@ -38,6 +40,8 @@ class MemoryRepository:
         self.commits: dict[CommitId, Snapshot] = {}
         self.blobs: dict[BlobId, bytes] = {}
         self.heads: dict[str, CommitId | None] = {"source": None, "output": None}
+        self.projected: dict[CommitId, Branch] = {}
+        self.clusters: dict[ClusterName, Branch] = {}
         self.reads: list[BlobId] = []
         self.pushes = 0
         self.before_push: Callable[[], None] = lambda: None
@@ -68,6 +72,14 @@ class MemoryRepository:
     def subjects(self) -> list[str]:
         head = self.heads["output"]
         return [commit.subject for commit in self.log(head)] if head else []
+
+    def right(self) -> bool:
+        """Tell whether each cluster with files has a branch, and each branch what the output branch has for it."""
+        head = self.heads["output"]
+        there = _directories(self.commits[head].tree) if head else {}
+        return there.keys() <= self.clusters.keys() and all(
+            branch.tree == alone(name, there.get(name)) for name, branch in self.clusters.items()
+        )
 
     # the port
 
@@ -145,11 +157,38 @@ class MemoryRepository:
             ids.append(base)
         return ids
 
-    def push(self, new: CommitId, *, old: CommitId | None) -> None:
+    def branches(self) -> Mapping[ClusterName, Branch]:
+        return dict(self.clusters)
+
+    def directories(self, commits: Sequence[CommitId]) -> list[Mapping[ClusterName, TreeId]]:
+        return [_directories(self.commits[commit].tree) for commit in commits]
+
+    def project(self, projections: Sequence[Projection]) -> list[Advance]:
+        advances: list[Advance] = []
+        for projection in projections:
+            base = projection.base
+            old = parent = base.commit if base else None
+            at = base.at if base else EPOCH
+            for one in projection.snapshots:
+                at = max(at, one.at)
+                identity = f"{parent}\n{one.message}\n{at.isoformat()}\n{one.directory}"
+                name = CommitId(hashlib.sha1(identity.encode(), usedforsecurity=False).hexdigest())
+                self.projected[name] = Branch(commit=name, tree=alone(projection.cluster, one.directory), at=at)
+                parent = name
+            assert parent is not None, "a projection of nothing"
+            advances.append(Advance(cluster=projection.cluster, old=old, new=parent))
+        return advances
+
+    def push(self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()) -> None:
         self.before_push()
         if self.heads["output"] != old:
             raise Conflict("the output branch has moved")
+        for advance in branches:
+            there = self.clusters.get(advance.cluster)
+            if (there.commit if there else None) != advance.old:
+                raise Conflict(f"the branch of {advance.cluster} has moved")
         self.heads["output"] = new
+        self.clusters.update({advance.cluster: self.projected[advance.new] for advance in branches})
         self.pushes += 1
 
     def _commit(self, base: CommitId | None, commit: Commit, committer: Identity) -> CommitId:
@@ -176,6 +215,19 @@ class MemoryRepository:
         self.commits[commit_id] = Snapshot(commit_id, base, tree, log)
         self.blobs.update({blob_id(data): data for data in commit.writes.values()})
         return commit_id
+
+
+def _directories(tree: Mapping[str, bytes]) -> dict[ClusterName, TreeId]:
+    """Name the content of each directory of a cluster, as long as it has any."""
+    files: dict[str, list[str]] = {}
+    for path, data in sorted(tree.items()):
+        parts = path.split("/", 2)
+        if parts[0] == "clusters" and len(parts) > 2:
+            files.setdefault(parts[1], []).append(f"{parts[2]} {blob_id(data)}")
+    return {
+        ClusterName(name): TreeId(hashlib.sha1("\n".join(lines).encode(), usedforsecurity=False).hexdigest())
+        for name, lines in files.items()
+    }
 
 
 def _below(path: str, under: Sequence[str]) -> bool:

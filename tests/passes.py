@@ -70,6 +70,11 @@ spec:
 """,
 }
 
+BRANCHES = {
+    "fleet.yaml": SOURCE_FILES["fleet.yaml"].replace("engine: manifests", "engine: manifests, branchPerCluster: true")
+}
+"""The fleet with a branch for each cluster, to be put over `SOURCE_FILES`."""
+
 
 def seconds(number: float) -> timedelta:
     return timedelta(seconds=number)

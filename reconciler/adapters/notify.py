@@ -90,7 +90,7 @@ class _Courier:
         self._report = report
         self._pace = pace
         self._changed = Condition()
-        self._waiting: Push | None = None  # not told yet
+        self._waiting: dict[str, Push] = {}  # not told yet, by branch
         self._due = False  # and worth a try
         self._until: float | None = None  # when to give up, once closing
         self._ending = False  # the try under way began after that was said
@@ -103,7 +103,8 @@ class _Courier:
         with self._changed:
             if self._until is not None:
                 return
-            self._waiting = push if self._waiting is None else self._waiting.then(push)
+            known = self._waiting.get(push.branch)
+            self._waiting[push.branch] = push if known is None else known.then(push)
             self._due = True
             if self._thread is None:
                 # It must not keep the process: a name that is being resolved cannot be given up.
@@ -123,7 +124,7 @@ class _Courier:
             return None
         self._thread.join(max(0.0, until - time.monotonic()))
         with self._changed:
-            if self._waiting is None and not self._thread.is_alive():
+            if not self._waiting and not self._thread.is_alive():
                 return None
             why = self._why or "it does not answer"
         message = f"was not told of the last push, and sees it when it polls: {why}"
@@ -151,13 +152,15 @@ class _Courier:
                 if self._until is not None:
                     return None
                 self._changed.wait()
-            push, self._waiting, self._due = self._waiting, None, False
+            self._due = False
             self._ending = self._until is not None
-            return push
+            return self._waiting.pop(next(iter(self._waiting)))
 
     def _delivered(self) -> None:
         told = self._why
         tries, self._failures, self._why = self._failures, 0, ""
+        with self._changed:
+            self._due = bool(self._waiting)
         if told:
             self._report(Report(endpoint=self._endpoint, why="", tries=tries))
 
@@ -168,7 +171,8 @@ class _Courier:
         if not told:
             self._report(Report(endpoint=self._endpoint, why=why))
         with self._changed:
-            self._waiting = push if self._waiting is None else push.then(self._waiting)
+            later = self._waiting.get(push.branch)
+            self._waiting[push.branch] = push if later is None else push.then(later)
             if again and (self._due or self._failures % self._pace.tries):
                 self._due = self._rest(self._pace.backoff(self._failures))
 

@@ -11,7 +11,7 @@ from reconciler import app
 from reconciler.adapters.notify import Notifier
 from reconciler.cli import options, printing
 from reconciler.cli.plan import answer, held_back
-from reconciler.core.messages import line
+from reconciler.core.projection import branches_of
 from reconciler.core.wording import count
 from reconciler.daemon.reconcile import Outcome, reconcile_once
 from reconciler.daemon.steer import insist
@@ -74,12 +74,16 @@ def run(settings: Settings) -> None:
 def committed(settings: Settings, outcome: Outcome, form: options.Output, *, empty: str) -> None:
     """Print one line for each change and where they went, or all of it as JSON."""
     if form == "json":
-        printing.json_out({**answer(outcome.view, outcome.rendered), "pushed": outcome.commits})
+        branches = {advance.cluster: advance.new for advance in outcome.branches}
+        printing.json_out({**answer(outcome.view, outcome.rendered), "pushed": outcome.commits, "branches": branches})
         return
-    if not outcome.commits:
+    if not outcome.commits and not outcome.branches:
         printing.say(empty)
+    for told in outcome.lines:
+        printing.say(told)
+    if not outcome.commits:
         return
-    for change in outcome.rendered.changes:
-        printing.say(line(change))
     pushed = f"{count(len(outcome.commits), 'commit')} to {settings.output_branch}"
+    if outcome.branches:
+        pushed += f" and the {branches_of(outcome.branches)}"
     printing.say(f"Pushed {pushed}, now at {outcome.commits[-1][:12]}.")

@@ -15,6 +15,7 @@ from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.kinds import RIGHTS, cluster_scoped
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
+from reconciler.model.branches import branch_of
 from reconciler.model.policy import ArgoCD, Desired, EngineName, Fleet
 from reconciler.model.workload import Json
 
@@ -52,6 +53,11 @@ _SET = """\
 #     http://argocd-applicationset-controller.{namespace}.svc:7000/api/webhook
 # Set webhook.github.secret in the Secret argocd-secret to the daemon's OVERSPILL_NOTIFY_SECRET and start the controller
 # anew: while it is not set, both listen to anybody.
+"""
+
+_BRANCHES = """\
+# Each cluster is followed on a branch of its own. Start the daemon before you apply this, and again before you apply it
+# anew for more clusters: as long as one of the branches is not there, the ApplicationSet does nothing.
 """
 
 _PATCH = """\
@@ -115,9 +121,13 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
     project = emit(_project(fleet, desired))
     # Other engines' clusters have a placement.yaml too; only where there are none of them will one pattern do.
     followed = ["*"] if len(names) == len(desired.clusters) else names
-    revision = f"refs/heads/{output_branch}"
-    applications = emit(_application_set(fleet.argocd, fleet.repo_url, revision, followed))
-    comment = _SET.format(namespace=fleet.argocd.namespace)
+    own = fleet.branch_per_cluster
+    revision = f"refs/heads/{branch_of(output_branch, _CLUSTER) if own else output_branch}"
+    generators = [_generator(fleet.repo_url, f"refs/heads/{output_branch}", followed)]
+    if own:
+        generators = [_generator(fleet.repo_url, f"refs/heads/{branch_of(output_branch, it)}", [it]) for it in names]
+    applications = emit(_application_set(fleet.argocd, fleet.repo_url, revision, generators))
+    comment = _SET.format(namespace=fleet.argocd.namespace) + (_BRANCHES if own else "")
     return f"{introduction}---\n{_PROJECT}{project}---\n{comment}{applications}"
 
 
@@ -161,8 +171,20 @@ def _chart_repositories(desired: Desired) -> list[str]:
     })  # fmt: skip
 
 
-def _application_set(argo: ArgoCD, repo_url: str, revision: str, clusters: Sequence[str]) -> Json:
-    patch = _PATCH.replace("@REPO@", _quoted(repo_url)).replace("@REVISION@", _quoted(revision))
+def _generator(repo_url: str, revision: str, clusters: Sequence[str]) -> Json:
+    """Write where the placements of clusters are found."""
+    return {
+        "git": {
+            "repoURL": repo_url,
+            "revision": revision,
+            "requeueAfterSeconds": 60,
+            "files": [{"path": f"clusters/{cluster}/*/placement.yaml"} for cluster in clusters],
+        }
+    }
+
+
+def _application_set(argo: ArgoCD, repo_url: str, revision: str, generators: Sequence[Json]) -> Json:
+    patch = _PATCH.replace("@REPO@", _quoted(repo_url)).replace("@REVISION@", _revision(revision))
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "ApplicationSet",
@@ -170,16 +192,7 @@ def _application_set(argo: ArgoCD, repo_url: str, revision: str, clusters: Seque
         "spec": {
             "goTemplate": True,
             "goTemplateOptions": ["missingkey=error"],
-            "generators": [
-                {
-                    "git": {
-                        "repoURL": repo_url,
-                        "revision": revision,
-                        "requeueAfterSeconds": 60,
-                        "files": [{"path": f"clusters/{cluster}/*/placement.yaml"} for cluster in clusters],
-                    }
-                }
-            ],
+            "generators": list(generators),
             "syncPolicy": {"preserveResourcesOnDeletion": False},
             "template": _application(argo, repo_url, revision),
             "templatePatch": patch,
@@ -222,6 +235,12 @@ def _application(argo: ArgoCD, repo_url: str, revision: str) -> Json:
             },
         },
     }
+
+
+def _revision(text: str) -> str:
+    """Quote a branch for YAML inside a Go template, with the action in it that names the cluster, if there is one."""
+    head, action, tail = text.partition(_CLUSTER)
+    return f"{_quoted(head)[:-1]}{action}{_quoted(tail)[1:]}"
 
 
 def _quoted(text: str) -> str:

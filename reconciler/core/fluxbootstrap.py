@@ -15,8 +15,9 @@ from reconciler.core.engines.fluxnames import APPLIER, ROOT, SOURCE, TOOLKIT, la
 from reconciler.core.kinds import cluster_scoped, group_kind
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
+from reconciler.model.branches import branch_of
 from reconciler.model.ids import ClusterName
-from reconciler.model.policy import Desired, EngineName, Flux
+from reconciler.model.policy import Desired, EngineName, Fleet, Flux
 from reconciler.model.workload import Json
 
 _INTRODUCTION = """\
@@ -79,6 +80,11 @@ _SOURCE = """\
 # the commits are signed, have Flux check them: verify: {mode: HEAD, secretRef: {name: <secret of public keys>}}.
 """
 
+_OWN = """\
+# The branch of this cluster, which holds nothing else. Leave secretRef out for a repository that anybody may read. If
+# the commits are signed, have Flux check them: verify: {mode: HEAD, secretRef: {name: <secret of public keys>}}.
+"""
+
 _FOLLOW = """\
 # Applies the Kustomizations of every placement in this cluster, and takes them away when their files go. The patch
 # keeps both them and the charts that they bring to the account above, so that who writes the branch cannot leave its
@@ -120,7 +126,7 @@ def flux(desired: Desired, cluster: ClusterName, *, output_branch: str) -> str:
         *_root(settings, _ROOT.format(**names)),
         *_applier(settings),
         *_rights(desired, cluster),
-        _SOURCE + emit(_source(settings, desired.fleet.repo_url, output_branch, cluster)),
+        _source(desired.fleet, output_branch, cluster),
         _FOLLOW + emit(_follow(settings, cluster)),
         _RECEIVER.format(**names) + emit(_receiver(settings)),
     ]
@@ -239,17 +245,19 @@ def _binding(settings: Flux, account: str, name: str, namespace: str, role: str,
     }
 
 
-def _source(settings: Flux, repo_url: str, branch: str, cluster: ClusterName) -> Json:
-    return {
-        **_object(f"source.{TOOLKIT}/v1", "GitRepository", SOURCE, settings.namespace),
+def _source(fleet: Fleet, output_branch: str, cluster: ClusterName) -> str:
+    own = fleet.branch_per_cluster
+    document = {
+        **_object(f"source.{TOOLKIT}/v1", "GitRepository", SOURCE, fleet.flux.namespace),
         "spec": {
-            "interval": lasting(settings.interval),
-            "url": repo_url,
-            "ref": {"branch": branch},
+            "interval": lasting(fleet.flux.interval),
+            "url": fleet.repo_url,
+            "ref": {"branch": branch_of(output_branch, cluster) if own else output_branch},
             "secretRef": {"name": "placements-read"},
-            "sparseCheckout": [f"clusters/{cluster}"],
+            **({} if own else {"sparseCheckout": [f"clusters/{cluster}"]}),
         },
     }
+    return (_OWN if own else _SOURCE) + emit(document)
 
 
 def _follow(settings: Flux, cluster: ClusterName) -> Json:

@@ -5,15 +5,19 @@ Called by `reconcile` only. A rejected push is not handled here: it means that t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from reconciler.core import render
 from reconciler.core.engines import engine
 from reconciler.core.filling import Sheets
+from reconciler.core.projection import State, concerned, project
+from reconciler.core.situation import Situation
 from reconciler.errors import InvalidInput, Transient
+from reconciler.model.branches import Advance
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Extend, Move, Plan, Restore, Revert
-from reconciler.model.tree import Commit, LoggedCommit, Tips
+from reconciler.model.tree import Commit, Identity, LoggedCommit, Tips
 from reconciler.model.workload import Json
 from reconciler.ports import Charts, Repository
 
@@ -92,13 +96,44 @@ def _history(repository: Repository, plan: Plan, tips: Tips) -> dict[str, tuple[
     return {placement: tuple(commits) for placement, commits in found.items()}
 
 
-def publish(repository: Repository, tips: Tips, commits: Sequence[Commit]) -> tuple[CommitId, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """What one push brought: commits on the output branch in order, and branches of clusters; mostly nothing."""
+
+    commits: tuple[CommitId, ...] = ()
+    branches: tuple[Advance, ...] = ()
+
+
+def publish(
+    repository: Repository, situation: Situation, tips: Tips, commits: Sequence[Commit], author: Identity
+) -> Published:
     """Write the commits on top of the output tip and push them at once; nothing is visible until all of it is.
 
-    Returns their ids in order, none when there is nothing to write. Raises Conflict when the tip has moved.
+    Branches of clusters, where the fleet has them, go with the same push, and are put right by it even where there is
+    nothing else to push. Raises Conflict when the tip, or one of them, has moved.
     """
-    if not commits:
+    ids = tuple(repository.write(tips.output, commits)) if commits else ()
+    tip = ids[-1] if ids else tips.output
+    if tip is None:
+        return Published()
+    advances = tuple(_project(repository, situation, tips, dict(zip(ids, commits, strict=True)), author))
+    if ids or advances:
+        repository.push(tip, old=tips.output, branches=advances)
+    return Published(commits=ids, branches=advances)
+
+
+def _project(
+    repository: Repository, situation: Situation, tips: Tips, written: Mapping[CommitId, Commit], author: Identity
+) -> Sequence[Advance]:
+    """Write what the branches of clusters lack once the output branch stands at the last of `written`."""
+    if not concerned(situation.desired):
         return ()
-    ids = tuple(repository.write(tips.output, commits))
-    repository.push(ids[-1], old=tips.output)
-    return ids
+    branches = repository.branches()
+    ids = [*([tips.output] if tips.output else []), *written]
+    there = repository.directories(ids)
+    states = [
+        State(commit=one, directories=directories, written=written.get(one))
+        for one, directories in zip(ids, there, strict=True)
+    ]
+    lacking = project(situation.desired, branches, states, now=situation.now, author=author)
+    return repository.project(lacking) if lacking else ()

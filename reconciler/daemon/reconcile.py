@@ -5,10 +5,11 @@ Sequencing only. Everything that is decided is decided in `core`; everything out
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
-from reconciler.core import demand, render
+from reconciler.core import demand, projection, render
 from reconciler.core.decide import decide
 from reconciler.core.filling import fill
 from reconciler.core.messages import line
@@ -18,9 +19,10 @@ from reconciler.core.situation import Situation, given_up
 from reconciler.core.strangers import with_strangers_told
 from reconciler.daemon.acceptance import Acceptance
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.publish import gather, publish
+from reconciler.daemon.publish import Published, gather, publish
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import InvalidInput, Problem
+from reconciler.model.branches import Advance, branch_of
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
@@ -73,11 +75,15 @@ class View(Situation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one pass came to: what it saw, what it wrote, and the commits that carry it (none if nothing changed)."""
+    """What one pass came to: what it saw, what it wrote, and the commits that carry it (none if nothing changed).
+
+    `branches` are those of clusters that were pushed along, or were put right with nothing else to push.
+    """
 
     view: View
     rendered: render.Rendered
     commits: tuple[CommitId, ...]
+    branches: tuple[Advance, ...] = ()
 
     @property
     def plan(self) -> Plan:
@@ -86,7 +92,9 @@ class Outcome:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """One line for each change that was pushed."""
+        """One line for each change that was pushed, or one for branches that were put right."""
+        if self.branches and not self.commits:
+            return (projection.line(self.branches),)
         return tuple(line(change) for change in self.rendered.changes)
 
     @property
@@ -146,25 +154,33 @@ def draft(world: World, view: View) -> tuple[View, render.Rendered]:
     return view, rendered
 
 
-def send(world: World, view: View, rendered: render.Rendered) -> tuple[CommitId, ...]:
-    """Push the commits, if there are any, and tell of it. Raises Conflict when the tip has moved."""
-    ids = publish(world.repository, view.tips, rendered.commits)
-    if ids:
-        paths = {path for commit in rendered.commits for path in (*commit.removes, *commit.writes)}
-        world.outbox.pushed(
-            Push(
-                branch=world.output_branch,
-                old=view.tips.output,
-                new=ids[-1],
-                commits=len(ids),
-                repo_url=view.desired.fleet.repo_url,
-                paths=frozenset(paths) if len(paths) <= MOST_PATHS else None,
-            )
+def send(world: World, view: View, rendered: render.Rendered) -> Outcome:
+    """Push what was written, if there is anything, and tell of it. Raises Conflict when a branch has moved."""
+    published = publish(world.repository, view, view.tips, rendered.commits, world.author)
+    for push in _pushes(world, view, rendered, published):
+        world.outbox.pushed(push)
+    return Outcome(view=view, rendered=rendered, commits=published.commits, branches=published.branches)
+
+
+def _pushes(world: World, view: View, rendered: render.Rendered, published: Published) -> Iterator[Push]:
+    """Say of each branch that has moved where it went. What a cluster's branch caught up with is not known by path."""
+    repo_url = view.desired.fleet.repo_url
+    if published.commits:
+        paths = frozenset(path for commit in rendered.commits for path in (*commit.removes, *commit.writes))
+        yield Push(
+            branch=world.output_branch,
+            old=view.tips.output,
+            new=published.commits[-1],
+            commits=len(published.commits),
+            repo_url=repo_url,
+            paths=paths if len(paths) <= MOST_PATHS else None,
         )
-    return ids
+    for advance in published.branches:
+        branch = branch_of(world.output_branch, advance.cluster)
+        yield Push(branch=branch, old=advance.old, new=advance.new, commits=1, repo_url=repo_url, paths=None)
 
 
 def reconcile_once(world: World, memory: Memory, *, fetch: bool = True) -> Outcome:
     """Run one pass. Raises Conflict when the output branch moved meanwhile: run it again, with fetch."""
     view, rendered = draft(world, look(world, memory, fetch=fetch))
-    return Outcome(view=view, rendered=rendered, commits=send(world, view, rendered))
+    return send(world, view, rendered)

@@ -80,11 +80,11 @@ def guarded(world: World, memory: Memory, *, fetch: bool) -> Outcome:
 def _carried_out(world: World, seen: View, decide: Callable[[Situation], Plan], person: Identity | None) -> Outcome:
     view = replace(seen, plan=decide(seen))
     if not view.plan.changes:
-        return Outcome(view=view, rendered=Rendered(commits=(), changes=(), suppressed=()), commits=())
+        return send(world, view, Rendered(commits=(), changes=(), suppressed=()))
     rendered = write(world, view)
     if person is not None:
         rendered = _signed(rendered, person)
-    return Outcome(view=view, rendered=rendered, commits=send(world, view, rendered))
+    return send(world, view, rendered)
 
 
 def insist(attempt: Callable[[], T], *, random: Callable[[], float]) -> T:

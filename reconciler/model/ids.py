@@ -12,6 +12,7 @@ TemplateName = NewType("TemplateName", str)
 PlacementName = NewType("PlacementName", str)
 CommitId = NewType("CommitId", str)
 BlobId = NewType("BlobId", str)
+TreeId = NewType("TreeId", str)
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """Every name that becomes part of a path or a label: a DNS label of at most 63 characters (RFC 1123)."""

@@ -67,7 +67,10 @@ class Flux:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """Settings that hold for all clusters. There is at most one; without it these defaults hold."""
+    """Settings that hold for all clusters. There is at most one; without it these defaults hold.
+
+    `branch_per_cluster` has each cluster's directory on a branch of its own, too (`model.branches`).
+    """
 
     name: str = "fleet"
     repo_url: str = ""
@@ -76,6 +79,7 @@ class Fleet:
     ignore: tuple[str, ...] = ()
     argocd: ArgoCD = ArgoCD()
     flux: Flux = Flux()
+    branch_per_cluster: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ import pytest
 
 from tests.cli.conftest import Terminal, push_first
 from tests.conftest import Remote
+from tests.passes import BRANCHES
 
 See = Callable[..., None]
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,22 @@ def test_once_with_nothing_to_do_commits_nothing(overspill: Terminal, fleet: Rem
     before = fleet.tip("placements")
     assert overspill.done("once") == "Nothing to change.\n"
     assert fleet.tip("placements") == before
+
+
+def test_once_tells_which_branches_of_clusters_it_moved(overspill: Terminal, fleet: Remote, see: See) -> None:
+    fleet.commit("main", BRANCHES)
+    see(missing=2)
+    tips = ("placements", *(f"placements-by-cluster/worker-{number}" for number in (1, 2, 3)))
+    last = overspill.done("once").splitlines()[-1]
+    assert last.startswith(
+        "Pushed 2 commits to placements and the branches of worker-1, worker-2 and worker-3, now at "
+    )
+    fleet.move(tips[2], None)
+    assert overspill.done("once") == "follow(worker-2): brought to where the output branch stands\n"
+    see(missing=3)
+    answer = overspill.answer("once")
+    assert answer["branches"] == {"worker-3": fleet.tip(tips[3])}
+    assert answer["pushed"] == [fleet.tip("placements")]
 
 
 def test_once_runs_again_when_the_branch_moves_under_it(overspill: Terminal, fleet: Remote, see: See) -> None:

@@ -8,7 +8,7 @@ import pytest
 from reconciler.core import record
 from reconciler.errors import Conflict
 from tests.memory import MemoryRepository
-from tests.passes import SOURCE_FILES, Passes, seconds
+from tests.passes import BRANCHES, SOURCE_FILES, Passes, seconds
 
 STEPS = range(1, 40)
 
@@ -37,6 +37,9 @@ class Mortal(MemoryRepository):
             "log",
             "earlier",
             "write",
+            "branches",
+            "directories",
+            "project",
             "push",
         }:
             return value
@@ -87,12 +90,18 @@ def story(passes: Passes, run: Callable[[], None]) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("step", STEPS)
-def test_a_pass_killed_at_any_port_call_is_completed_by_the_next_start(step: int, after: bool) -> None:
-    whole = Passes(Mortal(SOURCE_FILES))
+@pytest.mark.parametrize(
+    ("step", "files"),
+    [(step, SOURCE_FILES) for step in STEPS] + [(step, SOURCE_FILES | BRANCHES) for step in STEPS[8:32:2]],
+    ids=[*map(str, STEPS), *(f"{step}, one a cluster" for step in STEPS[8:32:2])],
+)
+def test_a_pass_killed_at_any_port_call_is_completed_by_the_next_start(
+    step: int, after: bool, files: dict[str, str]
+) -> None:
+    whole = Passes(Mortal(files))
     story(whole, whole.run)
 
-    broken = Passes(Mortal(SOURCE_FILES))
+    broken = Passes(Mortal(files))
 
     def run() -> None:
         repository = broken.repository
@@ -105,10 +114,12 @@ def test_a_pass_killed_at_any_port_call_is_completed_by_the_next_start(step: int
         repository.left = None
         broken.restart()
         broken.run()
+        assert files is SOURCE_FILES or repository.right()
 
     story(broken, run)
     assert broken.repository.subjects() == whole.repository.subjects()
     assert broken.repository.tree(under="clusters") == whole.repository.tree(under="clusters")
+    assert broken.repository.clusters == whole.repository.clusters
 
 
 def test_a_tip_that_moves_before_the_push_is_a_conflict_and_changes_nothing() -> None:

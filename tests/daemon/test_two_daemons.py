@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+
+import pytest
 
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.helm import Helm
@@ -20,12 +23,10 @@ from reconciler.model.push import Push
 from reconciler.model.workload import WorkloadRef
 from tests.conftest import Remote
 from tests.memory import OURS
-from tests.passes import SOURCE_FILES, START, seconds
+from tests.passes import BRANCHES, SOURCE_FILES, START, seconds
 from tests.situations import free, shape
 
-WORKLOADS = 200
 A_STEP = 5
-STEPS = WORKLOADS // A_STEP
 
 
 class Sky:
@@ -59,15 +60,15 @@ class Sky:
         """Take note of nothing."""
 
 
-def play(remote: Path, cache: Path, barrier: Barrier) -> None:
-    """Be one daemon: place at 40 moments, then revert at 40 moments."""
-    sky = Sky()
+def play(remote: Path, cache: Path, barrier: Barrier, workloads: int) -> None:
+    """Be one daemon: place five at each moment, then revert them at as many moments."""
+    sky, steps = Sky(), workloads // A_STEP
     with GitRepository(str(remote), cache=cache) as repository:
         world = World(repository=repository, clusters=sky, charts=Helm(), clock=sky, outbox=sky, author=OURS)
         memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
-        for step in range(2 * STEPS):
-            sky.short = min(WORKLOADS, A_STEP * (step + 1))
-            sky.moment = START + seconds(10 * (step % STEPS)) + (timedelta(minutes=10) if step >= STEPS else seconds(0))
+        for step in range(2 * steps):
+            sky.short = min(workloads, A_STEP * (step + 1))
+            sky.moment = START + seconds(10 * (step % steps)) + (timedelta(minutes=10) if step >= steps else seconds(0))
             barrier.wait(60)
             while True:
                 try:
@@ -78,16 +79,22 @@ def play(remote: Path, cache: Path, barrier: Barrier) -> None:
                     break
 
 
-def test_two_daemons_lose_nothing_and_double_nothing(remote: Remote, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("more", "workloads"), [({}, 200), (BRANCHES, 100)], ids=["one branch", "one a cluster"])
+def test_two_daemons_lose_nothing_and_double_nothing(
+    remote: Remote, tmp_path: Path, more: Mapping[str, str], workloads: int
+) -> None:
     template = SOURCE_FILES["template.yaml"]
-    names = [f"vllm-{index}" for index in range(WORKLOADS)]
+    names = [f"vllm-{index}" for index in range(workloads)]
     files = {f"templates/{name}.yaml": template.replace("name: vllm", f"name: {name}") for name in names}
     policy = SOURCE_FILES["policy.yaml"].replace("coolDown: 1m", "coolDown: 2h")
-    remote.commit("main", {**SOURCE_FILES, **files, "template.yaml": template, "policy.yaml": policy})
+    remote.commit("main", {**SOURCE_FILES, **files, "template.yaml": template, "policy.yaml": policy, **more})
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.daemon.test_two_daemons"])
     barrier = context.Barrier(2)
-    daemons = [context.Process(target=play, args=(remote.path, tmp_path / name, barrier)) for name in ("one", "other")]
+    daemons = [
+        context.Process(target=play, args=(remote.path, tmp_path / name, barrier, workloads))
+        for name in ("one", "other")
+    ]
     for daemon in daemons:
         daemon.start()
     for daemon in daemons:
@@ -100,6 +107,10 @@ def test_two_daemons_lose_nothing_and_double_nothing(remote: Remote, tmp_path: P
     counts.pop("", None)
     assert max(counts.values()) == 1, counts.most_common(3)
     actions = Counter(line.split()[0] for line in counts)
-    assert actions == {"Start": 1, "Place": WORKLOADS, "Revert": WORKLOADS}
+    assert actions == {"Start": 1, "Place": workloads, "Revert": workloads}
     assert remote.files("placements", "clusters") == {}
+    if more:
+        subjects = remote.subjects("placements-by-cluster/worker-2")
+        assert subjects == remote.subjects("placements"), "its branch has each commit once, in order"
+        assert remote.files("placements-by-cluster/worker-2") == {}
     remote.git("fsck", "--strict")

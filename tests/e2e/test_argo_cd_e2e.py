@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
@@ -18,11 +20,12 @@ from reconciler.core.kubernetes.applications import read_application
 from reconciler.model.deployed import EngineReport, EngineState
 from tests.e2e.argo_cd import NAMESPACE, ArgoCD, missing, teach
 from tests.e2e.components import Missing, sources
-from tests.e2e.conftest import LAYOUT, Fleet
+from tests.e2e.conftest import CHECKOUT, LAYOUT, Fleet
 from tests.e2e.control_plane import Cluster, Json
 from tests.e2e.git_server import free_port
 
 APPLICATIONS = f"/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/applications"
+BRANCH = "placements-by-cluster/worker-2"
 PUBLISHED = "https://vllm-project.github.io/production-stack"
 CHART = {
     "Chart.yaml": "apiVersion: v2\nname: vllm-stack\nversion: 0.1.7\n",
@@ -190,6 +193,37 @@ def test_chart_is_installed_by_argo_cd_with_the_values_of_the_burst(
     assert cluster.items("/apis/apps/v1/namespaces/vllm-stack/deployments") == []
 
 
+def test_fleet_gets_a_branch_for_each_cluster_while_a_burst_runs(
+    cluster: Cluster, argo_cd: ArgoCD, fleet: Fleet, charts: str
+) -> None:
+    fleet.describe(QUICK)
+    fleet.observe(missing=3)
+    with fleet.daemon():
+        fleet.until(fleet.subjects, "no burst")
+        argo_cd.look()
+        cluster.until(lambda: settled(cluster) == ("Synced", "Healthy"), "Argo CD has not applied the burst")
+        [before] = cluster.items(APPLICATIONS)
+        fleet.describe(QUICK | {"fleet.yaml": {"engine: argocd": "engine: argocd\n  branchPerCluster: true"}})
+        fleet.until(lambda: fleet.git("branch", "--list", BRANCH, at=fleet.bare), "no branch for the cluster")
+        command = [sys.executable, "-m", "reconciler", "bootstrap", "argocd", "--repo", str(fleet.bare)]
+        text = subprocess.run(command, check=True, capture_output=True, text=True, cwd=CHECKOUT).stdout
+        text = text.replace("https://git.example.com/acme/fleet.git", fleet.url).replace(PUBLISHED, charts)
+        # Argo CD, which notes that it has looked, writes all of the object as its own.
+        cluster.kubectl("apply", "--server-side", "--force-conflicts", "--filename=-", stdin=text)
+        argo_cd.look()
+        cluster.until(lambda: followed(cluster) == f"refs/heads/{BRANCH}", "Argo CD stays on the output branch")
+        tip = fleet.git("rev-parse", BRANCH, at=fleet.bare).strip()
+        cluster.until(lambda: deployed(cluster) == tip, "Argo CD has not looked at the branch")
+        cluster.until(lambda: settled(cluster) == ("Synced", "Healthy"), "Argo CD has not settled on the branch")
+        [after] = cluster.items(APPLICATIONS)
+        assert after["metadata"]["uid"] == before["metadata"]["uid"], "it was taken away in between"
+        fleet.observe(missing=0)
+        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
+    argo_cd.look()
+    cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there")
+    assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
+
+
 def said(cluster: Cluster) -> EngineReport:
     """Read what Argo CD says of the one burst."""
     [application] = cluster.items(APPLICATIONS)
@@ -203,6 +237,18 @@ def written(fleet: Fleet) -> tuple[str, str]:
     [record] = (fleet.check_out() / "clusters").glob("*/*/placement.yaml")
     digest = yaml.safe_load(record.read_text())["metadata"]["annotations"]["overspill.dev/digest"]
     return digest, fleet.log("--format=%H")[-1]
+
+
+def followed(cluster: Cluster) -> str:
+    """Return the branch that the one Application follows."""
+    [found] = cluster.items(APPLICATIONS)
+    return str(found["spec"]["sources"][0]["targetRevision"])
+
+
+def deployed(cluster: Cluster) -> str:
+    """Return the commit of it that Argo CD has looked at."""
+    [found] = cluster.items(APPLICATIONS)
+    return str(found.get("status", {}).get("sync", {}).get("revisions", [""])[0])
 
 
 def settled(cluster: Cluster) -> tuple[str, str] | None:

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.core.messages import message
+from reconciler.core.projection import caught_up
 from reconciler.core.record import write_placement, write_restraints
+from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Change, Move, Revert, Why
 from tests.recording.changes import ALL, HISTORY
 from tests.recording.samples import PLACEMENT, SOURCE, SPEC, VLLM, restraint
@@ -31,8 +33,14 @@ def test_the_page_shows_a_record_and_a_ledger_file():
     ]
 
 
+@pytest.mark.parametrize("new", [True, False])
+def test_the_page_shows_what_only_branches_of_clusters_have(new: bool):
+    output = CommitId("3b4708062550ae919793138bef7760443fd82ade")
+    assert ("text", caught_up(ClusterName("worker-2"), output, new=new)) in BLOCKS
+
+
 def test_the_page_shows_nothing_that_is_not_written():
-    assert len(BLOCKS) == len(ALL) + 2
+    assert len(BLOCKS) == len(ALL) + 2 + 2
 
 
 def test_the_page_tells_every_annotation():

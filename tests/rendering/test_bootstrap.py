@@ -138,6 +138,28 @@ def test_the_application_set_takes_project_cluster_and_name_from_the_path_only()
     assert template["spec"]["syncPolicy"]["automated"] == {"prune": True, "selfHeal": True, "allowEmpty": True}
 
 
+def test_a_branch_for_each_cluster_is_a_generator_each_and_its_applications_stay_on_it():
+    fleet = replace(FLEET, branch_per_cluster=True)
+    _, applications = written(desired(engines={"worker-1": EngineName.FLUX}), fleet)
+    generators = [generator["git"] for generator in applications["spec"]["generators"]]
+    assert [(it["revision"], it["files"]) for it in generators] == [
+        (f"refs/heads/placements-by-cluster/{name}", [{"path": f"clusters/{name}/*/placement.yaml"}])
+        for name in ("worker-2", "worker-9")
+    ]
+    revision = "refs/heads/placements-by-cluster/{{ index .path.segments 1 }}"
+    (source,) = applications["spec"]["template"]["spec"]["sources"]
+    assert source["targetRevision"] == revision
+    patch = applications["spec"]["templatePatch"]
+    assert f'targetRevision: "{revision}"' in patch
+    # As Argo CD would fill it in for a placement of worker-2: YAML, with the branch of that cluster.
+    patch = patch.replace("{{ index .path.segments 1 }}", "worker-2")
+    lines = [line for line in patch.splitlines() if 'targetRevision: "refs' in line]
+    assert yaml.safe_load(lines[0]) == {"targetRevision": "refs/heads/placements-by-cluster/worker-2"}
+    text = argocd(fleet, desired(), output_branch="placements")
+    assert "as long as one of the branches is not there" in text
+    assert "branches" not in argocd(FLEET, desired(), output_branch="placements")
+
+
 def test_the_patch_adds_charts_as_sources_and_keeps_what_is_retained():
     patch = written(desired())[1]["spec"]["templatePatch"]
     assert 'repoURL: "https://git.example.com/org/fleet.git"' in patch

@@ -71,6 +71,20 @@ def test_the_source_and_the_root_look_at_this_clusters_directory_alone() -> None
     assert (receiver["type"], receiver["resources"][0]["name"]) == ("generic-hmac", "placements")
 
 
+def test_a_branch_for_each_cluster_is_what_the_source_follows() -> None:
+    given = desired(fleet=replace(FLEET, branch_per_cluster=True))
+    made, before = written(given), written(desired())
+    assert made["GitRepository/overspill/placements"]["spec"] == {
+        "interval": "1m",
+        "url": "https://git.example.com/org/fleet.git",
+        "ref": {"branch": "placements-by-cluster/worker-2"},
+        "secretRef": {"name": "placements-read"},
+    }
+    assert "The branch of this cluster, which holds nothing else." in flux(given, WORKER_2, output_branch="placements")
+    del made["GitRepository/overspill/placements"], before["GitRepository/overspill/placements"]
+    assert made == before, "paths are the same on the branch of a cluster"
+
+
 def test_settings_of_the_fleet_say_where_and_how_often() -> None:
     fleet = replace(FLEET, flux=Flux(namespace="gitops", interval=Flux().interval * 5))
     made = written(desired(fleet=fleet))

@@ -5,9 +5,9 @@ that runs git. What may not happen in here: a work tree, an index, git's own con
 a token in an argument list or a message, a forced push.
 
 `run` starts processes, `remote` knows addresses and what a remote answers, `mirror` owns the directory on disk,
-`tracking` follows the two branches, `objects` reads files, `commits` reads commits, `history` walks back through a
-shallow past, `fastimport` writes, and `repository` puts them together. `checkout` asks a person's own clone where it
-comes from.
+`tracking` follows the branches, `objects` reads files, `commits` reads commits, `history` walks back through a shallow
+past, `fastimport` writes, `pushing` moves branches, and `repository` puts them together. `checkout` asks a person's own
+clone where it comes from.
 """
 
 from __future__ import annotations

@@ -6,11 +6,13 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from reconciler.model.branches import ROOT, Projection
 from reconciler.model.ids import CommitId
 from reconciler.model.tree import Commit, Identity
 
 _BRANCH = "refs/overspill/writing"
-_NOTHING = "0" * 40
+_END = f"reset {_BRANCH}\nfrom {'0' * 40}\ndone\n".encode()
+"""What takes the branch back."""
 
 
 def stream(base: CommitId | None, after: datetime | None, commits: Sequence[Commit], committer: Identity) -> bytes:
@@ -24,13 +26,7 @@ def stream(base: CommitId | None, after: datetime | None, commits: Sequence[Comm
     seconds = 0 if after is None else int(after.timestamp())
     for number, commit in enumerate(commits, start=1):
         seconds = max(seconds, int(commit.at.timestamp()))
-        message = commit.message.replace("\0", "").rstrip("\n") + "\n"
-        parts.append(
-            f"commit {_BRANCH}\nmark :{number}\n"
-            f"author {_person(commit.author)} {seconds} +0000\n"
-            f"committer {_person(committer)} {seconds} +0000\n".encode()
-        )
-        parts.append(_data(message.encode(errors="replace")))
+        parts.append(_head(number, commit.message, commit.author, committer, seconds))
         if number == 1 and base is not None:
             parts.append(f"from {base}\n".encode())
         parts += [f"D {_quoted(path)}\n".encode() for path in commit.removes]
@@ -38,8 +34,46 @@ def stream(base: CommitId | None, after: datetime | None, commits: Sequence[Comm
             parts.append(f"M 100644 inline {_quoted(path)}\n".encode())
             parts.append(_data(content))
         parts.append(f"get-mark :{number}\n".encode())
-    parts.append(f"reset {_BRANCH}\nfrom {'0' * len(base) if base else _NOTHING}\ndone\n".encode())
+    parts.append(_END)
     return b"".join(parts)
+
+
+def projected(projections: Sequence[Projection], committer: Identity) -> bytes:
+    """Write the commits of clusters' branches, all in one stream, each branch's last one asking for its id back.
+
+    A directory is put in by its id, so that none of its files is read or written. Times are as in `stream`.
+    """
+    parts: list[bytes] = []
+    number = 0
+    for projection in projections:
+        # Without a commit to come from, the first one of this branch would come from the last one of the branch before.
+        parts.append(f"reset {_BRANCH}\n\n".encode())
+        base = projection.base
+        seconds = 0 if base is None else int(base.at.timestamp())
+        for position, snapshot in enumerate(projection.snapshots):
+            number += 1
+            seconds = max(seconds, int(snapshot.at.timestamp()))
+            parts.append(_head(number, snapshot.message, snapshot.author, committer, seconds))
+            if position == 0 and base is not None:
+                parts.append(f"from {base.commit}\n".encode())
+            parts.append(b"deleteall\n")
+            if snapshot.directory is not None:
+                path = _quoted(f"{ROOT}/{projection.cluster}")
+                parts.append(f"M 040000 {snapshot.directory} {path}\n".encode())
+        parts.append(f"get-mark :{number}\n".encode())
+    parts.append(_END)
+    return b"".join(parts)
+
+
+def _head(number: int, message: str, author: Identity, committer: Identity, seconds: int) -> bytes:
+    """Begin a commit with its people, its time and its message."""
+    people = (
+        f"commit {_BRANCH}\nmark :{number}\n"
+        f"author {_person(author)} {seconds} +0000\n"
+        f"committer {_person(committer)} {seconds} +0000\n"
+    )
+    text = message.replace("\0", "").rstrip("\n") + "\n"
+    return people.encode() + _data(text.encode(errors="replace"))
 
 
 def _data(content: bytes) -> bytes:

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from subprocess import Popen
 
 from reconciler.adapters.git.run import Runner, kill
-from reconciler.model.ids import BlobId
+from reconciler.model.ids import BlobId, TreeId
 from reconciler.model.tree import Entry, FileChange
 
 _ENTRY = re.compile(r"100(?:644|755) blob ([0-9a-f]+)\t([^\0]+)\0")
 _SIZED = re.compile(r"100(?:644|755) blob ([0-9a-f]+) +(\d+)\t([^\0]+)\0")
 _CHANGE = re.compile(r":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*\0([^\0]+)\0")
 _FILE = frozenset({"100644", "100755"})
+_DIRECTORY = re.compile(rb"40000 ([^\0]+)\0(.{20})|\d+ [^\0]+\0.{20}", re.DOTALL)
 
 
 def parse_entries(listing: bytes, *, sizes: bool) -> list[Entry]:
@@ -41,6 +42,12 @@ def parse_checks(answers: bytes) -> list[BlobId | None]:
     return [
         None if line.endswith(b" missing") else BlobId(line.split(b" ")[0].decode()) for line in answers.splitlines()
     ]
+
+
+def parse_directories(tree: bytes) -> dict[str, TreeId]:
+    """Read the directories in a tree object, by name, with their ids. An id is 20 bytes: our repositories are SHA-1."""
+    found = _DIRECTORY.findall(tree)
+    return {name.decode(errors="surrogateescape"): TreeId(one.hex()) for name, one in found if name}
 
 
 class Missing(Exception):  # noqa: N818 -- no error yet: the caller fetches what is missing

@@ -141,13 +141,19 @@ _REFUSALS = (
     (r"mismatched algorithms", "use a repository with SHA-1 object ids, as engines and hosts do"),
     (r"dubious ownership", "let the repository's directory belong to the user that runs this"),
     (r"transport '.*' not allowed|Unable to find remote helper", "use https, ssh or file"),
+    (
+        r"does not support .*--?atomic",
+        "set spec.branchPerCluster: false in the Fleet, or move to a host that takes all branches of a push or none",
+    ),
 )
 """What only a person can mend, with the way out. Everything else that fails is taken to pass."""
 
 _MOVED = re.compile(
     r"non-fast-forward|fetch first|stale info|cannot lock ref|incorrect old value|failed to update ref"
-    r"|reference already exists|but expected|shallow update not allowed"
+    r"|reference already exists|but expected|shallow update not allowed|atomic transaction failed"
 )
+_IN_THE_WAY = re.compile(r"'refs/heads/([^']+)' exists; cannot create")
+"""git keeps no branch below the name of another."""
 _FORBIDDEN = re.compile(
     r"declined|protected branch|not permitted|not allowed|prohibited|denied|deny|denying|checked out|GH\d{3}"
 )
@@ -170,6 +176,9 @@ def rejection(doing: str, summary: str, stderr: str) -> OverspillError:
     """
     said = [line.removeprefix("remote:").strip() for line in _telling(stderr) if line.startswith("remote:")]
     text = "; ".join([summary, *said])
+    in_the_way = _IN_THE_WAY.search(text)
+    if in_the_way:
+        return InvalidInput(f"{doing}: {text} (try: rename or remove branch {in_the_way[1]!r}, which is in its way)")
     if _MOVED.search(summary):
         return Conflict(f"{doing}: {text}")
     if _FORBIDDEN.search(text):

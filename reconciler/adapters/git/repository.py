@@ -12,15 +12,17 @@ from typing import Self
 
 from reconciler.adapters.git import remote as address
 from reconciler.adapters.git.commits import parse
-from reconciler.adapters.git.fastimport import stream
+from reconciler.adapters.git.fastimport import projected, stream
 from reconciler.adapters.git.history import History
 from reconciler.adapters.git.mirror import Mirror
-from reconciler.adapters.git.objects import Missing, parse_changes, parse_checks, parse_entries
+from reconciler.adapters.git.objects import Missing, parse_changes, parse_checks, parse_directories, parse_entries
+from reconciler.adapters.git.pushing import Move, doing, push
 from reconciler.adapters.git.remote import Credentials
-from reconciler.adapters.git.run import Output, Runner
-from reconciler.adapters.git.tracking import OUTPUT, Tracking, branch_ref
+from reconciler.adapters.git.run import Runner
+from reconciler.adapters.git.tracking import CLUSTERS, OUTPUT, Tracking, branch_ref
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
-from reconciler.model.ids import BlobId, CommitId
+from reconciler.model.branches import ROOT, Advance, Branch, Projection, alone, branch_of
+from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId, is_name
 from reconciler.model.tree import Commit, Entry, FileChange, Identity, LoggedCommit, Tips
 
 COMMITTER = Identity(name="Overspill", email="overspill@overspill.dev")
@@ -74,20 +76,27 @@ class GitRepository:
         source, output = branch_ref(source_branch), branch_ref(output_branch)
         if source == output:
             raise InvalidInput(f"branches: {source_branch!r} cannot be both read and written (try 'placements')")
+        clusters = branch_of(output, "")
+        if f"{source}/".startswith(clusters):
+            raise InvalidInput(f"branches: {source_branch!r} is where clusters have theirs (try 'main')")
         try:
             mirror = Mirror(cache.absolute(), remote.url)
         except OSError as error:
             raise Transient(f"opening the mirror in {cache}: {error}") from error
-        # The refspec makes a push move our ref along with the remote's.
-        settings = {**_SETTINGS, **remote.settings(), f"remote.{address.NAME}.fetch": f"+{output}:{OUTPUT}"}
+        # The refspecs make a push move our refs along with the remote's.
+        settings = [*_SETTINGS.items(), *remote.settings().items()]
+        settings += [
+            (f"remote.{address.NAME}.fetch", it) for it in (f"+{output}:{OUTPUT}", f"+{clusters}*:{CLUSTERS}*")
+        ]
         runner = Runner(git_dir=mirror.git_dir, settings=settings, environment=remote.environment(), silence=timeout)
         self._committer = committer
         try:
-            self._tracking = Tracking(remote, mirror, runner, source=source, output=output)
+            self._tracking = Tracking(remote, mirror, runner, source=source, output=output, clusters=clusters)
         except OverspillError:
             mirror.close()
             raise
         self._written: tuple[CommitId | None, frozenset[CommitId]] = (None, frozenset())
+        self._projected: dict[CommitId, tuple[CommitId | None, Branch]] = {}
         self._ours: tuple[tuple[int, CommitId], CommitId | None] | None = None
 
     def __enter__(self) -> Self:
@@ -187,26 +196,59 @@ class GitRepository:
         self._written = (base, frozenset(made))
         return made
 
-    def push(self, new: CommitId, *, old: CommitId | None) -> None:
-        """Move the output branch from `old` to `new` on the remote, fast-forward only.
+    def branches(self) -> Mapping[ClusterName, Branch]:
+        """Return where the branches of clusters stand, by asking the remote unless the last fetch did."""
+        return self._tracking.branches()
 
-        The lease says what the remote must still have, so a branch that somebody set back or removed meanwhile is not
-        put forward again; that `new` descends from `old` is made sure of here, so the lease never becomes a force.
+    def directories(self, commits: Sequence[CommitId]) -> list[Mapping[ClusterName, TreeId]]:
+        """Tell for each commit which clusters have a directory in it, and its id."""
+        with self._whole():
+            tops = [
+                parse_directories(tree).get(ROOT)
+                for tree in self._tracking.reader.read([f"{_checked_id(one)}^{{tree}}" for one in commits])
+            ]
+            there = list({top: None for top in tops if top is not None})
+            inside = dict(zip(there, map(_clusters, self._tracking.reader.read(there)), strict=True))
+        return [inside[top] if top else {} for top in tops]
+
+    def project(self, projections: Sequence[Projection]) -> list[Advance]:
+        """Write commits for branches of clusters into the mirror, and return where each branch is to go, in order."""
+        made = self._tracking.local(["fast-import", "--quiet", "--done"], stdin=projected(projections, self._committer))
+        advances: list[Advance] = []
+        self._projected = {}
+        for projection, line in zip(projections, made.decode().split(), strict=True):
+            new, base = CommitId(line), projection.base
+            old = base.commit if base else None
+            at = max(snapshot.at for snapshot in projection.snapshots)
+            last = projection.snapshots[-1].directory
+            stands = Branch(commit=new, tree=alone(projection.cluster, last), at=max(at, base.at) if base else at)
+            self._projected[new] = (old, stands)
+            advances.append(Advance(cluster=projection.cluster, old=old, new=new))
+        return advances
+
+    def push(self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()) -> None:
+        """Move the output branch from `old` to `new` on the remote, and branches of clusters with it, none by force.
+
+        That `new` descends from `old` is made sure of here, so that no lease ever becomes a force.
         """
-        branch = self._tracking.output
-        doing = f"pushing {branch.removeprefix('refs/heads/')} to {self._tracking.remote.url}"
+        output = self._tracking.output
         _checked_id(new)
         if self.tips().output != old:
-            raise Conflict(f"{doing}: the branch has moved since this was decided")
+            raise Conflict(f"{doing(self._tracking, output)}: the branch has moved since this was decided")
         if old is not None and not self._descends(new, old):
-            raise Conflict(f"{doing}: {new[:12]} does not follow {old[:12]}")
-        lease = f"--force-with-lease={branch}:{old or ''}"
-        push = ["push", "--porcelain", "--progress", "--no-verify", lease, address.NAME, f"{new}:{branch}"]
-        self._tracking.doubtful = True
-        done = self._tracking.runner.run(push, remote=True)
-        if done.status:
-            raise self._rejection(doing, done)
+            raise Conflict(f"{doing(self._tracking, output)}: {new[:12]} does not follow {old[:12]}")
+        moves = [] if new == old and branches else [Move(branch=output, old=old, new=new)]
+        stand: dict[ClusterName, Branch] = {}
+        for advance in branches:
+            branch = branch_of(output, advance.cluster)
+            base, stands = self._projected.get(advance.new, (None, None))
+            if stands is None or base != advance.old:
+                raise Conflict(f"{doing(self._tracking, branch)}: {advance.new[:12]} does not follow what was there")
+            stand[advance.cluster] = stands
+            moves.append(Move(branch=branch, old=advance.old, new=_checked_id(advance.new)))
+        push(self._tracking, moves)
         self._tracking.tips = Tips(source=self.tips().source, output=new, output_at=self._committed_at(new))
+        self._tracking.stand(stand)
 
     def maintain(self) -> None:
         """Put the small packs of many fetches and writes together; does nothing while they are few."""
@@ -219,14 +261,6 @@ class GitRepository:
         return History(
             tracking.reader, tracking.local, tracking.shallow, deepen=lambda depth: tracking.deepen(branch, depth)
         )
-
-    def _rejection(self, doing: str, done: Output) -> OverspillError:
-        """Make the error for a push that did not succeed."""
-        lines = done.stdout.decode(errors="replace").splitlines()
-        summary = next((line.split("\t", 2)[2] for line in lines if line.startswith("!\t")), "")
-        if summary:
-            return address.rejection(doing, summary, self._tracking.remote.redact(done.stderr))
-        return self._tracking.failure(doing, done)
 
     def _committed_at(self, commit: CommitId) -> datetime:
         """Return the committer time of a commit in the mirror."""
@@ -255,6 +289,11 @@ class GitRepository:
             yield
         except Missing as missing:
             raise self._tracking.incomplete(missing) from missing
+
+
+def _clusters(tree: bytes) -> Mapping[ClusterName, TreeId]:
+    """Read the directories of clusters in the one that holds them; what has another name is somebody's own."""
+    return {ClusterName(name): one for name, one in parse_directories(tree).items() if is_name(name)}
 
 
 def _checked_id(one: str) -> CommitId:

@@ -42,13 +42,14 @@ class Output:
 class Runner:
     """Runs git commands on one bare repository.
 
-    `settings` are configuration values that hold over any file's, `environment` is added to what git needs. `silence`
+    `settings` are configuration keys with their values, a key as often as it has values, which hold over any file's;
+    `environment` is added to what git needs. `silence`
     is how long a command that talks to the remote may say nothing before it counts as hung; git is asked to report
     progress there, so a large fetch may take as long as it needs.
     """
 
     git_dir: Path
-    settings: Mapping[str, str]
+    settings: Sequence[tuple[str, str]]
     environment: Mapping[str, str]
     silence: timedelta
 
@@ -115,7 +116,7 @@ class Runner:
             "LC_ALL": "C",
             "LANGUAGE": "C",
         }
-        for number, (key, value) in enumerate(self.settings.items()):
+        for number, (key, value) in enumerate(self.settings):
             variables[f"GIT_CONFIG_KEY_{number}"] = key
             variables[f"GIT_CONFIG_VALUE_{number}"] = value
         return variables

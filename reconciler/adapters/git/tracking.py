@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from reconciler.adapters.git import remote as address
@@ -12,13 +12,16 @@ from reconciler.adapters.git.objects import Missing, ObjectReader
 from reconciler.adapters.git.remote import Remote
 from reconciler.adapters.git.run import Output, Runner
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
-from reconciler.model.ids import CommitId
+from reconciler.model.branches import Branch
+from reconciler.model.ids import ClusterName, CommitId, TreeId, is_name
 from reconciler.model.tree import Tips
 
 SOURCE = "refs/overspill/source"
 OUTPUT = "refs/overspill/output"
+CLUSTERS = "refs/overspill/clusters/"
 
-_FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
+# No ref of ours moves that is not named in a command: the refspecs of the configuration are for pushes.
+_FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress", "--refmap=")
 _BRANCH_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*(/[A-Za-z0-9_][A-Za-z0-9_.+-]*)*")
 _BROKEN = re.compile(
     r"^(?:fatal|error): .*(?:not a git repository: |bad object|bad tree|bad ref|broken|corrupt|is empty|unable to read"
@@ -31,15 +34,23 @@ _BROKEN = re.compile(
 
 
 class Tracking:
-    """Holds the mirror and what is known of the remote's branches, `source` and `output` (full ref names)."""
+    """Holds the mirror and what is known of the remote's branches.
 
-    def __init__(self, remote: Remote, mirror: Mirror, runner: Runner, *, source: str, output: str) -> None:
+    `source` and `output` are full names of branches, `clusters` is how those of the branches of clusters begin.
+    """
+
+    def __init__(
+        self, remote: Remote, mirror: Mirror, runner: Runner, *, source: str, output: str, clusters: str
+    ) -> None:
         """Take over the mirror that is there, or make one; nothing is fetched yet."""
         self.remote = remote
         self.runner = runner
         self.reader = ObjectReader(runner)
         self.source = source
         self.output = output
+        self._clusters = clusters
+        self._branches: Mapping[ClusterName, Branch] | None = None
+        self._asked = False
         self.tips = Tips(source=None, output=None)
         self.doubtful = False
         """Set by a push: its git moves our ref by itself, and may do so even after the daemon that began it was killed,
@@ -61,6 +72,9 @@ class Tracking:
         when the remote is away or hangs, InvalidInput when it does not exist or does not let us in.
         """
         doing = f"fetching {self.remote.url}"
+        if not self._asked:
+            self._branches = None
+        self._asked = False
         look = self.tips.source is None or self.tips.output is None
         for _ in range(3):
             done = self._fetch_found(doing) if look else self._fetch_known()
@@ -76,10 +90,37 @@ class Tracking:
             look = True  # a branch is gone, or went between two questions
         raise Transient(f"{doing}: the branches come and go, or the mirror cannot be kept")
 
+    def branches(self) -> Mapping[ClusterName, Branch]:
+        """Return where the branches of clusters stand; the next fetch keeps up with them.
+
+        Unless the last one did, the remote is asked here, and each branch that is new to us comes without its past.
+        """
+        self._asked = True
+        if self._branches is None:
+            doing = f"fetching the branches of clusters from {self.remote.url}"
+            listed = self.runner.run(["ls-remote", "--heads", address.NAME, f"{self._clusters}*"], remote=True)
+            if listed.status:
+                raise self.failure(doing, listed)
+            # Where there is none, git fails with a depth and says nothing.
+            depth = ["--depth=1"] if listed.stdout else []
+            done = self.runner.run([*_FETCH, *depth, "--prune", address.NAME, self._followed()], remote=True)
+            if done.status:
+                raise self.failure(doing, done)
+            self._branches = {}
+            if not self._take_refs():
+                self._renew()
+                raise Transient(f"{doing}: the mirror is broken and will be fetched anew")
+        return self._branches
+
+    def stand(self, moved: Mapping[ClusterName, Branch]) -> None:
+        """Take note of where branches of clusters stand after a push."""
+        if self._branches is not None:
+            self._branches = {**self._branches, **moved}
+
     def deepen(self, branch: str, depth: int) -> None:
         """Bring in the last `depth` commits of a branch, leaving our refs where they are even if it has moved."""
         doing = f"fetching the history of {branch.removeprefix('refs/heads/')}"
-        done = self.runner.run([*_FETCH, "--refmap=", f"--depth={depth}", address.NAME, branch], remote=True)
+        done = self.runner.run([*_FETCH, f"--depth={depth}", address.NAME, branch], remote=True)
         if "couldn't find remote ref" in done.stderr:
             raise Conflict(f"{doing}: the branch is gone")
         if done.status:
@@ -118,13 +159,23 @@ class Tracking:
         if self._mirror.packs() > above:
             self.local(["repack", "-d", "-q", "--geometric=2", "--no-write-bitmap-index"])
 
+    def _followed(self) -> str:
+        """Write the refspec of the branches of clusters."""
+        return f"+{self._clusters}*:{CLUSTERS}*"
+
     def _fetch_known(self) -> Output:
-        """Ask for both branches in one process."""
+        """Ask for both branches, and for those of clusters where somebody wants them, in one process."""
         wanted = [f"+{self.source}:{SOURCE}", f"+{self.output}:{OUTPUT}"]
+        if self._branches is not None:
+            wanted = ["--prune", *wanted, self._followed()]
         return self.runner.run([*_FETCH, address.NAME, *wanted], remote=True)
 
     def _fetch_found(self, doing: str) -> Output:
-        """Ask which of the branches there are, and fetch those, one that is new to us without its past."""
+        """Ask which of the branches there are, and fetch those, one that is new to us without its past.
+
+        Those of clusters are left to whoever asks for them next.
+        """
+        self._branches = None
         listed = self.runner.run(["ls-remote", "--heads", address.NAME, self.source, self.output], remote=True)
         if listed.status:
             raise self.failure(doing, listed)
@@ -142,8 +193,9 @@ class Tracking:
 
     def _take_refs(self) -> bool:
         """Read where the mirror's refs stand; False when it is too broken to tell."""
-        fields = "--format=%(refname) %(objectname) %(committerdate:unix)"
-        listed = self.runner.run(["for-each-ref", fields, SOURCE, OUTPUT])
+        fields = "--format=%(refname) %(objectname) %(committerdate:unix) %(tree)"
+        followed = [] if self._branches is None else [CLUSTERS]
+        listed = self.runner.run(["for-each-ref", fields, SOURCE, OUTPUT, *followed])
         refs = {line[0]: line for line in (line.split(" ") for line in listed.stdout.decode().splitlines())}
         source, output = refs.get(SOURCE), refs.get(OUTPUT)
         if listed.status == 0:
@@ -152,6 +204,9 @@ class Tracking:
                 output=CommitId(output[1]) if output else None,
                 output_at=datetime.fromtimestamp(int(output[2]), UTC) if output else None,
             )
+            if self._branches is not None:
+                names = ((ref.removeprefix(CLUSTERS), line) for ref, line in refs.items() if ref.startswith(CLUSTERS))
+                self._branches = {ClusterName(name): _branch(line) for name, line in names if is_name(name)}
         return listed.status == 0
 
     def _renew(self) -> None:
@@ -160,9 +215,16 @@ class Tracking:
         self._mirror.throw_away()
         self.renewals += 1
         self.tips = Tips(source=None, output=None)
+        self._branches = None
         made = self.runner.run(["init", "-q", "--bare", "--template=", str(self.runner.git_dir)])
         if made.status:
             raise Transient(f"making the mirror {self.runner.git_dir}: {made.stderr.strip()}")
+
+
+def _branch(line: Sequence[str]) -> Branch:
+    """Read where a branch stands from a line of ``for-each-ref``."""
+    _, commit, at, tree = line
+    return Branch(commit=CommitId(commit), tree=TreeId(tree), at=datetime.fromtimestamp(int(at), UTC))
 
 
 def branch_ref(branch: str) -> str:

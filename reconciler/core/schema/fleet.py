@@ -114,6 +114,9 @@ class FleetSpec(Strict):
         timedelta(minutes=2), description="How old an observation may be before its cluster counts as unseen."
     )
     ignore: list[Text] = Field([], description="Paths that are not read, as globs: 'charts/**', 'docs/*.yaml'.")
+    branch_per_cluster: bool = Field(
+        False, description="Each cluster also gets a branch of its own, with its directory alone; engines follow it."
+    )
     argocd: ArgoCDFile = ArgoCDFile()
     flux: FluxFile = FluxFile()
 
@@ -136,6 +139,7 @@ class FleetFile(Strict):
             ignore=tuple(self.spec.ignore),
             argocd=self.spec.argocd.value_of(),
             flux=model.Flux(namespace=self.spec.flux.namespace, interval=self.spec.flux.interval),
+            branch_per_cluster=self.spec.branch_per_cluster,
         )
 
 

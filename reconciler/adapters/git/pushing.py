@@ -1,0 +1,55 @@
+"""Moving branches of the remote: all that belong together, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reconciler.adapters.git import remote as address
+from reconciler.adapters.git.run import Output
+from reconciler.adapters.git.tracking import Tracking
+from reconciler.errors import OverspillError
+from reconciler.model.ids import CommitId
+
+_OTHERS_FAULT = ("[rejected] (atomic push failed)", "[remote rejected] (atomic push failure)")
+"""What git says of a branch that would have moved if another one had."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A branch by its full name, where it must stand (None: it must not be there), and where it goes."""
+
+    branch: str
+    old: CommitId | None
+    new: CommitId
+
+
+def push(tracking: Tracking, moves: Sequence[Move]) -> None:
+    """Move branches forward on the remote; who calls has made sure that each `new` follows its `old`.
+
+    The leases say what the remote must still have, so a branch that somebody set back or removed meanwhile is not put
+    forward again. Raises Conflict for that, InvalidInput for what a person has to allow, else Transient.
+    """
+    together = ["--atomic"] if len(moves) > 1 else []
+    leases = [f"--force-with-lease={move.branch}:{move.old or ''}" for move in moves]
+    command = ["push", "--porcelain", "--progress", "--no-verify", *together, *leases, address.NAME]
+    tracking.doubtful = True
+    done = tracking.runner.run([*command, *(f"{move.new}:{move.branch}" for move in moves)], remote=True)
+    if done.status:
+        raise _rejection(tracking, moves[0].branch, done)
+
+
+def doing(tracking: Tracking, branch: str) -> str:
+    """Say what an error was made in."""
+    return f"pushing {branch.removeprefix('refs/heads/')} to {tracking.remote.url}"
+
+
+def _rejection(tracking: Tracking, first: str, done: Output) -> OverspillError:
+    """Make the error for a push that did not succeed, by the branch whose fault it is."""
+    lines = done.stdout.decode(errors="replace").splitlines()
+    refused = [line.split("\t", 2)[1:] for line in lines if line.startswith("!\t")]
+    if not refused:
+        return tracking.failure(doing(tracking, first), done)
+    refspec, summary = next((it for it in refused if it[1] not in _OTHERS_FAULT), refused[0])
+    branch = refspec.partition(":")[2]
+    return address.rejection(doing(tracking, branch), summary, tracking.remote.redact(done.stderr))
