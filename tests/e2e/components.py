@@ -65,6 +65,10 @@ COMPONENTS = {
         Component(name="kwok", module="kwok", package="sigs.k8s.io/kwok/cmd/kwok"),
         Component(name="kustomize", module="kustomize", package="sigs.k8s.io/kustomize/kustomize/v5"),
         Component(name="helm", module="helm", package="helm.sh/helm/v3/cmd/helm"),
+        *(
+            Component(name=name, module=name, package=f"github.com/fluxcd/{name}")
+            for name in ("source-controller", "kustomize-controller", "helm-controller", "notification-controller")
+        ),
         Component(name="argocd", module="argocd", package="github.com/argoproj/argo-cd/v3/cmd"),
     )
 }
