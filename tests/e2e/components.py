@@ -122,6 +122,16 @@ def build(name: str, timeout: float) -> Ready | Missing:
     return Ready(path=target, how=f"built in {took:.0f} s")
 
 
+def pinned(name: str) -> str:
+    """Return the released module that holds a program, as ``path@version``."""
+    component = COMPONENTS[name]
+    module = component.package.partition("/cmd")[0]
+    text = (TOOLS / component.module / "go.mod").read_text()
+    found = re.search(rf"^\s*(?:require )?{re.escape(module)} (v\S+)", text, re.MULTILINE)
+    assert found is not None, f"{component.module}/go.mod does not require {module}"
+    return f"{module}@{found[1]}"
+
+
 def sources(module: str) -> Path | Missing:
     """Return where a released module lies (``path@version``), for what it holds beside Go; download it if need be."""
     if shutil.which("go") is None:
@@ -151,11 +161,9 @@ def _stamp(component: Component) -> str:
     """Link the version in that Kubernetes' own build would: without it the API server calls itself v0.0.0."""
     if not component.stamped:
         return ""
-    module = component.package.partition("/cmd")[0]
-    text = (TOOLS / component.module / "go.mod").read_text()
-    pinned = re.search(rf"^\s*(?:require )?{re.escape(module)} (v(\d+)\.(\d+)\S*)", text, re.MULTILINE)
-    assert pinned is not None, f"{component.module}/go.mod does not require {module}"
-    names = zip(("gitVersion", "gitMajor", "gitMinor"), pinned.groups(), strict=True)
+    version = pinned(component.name).partition("@")[2]
+    major, minor, _ = version.removeprefix("v").split(".", 2)
+    names = zip(("gitVersion", "gitMajor", "gitMinor"), (version, major, minor), strict=True)
     return " ".join(f"-X k8s.io/component-base/version.{name}={value}" for name, value in names)
 
 

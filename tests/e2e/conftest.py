@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.charts import ChartRepository
 from tests.e2e.control_plane import Cluster, missing
 from tests.e2e.git_server import GitServer
 
@@ -109,8 +110,11 @@ class Fleet:
         return target
 
     @contextmanager
-    def daemon(self) -> Iterator[subprocess.Popen[str]]:
-        """Run the daemon against the git server; its log is in ``daemon.log``."""
+    def daemon(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """Run the daemon against the git server; its log is in ``daemon.log``.
+
+        Without arguments of `overspill run` it looks at the observations in files.
+        """
         env = {name: value for name, value in os.environ.items() if not name.startswith("OVERSPILL_")}
         password = self.path / "password"
         password.write_text(self.server.password)
@@ -120,8 +124,8 @@ class Fleet:
             "OVERSPILL_GIT_PASSWORD_FILE": str(password),
             "PYTHONPATH": str(CHECKOUT),
         }
-        command = [sys.executable, "-m", "reconciler", "run", "--repo", self.url]
-        command += ["--observations", str(self.seen), "--poll-interval", "1s"]
+        command = [sys.executable, "-m", "reconciler", "run", "--repo", self.url, "--poll-interval", "1s"]
+        command += arguments or ("--observations", str(self.seen))
         with (self.path / "daemon.log").open("a") as log:
             process = subprocess.Popen(command, env=env, cwd=self.path, text=True, stdout=log, stderr=subprocess.STDOUT)
             try:
@@ -173,3 +177,11 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
         yield Fleet(tmp_path, server)
     finally:
         server.kill()
+
+
+@pytest.fixture
+def charts(tmp_path: Path) -> Iterator[str]:
+    """Serve the chart that the layout's template names; returns the repository's address."""
+    repository = ChartRepository(tmp_path / "charts")
+    yield repository.url
+    repository.stop()
