@@ -10,14 +10,25 @@ import json
 import os
 import secrets
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.e2e.control_plane import Cluster, Json, program
+from tests.e2e import webhooks
+from tests.e2e.api_server import Json
+from tests.e2e.control_plane import Cluster, program
 from tests.e2e.control_plane import missing as missing_programs
 from tests.e2e.git_server import GitServer, free_port
 from tests.e2e.processes import Processes
 
+if TYPE_CHECKING:
+    from tests.e2e.conftest import Fleet
+
 NAMESPACE = "argocd"
+APPLICATIONS = f"/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/applications"
+KINDS = "github.com/argoproj/argo-cd/v3@v3.3.18"
+"""Whose kinds a cluster is taught: a release's that knows every field that the bootstrap writes."""
+
 CUSTOM_KINDS = ("application", "appproject", "applicationset")
 
 
@@ -79,6 +90,29 @@ class ArgoCD:
         """Give it the account of a git server for a repository."""
         login = {"url": server.url(repository), "username": server.username, "password": server.password, "type": "git"}
         self._secret("fleet", "repository", login)
+
+    def follow(self, fleet: Fleet) -> None:
+        """Do as the bootstrap tells an admin: give Argo CD a login, and apply what is printed."""
+        self.trust(fleet.server, fleet.bare.name)
+        self._cluster.kubectl("apply", "--server-side", "--filename=-", stdin=fleet.bootstrap("argocd"))
+
+    def forget(self) -> None:
+        """Take everything of a fleet away, and wait until its finalizers have let it go."""
+        kinds = f"/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}"
+        for path in (f"{kinds}/applicationsets", f"{kinds}/applications", f"{kinds}/appprojects"):
+            self._cluster.call("DELETE", path)
+            self._cluster.until(lambda path=path: not self._cluster.items(path), f"{path} are still there")
+        login = f"/api/v1/namespaces/{NAMESPACE}/secrets/repository-fleet"
+        self._settings.remove(login)
+        self._cluster.call("DELETE", login)
+
+    def announce(self, url: str, *, before: str, after: str, changed: Sequence[str]) -> None:
+        """Announce a push to both endpoints, as a git host would; `changed` are the paths in it."""
+        for endpoint in self.webhook_urls:
+            status = webhooks.github(
+                endpoint, self.webhook_secret, repository=url, before=before, after=after, changed=changed
+            )
+            assert status == 200, f"{endpoint}: {status}"
 
     def look(self) -> None:
         """Have the ApplicationSet read the branch now, as a webhook would."""

@@ -20,6 +20,8 @@ import pytest
 from tests.e2e.charts import ChartRepository
 from tests.e2e.control_plane import Cluster, missing
 from tests.e2e.git_server import GitServer
+from tests.e2e.three_clusters import ThreeClusters
+from tests.e2e.three_clusters import missing as missing_engines
 
 CHECKOUT = Path(__file__).parents[2]
 LAYOUT = CHECKOUT / "repo-layout"
@@ -99,6 +101,10 @@ class Fleet:
         """Return the subjects of all bursts and reverts on the output branch, oldest first."""
         return [subject for subject in self.log("--format=%s") if not subject.startswith("start(")]
 
+    def tip(self) -> str:
+        """Return the commit of the output branch."""
+        return self.git("rev-parse", "placements", at=self.bare).strip()
+
     def check_out(self, revision: str = "placements") -> Path:
         """Write the tree of the output branch to a directory, as an engine does."""
         commit = self.git("rev-parse", revision, at=self.bare).strip()
@@ -136,6 +142,14 @@ class Fleet:
                 process.kill()
                 process.wait()
         assert "Traceback" not in self.told()
+
+    def bootstrap(self, *arguments: str) -> str:
+        """Return what `overspill bootstrap` prints for the repository."""
+        env = {**os.environ, "PYTHONPATH": str(CHECKOUT), "OVERSPILL_CACHE_DIR": str(self.path / "cache-of-bootstrap")}
+        command = [sys.executable, "-m", "reconciler", "bootstrap", *arguments, "--repo", str(self.bare)]
+        done = subprocess.run(command, env=env, cwd=self.path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def told(self) -> str:
         """Return all that the daemon has logged."""
@@ -185,3 +199,19 @@ def charts(tmp_path: Path) -> Iterator[str]:
     repository = ChartRepository(tmp_path / "charts")
     yield repository.url
     repository.stop()
+
+
+@pytest.fixture(scope="session")
+def _three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeClusters]:
+    if reason := missing() or missing_engines():
+        pytest.skip(reason)
+    three = ThreeClusters(tmp_path_factory.mktemp("three"))
+    yield three
+    three.stop()
+
+
+@pytest.fixture
+def three_clusters(_three: ThreeClusters, fleet: Fleet, charts: str) -> Iterator[ThreeClusters]:
+    """Lend the three clusters with their engines to the test's fleet; `describe` begins it."""
+    with _three.with_fleet(fleet, charts):
+        yield _three

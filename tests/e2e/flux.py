@@ -1,14 +1,12 @@
 """Flux for tests: its controllers as processes beside a test cluster, following what `overspill bootstrap flux` prints.
 
-Where the source controller cannot be built a stand-in of ours plays it (`source_stand_in`); the kustomize controller has
-to be real. Without the helm or the notification controller it runs all the same, and `lacking` says what is not there.
+Where the source controller cannot be built a stand-in of ours plays it (`source_stand_in`); the kustomize controller
+has to be real. Without the helm or the notification controller it runs all the same: `lacking` says what is not there.
 """
 
 from __future__ import annotations
 
-import os
 import secrets
-import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,7 +78,6 @@ class Flux:
         self._cluster, self._home, self._known_as = cluster, home, known_as
         self._processes = Processes(home)
         self._receiver = free_port()
-        self._bootstrap = ""
         self.hook_token = secrets.token_hex(16)
         home.mkdir(parents=True)
         try:
@@ -112,18 +109,14 @@ class Flux:
 
     def follow(self, fleet: Fleet) -> None:
         """Do as the bootstrap tells an admin: apply it, and give Flux a login and the webhook its token."""
-        command = [sys.executable, "-m", "reconciler", "bootstrap", "flux", "--cluster", self._known_as]
-        command += ["--repo", str(fleet.bare)]
-        env = {**os.environ, "PYTHONPATH": str(CHECKOUT), "OVERSPILL_CACHE_DIR": str(self._home / "cache")}
-        done = subprocess.run(command, env=env, cwd=self._home, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        self._bootstrap = done.stdout
         login = {"username": fleet.server.username, "password": fleet.server.password}
         for name, data in (("placements-read", login), ("placements-hook", {"token": self.hook_token})):
             self._cluster.create(
                 f"/api/v1/namespaces/{NAMESPACE}/secrets", {"metadata": {"name": name}, "stringData": data}
             )
-        self._cluster.kubectl("apply", "--server-side", "--filename=-", stdin=self._bootstrap)
+        self._cluster.kubectl(
+            "apply", "--server-side", "--filename=-", stdin=fleet.bootstrap("flux", "--cluster", self._known_as)
+        )
 
     def forget(self) -> None:
         """Take everything of a fleet away, and wait until its finalizers have let it go; namespaces stay."""

@@ -2,8 +2,8 @@
 
 It is no part of Flux. It keeps the contract that the other controllers hold it to: `status.artifact` with URL, digest
 and revision, `observedGeneration`, the Ready condition, and `lastHandledReconcileAt` for who asked by annotation. It
-knows GitRepository (https with a login, a branch, sparse directories), HelmRepository and HelmChart over http with exact
-versions; it leaves OCIRepository and Bucket alone. What it says of times and errors proves nothing about Flux.
+knows GitRepository (http with a login, a branch, sparse directories), HelmRepository and HelmChart over http with
+exact versions; it leaves OCIRepository and Bucket alone. Its times and errors prove nothing about Flux.
 """
 
 from __future__ import annotations

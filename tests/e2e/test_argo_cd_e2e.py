@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.argo_cd import NAMESPACE, ArgoCD, missing, teach
+from tests.e2e.argo_cd import APPLICATIONS, KINDS, NAMESPACE, ArgoCD, missing, teach
 from tests.e2e.charts import PUBLISHED
 from tests.e2e.components import Missing, sources
 from tests.e2e.conftest import LAYOUT, Fleet
 from tests.e2e.control_plane import Cluster, Json
 
-APPLICATIONS = f"/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/applications"
 QUICK = {
     "policies/serving.yaml": {"window: 30s": "window: 1s", "window: 5m": "window: 1s", "coolDown: 5m": "coolDown: 1s"}
 }
@@ -24,7 +23,7 @@ def cluster(start_cluster: Callable[[str], Cluster]) -> Cluster:
     """Start worker-2 with the kinds of the release that the bootstrap asks for."""
     if reason := missing():
         pytest.skip(reason)
-    found = sources("github.com/argoproj/argo-cd/v3@v3.3.18")
+    found = sources(KINDS)
     if isinstance(found, Missing):
         pytest.skip(found.reason)
     cluster = start_cluster("argo")

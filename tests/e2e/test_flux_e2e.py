@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from tests.e2e.api_server import Json
 from tests.e2e.charts import PUBLISHED
 from tests.e2e.conftest import Fleet
 from tests.e2e.control_plane import Cluster
-from tests.e2e.flux import HELM, KUSTOMIZATIONS, KUSTOMIZE, NAMESPACE, NOTIFICATION, RELEASES, Flux, lacking, teach
+from tests.e2e.flux import HELM, KUSTOMIZATIONS, KUSTOMIZE, NOTIFICATION, RELEASES, Flux, lacking, teach
 from tests.e2e.flux import missing as missing_flux
 
 QUICK = {"window: 30s": "window: 1s", "window: 5m": "window: 1s", "coolDown: 5m": "coolDown: 1s"}
@@ -83,7 +82,7 @@ def test_burst_comes_and_goes_by_commits_alone(cluster: Cluster, fleet: Fleet, f
         [stage] = stages(cluster)
         placement = stage["metadata"]["labels"]["overspill.dev/placement"]
         assert len(cluster.items(PODS, f"overspill.dev/placement={placement}")) == 3
-        assert stage["status"]["lastAppliedRevision"] == f"placements@sha1:{tip(fleet)}"
+        assert stage["status"]["lastAppliedRevision"] == f"placements@sha1:{fleet.tip()}"
         fleet.observe(missing=0)
         fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
     flux.look()
@@ -104,7 +103,7 @@ def test_anchor_keeps_the_path_alive_after_the_last_placement_has_left(
         fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
         flux.look()
         cluster.until(lambda: not stages(cluster), "the Kustomization is still there")
-        cluster.until(lambda: applied(cluster, tip(fleet)), "the root does not apply the empty directory")
+        cluster.until(lambda: applied(cluster, fleet.tip()), "the root does not apply the empty directory")
         fleet.observe(missing=2)
         fleet.until(lambda: len(fleet.subjects()) == 3, "no second burst")
         flux.look()
@@ -162,10 +161,10 @@ def test_killed_controllers_take_up_where_they_were(
     flux = follow()
     fleet.observe(missing=2)
     with fleet.daemon():
-        cluster.until(lambda: fleet.subjects(), "no burst")
+        fleet.until(fleet.subjects, "no burst")
         flux.kill(KUSTOMIZE)  # between fetch and apply: what is fetched now is applied by the next one
         flux.look()
-        cluster.until(lambda: flux.fetched() == tip(fleet), "the source has not fetched the burst")
+        cluster.until(lambda: flux.fetched() == fleet.tip(), "the source has not fetched the burst")
         flux.kill(flux.source)
         assert stages(cluster) == []
         flux.start(KUSTOMIZE)
@@ -190,13 +189,8 @@ def test_signed_webhook_makes_flux_fetch_and_others_are_refused(
         url = flux.webhook_url()
         assert webhooks.generic(url, "wrong") == 400
         assert webhooks.generic(url, flux.hook_token) == 200
-        cluster.until(lambda: flux.fetched() == tip(fleet), "the webhook was not heard")
+        cluster.until(lambda: flux.fetched() == fleet.tip(), "the webhook was not heard")
         cluster.until(lambda: settled(cluster, stages(cluster)), "Flux has not applied the burst")
-
-
-def tip(fleet: Fleet) -> str:
-    """Return the output branch's commit."""
-    return fleet.git("rev-parse", "placements", at=fleet.bare).strip()
 
 
 def stages(cluster: Cluster) -> list[Json]:
