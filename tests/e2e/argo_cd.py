@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,6 +60,7 @@ class ArgoCD:
         self._settings: list[str] = []
         self.webhook_secret = secrets.token_hex(16)
         self._api, self._refresh = free_port(), free_port()
+        self._socket = Path(tempfile.gettempdir()) / f"overspill-{secrets.token_hex(4)}.sock"  # short: 108 characters
         home.mkdir(parents=True)
         try:
             self._configure(known_as)
@@ -75,6 +77,7 @@ class ArgoCD:
     def stop(self) -> None:
         """End every process, and take its settings away."""
         self._processes.stop()
+        self._socket.unlink(missing_ok=True)
         while self._settings:
             self._cluster.call("DELETE", self._settings.pop())
 
@@ -194,6 +197,8 @@ class ArgoCD:
         programs = {Path(program(each)).parent for each in ("argocd", "helm", "kustomize")}
         env = {
             "ARGOCD_BINARY_NAME": name,
+            # Where git asks for the login. It is one path of the machine unless told: two would answer each other's.
+            "ARGOCD_ASK_PASS_SOCK": str(self._socket),
             "ARGOCD_GPG_ENABLED": "false",
             "KUBECONFIG": str(self._cluster.kubeconfig),
             "PATH": os.pathsep.join([*map(str, sorted(programs)), os.environ["PATH"]]),

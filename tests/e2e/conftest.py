@@ -105,6 +105,10 @@ class Fleet:
         """Return the commit of the output branch."""
         return self.git("rev-parse", "placements", at=self.bare).strip()
 
+    def changed(self, since: str) -> tuple[str, ...]:
+        """Return the paths on the output branch that have changed since a commit of it."""
+        return tuple(self.git("diff", "--name-only", since, "placements", at=self.bare).splitlines())
+
     def check_out(self, revision: str = "placements") -> Path:
         """Write the tree of the output branch to a directory, as an engine does."""
         commit = self.git("rev-parse", revision, at=self.bare).strip()

@@ -178,12 +178,19 @@ class Cluster:
         told = self.kubectl("get", ",".join(lasting), "--all-namespaces", f"--selector={selector}", form)
         return frozenset(told.splitlines())
 
-    def until(self, condition: Callable[[], object], what: str, *, timeout: float = SETTLE_TIMEOUT) -> None:
-        """Wait for something to become true in the cluster."""
+    def until(
+        self,
+        condition: Callable[[], object],
+        what: str,
+        *,
+        timeout: float = SETTLE_TIMEOUT,
+        told: Callable[[], str] = str,
+    ) -> None:
+        """Wait for something to become true in the cluster; `told` returns the last words of who should do it."""
         deadline = time.monotonic() + timeout
         while not condition():
             self._processes.alive()
-            assert time.monotonic() < deadline, f"{self.name}: {what}: not within {timeout} s"
+            assert time.monotonic() < deadline, f"{self.name}: {what}: not within {timeout} s\n{told()}"
             time.sleep(0.1)
 
     def _start(self) -> None:

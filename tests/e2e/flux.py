@@ -149,7 +149,7 @@ class Flux:
             ready[:] = [status["webhookPath"]] if status.get("webhookPath") else []
             return bool(ready)
 
-        self._cluster.until(has_path, f"the Receiver is not ready: {self.told()}")
+        self._cluster.until(has_path, "the Receiver is not ready", told=self.told)
         return f"http://127.0.0.1:{self._receiver}{ready[0]}"
 
     def _start(self) -> None:

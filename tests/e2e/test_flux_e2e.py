@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.e2e import webhooks
+from tests.e2e import command_step, webhooks
 from tests.e2e.api_server import Json
 from tests.e2e.charts import PUBLISHED
 from tests.e2e.conftest import Fleet
@@ -18,14 +18,6 @@ QUICK = {"window: 30s": "window: 1s", "window: 5m": "window: 1s", "coolDown: 5m"
 GIT = "https://git.example.com/acme/fleet.git"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/vllm-demo/deployments"
 PODS = "/api/v1/namespaces/vllm-demo/pods"
-STEPS = """
-  cmdExec:
-  - name: prepare
-    cmd: kubectl get pods -n vllm-demo
-  steps:
-  - name: prepare
-    type: command
-"""
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +27,7 @@ def cluster(start_cluster: Callable[[str], Cluster]) -> Cluster:
         pytest.skip(reason)
     cluster = start_cluster("flux")
     teach(cluster)
+    command_step.prepare(cluster)
     cluster.add_node(
         "gpu", allocatable={"cpu": "128", "memory": "1Ti", "nvidia.com/gpu": "8"},
         labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
@@ -78,7 +71,7 @@ def test_burst_comes_and_goes_by_commits_alone(cluster: Cluster, fleet: Fleet, f
     with fleet.daemon():
         fleet.until(fleet.subjects, "no burst")
         flux.look()
-        cluster.until(lambda: settled(cluster, stages(cluster)), "Flux has not applied the burst")
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
         [stage] = stages(cluster)
         placement = stage["metadata"]["labels"]["overspill.dev/placement"]
         assert len(cluster.items(PODS, f"overspill.dev/placement={placement}")) == 3
@@ -86,7 +79,7 @@ def test_burst_comes_and_goes_by_commits_alone(cluster: Cluster, fleet: Fleet, f
         fleet.observe(missing=0)
         fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
     flux.look()
-    cluster.until(lambda: not stages(cluster), "the Kustomization is still there")
+    cluster.until(lambda: not stages(cluster), "the Kustomization is still there", told=flux.told)
     assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
 
 
@@ -98,16 +91,16 @@ def test_anchor_keeps_the_path_alive_after_the_last_placement_has_left(
     with fleet.daemon():
         fleet.until(fleet.subjects, "no burst")
         flux.look()
-        cluster.until(lambda: settled(cluster, stages(cluster)), "Flux has not applied the burst")
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
         fleet.observe(missing=0)
         fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
         flux.look()
-        cluster.until(lambda: not stages(cluster), "the Kustomization is still there")
+        cluster.until(lambda: not stages(cluster), "the Kustomization is still there", told=flux.told)
         cluster.until(lambda: applied(cluster, fleet.tip()), "the root does not apply the empty directory")
         fleet.observe(missing=2)
         fleet.until(lambda: len(fleet.subjects()) == 3, "no second burst")
         flux.look()
-        cluster.until(lambda: settled(cluster, stages(cluster)), "Flux has not applied the second burst")
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the second burst")
 
 
 def test_chart_is_installed_by_flux_with_the_values_of_the_burst(
@@ -120,14 +113,14 @@ def test_chart_is_installed_by_flux_with_the_values_of_the_burst(
     with fleet.daemon():
         fleet.until(fleet.subjects, "no burst")
         flux.look()
-        cluster.until(lambda: settled(cluster, stages(cluster)), f"Flux has not installed the chart: {flux.told()}")
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not installed the chart", told=flux.told)
         [release] = cluster.items(RELEASES)
         assert release["status"]["history"][0]["chartVersion"] == "0.1.7"
         assert len(cluster.items("/api/v1/namespaces/vllm-stack/pods", "model=llama3")) == 2
         fleet.observe(missing=0, namespace="vllm-stack")
         fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
     flux.look()
-    cluster.until(lambda: not stages(cluster), "the Kustomization is still there")
+    cluster.until(lambda: not stages(cluster), "the Kustomization is still there", told=flux.told)
     cluster.until(lambda: not cluster.items(RELEASES), "the release is still there")
     assert cluster.items("/apis/apps/v1/namespaces/vllm-stack/deployments") == []
     assert cluster.items("/api/v1/namespaces/vllm-stack/secrets", "owner=helm") == []
@@ -141,11 +134,11 @@ def test_retained_placement_leaves_its_objects_behind(
     with fleet.daemon():
         fleet.until(fleet.subjects, "no burst")
         flux.look()
-        cluster.until(lambda: settled(cluster, stages(cluster)), "Flux has not applied the burst")
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
         fleet.observe(missing=0)
         fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
     flux.look()
-    cluster.until(lambda: not stages(cluster), "the Kustomization is still there")
+    cluster.until(lambda: not stages(cluster), "the Kustomization is still there", told=flux.told)
     try:
         assert [one["metadata"]["name"] for one in cluster.items(DEPLOYMENTS)] == ["vllm"]
         assert len(cluster.items(PODS)) == 2
@@ -153,6 +146,63 @@ def test_retained_placement_leaves_its_objects_behind(
         cluster.kubectl("delete", "deployments,services", "--all", "--namespace=vllm-demo")
         cluster.kubectl("delete", "configmaps", "--selector=overspill.dev/placement", "--namespace=vllm-demo")
         cluster.until(lambda: not cluster.items(PODS), "pods are still there")
+
+
+def test_command_is_done_before_what_follows_it_begins(
+    cluster: Cluster, fleet: Fleet, follow: Callable[..., Flux]
+) -> None:
+    flux = follow(command_step.EDITS)
+    fleet.observe(missing=2)
+    with fleet.daemon():
+        fleet.until(fleet.subjects, "no burst")
+        with command_step.held(cluster):
+            flux.look()
+            cluster.until(lambda: cluster.items(command_step.JOBS), "there is no Job")
+            cluster.until(lambda: "DependencyNotReady" in reasons(stages(cluster)), "the second stage does not wait")
+            assert cluster.items(DEPLOYMENTS) == []
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
+        assert [command_step.done(job) for job in cluster.items(command_step.JOBS)] == [True]
+        assert len(cluster.items(PODS)) == 2
+        fleet.observe(missing=0)
+        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
+    flux.look()
+    cluster.until(lambda: not stages(cluster), "the Kustomizations are still there", told=flux.told)
+    assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
+
+
+def test_revert_does_not_wait_for_a_burst_that_never_gets_ready(
+    cluster: Cluster, fleet: Fleet, follow: Callable[..., Flux]
+) -> None:
+    flux = follow()
+    cluster.kubectl("cordon", "gpu")  # no observation of ours says so
+    try:
+        fleet.observe(missing=2)
+        with fleet.daemon():
+            fleet.until(fleet.subjects, "no burst")
+            flux.look()
+            cluster.until(lambda: len(cluster.items(PODS)) == 2, "Flux has not applied the burst", told=flux.told)
+            assert "Progressing" in reasons(stages(cluster)), "it waits for the pods, ten minutes at most"
+            fleet.observe(missing=0)
+            fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
+        flux.look()
+        cluster.until(lambda: not stages(cluster), "the Kustomization is still there", told=flux.told)
+        assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
+    finally:
+        cluster.kubectl("uncordon", "gpu")
+
+
+def test_burst_is_applied_once_an_api_server_that_was_away_is_back(
+    cluster: Cluster, fleet: Fleet, follow: Callable[..., Flux]
+) -> None:
+    flux = follow()
+    fleet.observe(missing=1)
+    with fleet.daemon():
+        fleet.until(lambda: fleet.log("--format=%H"), "the daemon has not begun the branch")
+        cluster.kill("kube-apiserver")
+        fleet.until(fleet.subjects, "no burst")
+        cluster.start("kube-apiserver")
+        flux.look()
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
 
 
 def test_killed_controllers_take_up_where_they_were(
@@ -169,11 +219,11 @@ def test_killed_controllers_take_up_where_they_were(
         assert stages(cluster) == []
         flux.start(KUSTOMIZE)
         flux.start(flux.source)
-        cluster.until(lambda: settled(cluster, stages(cluster)), f"Flux has not applied the burst: {flux.told()}")
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
         fleet.observe(missing=0)
         fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
     flux.look()
-    cluster.until(lambda: not stages(cluster), "the Kustomization is still there")
+    cluster.until(lambda: not stages(cluster), "the Kustomization is still there", told=flux.told)
     assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
 
 
@@ -190,7 +240,7 @@ def test_signed_webhook_makes_flux_fetch_and_others_are_refused(
         assert webhooks.generic(url, "wrong") == 400
         assert webhooks.generic(url, flux.hook_token) == 200
         cluster.until(lambda: flux.fetched() == fleet.tip(), "the webhook was not heard")
-        cluster.until(lambda: settled(cluster, stages(cluster)), "Flux has not applied the burst")
+        cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
 
 
 def stages(cluster: Cluster) -> list[Json]:
@@ -199,14 +249,24 @@ def stages(cluster: Cluster) -> list[Json]:
     return sorted(found, key=lambda stage: str(stage["metadata"]["name"]))
 
 
-def settled(cluster: Cluster, found: list[Json]) -> bool:
-    """Tell whether there are stages and all of them are ready as they stand; says what fails, in the assertion."""
+def settled(found: list[Json]) -> bool:
+    """Tell whether there are stages and all of them are ready as they stand."""
     return bool(found) and all(
         condition["type"] != "Ready"
         or (condition["status"] == "True" and stage["status"]["observedGeneration"] == stage["metadata"]["generation"])
         for stage in found
         for condition in stage.get("status", {}).get("conditions", [{"type": "Ready", "status": "Unknown"}])
     )
+
+
+def reasons(found: list[Json]) -> set[str]:
+    """Collect the reasons of the stages' Ready conditions."""
+    return {
+        condition["reason"]
+        for stage in found
+        for condition in stage.get("status", {}).get("conditions", ())
+        if condition["type"] == "Ready"
+    }
 
 
 def applied(cluster: Cluster, commit: str) -> bool:

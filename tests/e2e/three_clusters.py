@@ -102,10 +102,9 @@ class ThreeClusters:
     def announce(self, *, since: str) -> None:
         """Tell both engines of a push, as a git host would: all that came upon a commit of the output branch."""
         after = self._fleet.tip()
-        changed = self._fleet.git("diff", "--name-only", since, after, at=self._fleet.bare).splitlines()
         if not flux.lacking(flux.NOTIFICATION):
             assert webhooks.generic(self.flux.webhook_url(), self.flux.hook_token) == 200
-        self.argo_cd.announce(self._fleet.url, before=since, after=after, changed=changed)
+        self.argo_cd.announce(self._fleet.url, before=since, after=after, changed=self._fleet.changed(since))
 
     def stop(self) -> None:
         """End everything."""
