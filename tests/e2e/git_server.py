@@ -69,7 +69,7 @@ def free_port() -> int:
     It lies below those that the kernel gives to outgoing connections, so that none of them takes it before it is used.
     A lock keeps it until this process ends: between two programs that choose at the same time, looking is not enough.
     """
-    locks = Path(tempfile.gettempdir()) / "overspill-e2e-ports"
+    locks = Path(tempfile.gettempdir()) / f"overspill-e2e-ports-{os.getuid()}"
     locks.mkdir(exist_ok=True)
     while True:
         port = 20000 + secrets.randbelow(12000)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -66,28 +67,26 @@ class StandIn:
 
     def _handle(self, kind: str, source: Json, asked: str) -> float:
         """Fetch one source and say so in its status; returns the seconds until it is due again."""
+        metadata, told = source["metadata"], source.get("status", {})
         try:
             found, due = self._fetch(kind, source), _seconds(source["spec"]["interval"])
             conditions = _ready("True", "Succeeded", found.message, source)
-        except (OSError, ValueError, Refused, StopIteration, subprocess.CalledProcessError) as error:
+        except (OSError, ValueError, Refused, subprocess.CalledProcessError) as error:
             words = error.stderr.decode() if isinstance(error, subprocess.CalledProcessError) else str(error)
             found, due = Fetched(), RETRY
             conditions = _ready("False", "FetchFailed", words.strip()[-500:], source)
-        status: dict[str, Json] = {
-            "observedGeneration": source["metadata"]["generation"], "conditions": conditions,
-            "lastHandledReconcileAt": asked,
-        }  # fmt: skip
-        if found.file is not None:
+        status: dict[str, Json] = {"observedGeneration": metadata["generation"]}
+        if asked:
+            status["lastHandledReconcileAt"] = asked
+        if _words(told.get("conditions", [])) != _words(conditions):
+            status["conditions"] = conditions
+        if found.file is not None and told.get("artifact", {}).get("revision") != found.revision:
             status["artifact"] = self._artifact(found.revision, found.file)
-            if kind == "helmcharts":
-                status["observedChartName"] = source["spec"]["chart"]
-        told = source.get("status", {})
-        if any(told.get(key) != value for key, value in status.items() if key not in ("conditions", "artifact")) or (
-            _words(told.get("conditions", [])) != _words(conditions)
-            or told.get("artifact", {}).get("revision", "") != status.get("artifact", {}).get("revision", "")
-        ):
-            name = f"{source['metadata']['namespace']}/{kind}/{source['metadata']['name']}"
-            self._server.call("PATCH", f"{GROUP}/namespaces/{name}/status", {"status": status})
+        if kind == "helmcharts":
+            status["observedChartName"] = source["spec"]["chart"]
+        if any(told.get(key) != value for key, value in status.items()):
+            path = f"{GROUP}/namespaces/{metadata['namespace']}/{kind}/{metadata['name']}/status"
+            self._server.call("PATCH", path, {"status": status})
         return due
 
     def _fetch(self, kind: str, source: Json) -> Fetched:
@@ -107,8 +106,10 @@ class StandIn:
         commit = _git(mirror, {}, "rev-parse", branch).decode().strip()
         file = self._storage / f"{commit}-{metadata['uid']}.tar.gz"
         paths = [path.rstrip("/") for path in spec.get("sparseCheckout", ())]
-        content = _git(mirror, {}, "archive", "--format=tar.gz", commit, "--", *paths)
-        return _stored(file, content, f"{spec['ref']['branch']}@sha1:{commit}", f"stored revision {commit}")
+        if not file.exists():
+            _store(file, _git(mirror, {}, "archive", "--format=tar.gz", commit, "--", *paths))
+        revision = f"{spec['ref']['branch']}@sha1:{commit}"
+        return Fetched(revision=revision, file=file, message=f"stored artifact for revision '{revision}'")
 
     def _login(self, source: Json) -> dict[str, str]:
         """Return what makes git log in with the source's Secret."""
@@ -128,10 +129,10 @@ class StandIn:
         for version in versions:
             if version["version"] == spec["version"]:
                 address = urllib.parse.urljoin(f"{url.rstrip('/')}/", version["urls"][0])
-                with urllib.request.urlopen(address, timeout=10) as answer:
-                    content = answer.read()
                 file = self._storage / f"{spec['chart']}-{spec['version']}-{metadata['uid']}.tgz"
-                return _stored(file, content, spec["version"], f"pulled '{spec['chart']}' chart")
+                with urllib.request.urlopen(address, timeout=10) as answer:
+                    _store(file, answer.read())
+                return Fetched(revision=spec["version"], file=file, message=f"pulled '{spec['chart']}' chart")
         raise ValueError(f"no '{spec['chart']}' chart with version matching '{spec['version']}' found")
 
     def _artifact(self, revision: str, file: Path) -> Json:
@@ -142,12 +143,11 @@ class StandIn:
         }  # fmt: skip
 
 
-def _stored(file: Path, content: bytes, revision: str, message: str) -> Fetched:
-    if not file.exists() or file.read_bytes() != content:
-        unfinished = file.with_suffix(".part")
-        unfinished.write_bytes(content)
-        unfinished.rename(file)
-    return Fetched(revision=revision, file=file, message=message)
+def _store(file: Path, content: bytes) -> None:
+    """Write a file whole or not at all: it may be being served."""
+    unfinished = file.with_suffix(".part")
+    unfinished.write_bytes(content)
+    unfinished.rename(file)
 
 
 def _index(url: str) -> Json:
@@ -173,9 +173,9 @@ def _ready(status: str, reason: str, message: str, source: Json) -> list[Json]:
     ]  # fmt: skip
 
 
-def _words(conditions: list[Json]) -> list[tuple[str, ...]]:
+def _words(conditions: list[Json]) -> list[tuple[Json, ...]]:
     """Return what conditions say, without when."""
-    return [(each["type"], each["status"], each["message"]) for each in conditions]
+    return [(each["type"], each["status"], each["message"], each["observedGeneration"]) for each in conditions]
 
 
 def _now() -> str:
@@ -183,17 +183,9 @@ def _now() -> str:
 
 
 def _seconds(duration: str) -> float:
-    """Read one number with a unit, as our objects and Flux's own have it."""
+    """Read a duration as Go writes it, in hours, minutes and seconds."""
     units = {"h": 3600, "m": 60, "s": 1}
-    total = 0.0
-    number = ""
-    for letter in duration:
-        if letter in units:
-            total += float(number) * units[letter]
-            number = ""
-        else:
-            number += letter
-    return total
+    return sum(float(number) * units[unit] for number, unit in re.findall(r"([\d.]+)([hms])", duration))
 
 
 class _Quiet(SimpleHTTPRequestHandler):
