@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 Json = Any
+PATIENCE = 30
+"""Seconds for an answer, and for a server that asks us to come again."""
 
 
 class Refused(Exception):  # noqa: N818 -- it is the API server's answer
@@ -48,10 +51,15 @@ class ApiServer:
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"Bearer {self._access.token}", "Content-Type": kind},
         )
-        try:
-            with urllib.request.urlopen(request, context=self._trust, timeout=30) as answer:
-                text = answer.read()
-        except urllib.error.HTTPError as error:
-            with error:
-                raise Refused(error.code, error.read().decode()[:2000]) from None
-        return json.loads(text) if text[:1] == b"{" else text.decode()
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with urllib.request.urlopen(request, context=self._trust, timeout=PATIENCE) as answer:
+                    text = answer.read()
+                return json.loads(text) if text[:1] == b"{" else text.decode()
+            except urllib.error.HTTPError as error:
+                with error:
+                    # Just started, a server says so of kinds that are not its own, though it calls itself ready.
+                    if error.code != 429 or time.monotonic() > deadline:
+                        raise Refused(error.code, error.read().decode()[:2000]) from None
+            time.sleep(0.2)

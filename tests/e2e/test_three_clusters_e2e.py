@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reconciler.core import yamlio
 from tests.e2e.api_server import Json
 from tests.e2e.argo_cd import APPLICATIONS
 from tests.e2e.conftest import Fleet
@@ -32,19 +33,30 @@ def test_overflow_runs_in_both_clusters_and_goes_with_its_demand(three_clusters:
         before = fleet.tip()
         begun = fleet.git("rev-parse", "placements:clusters", at=fleet.bare)
         home.kubectl("scale", "deployment/vllm", "--namespace=vllm-demo", f"--replicas={gpus + 5}")
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no bursts")
+        fleet.until(lambda: replicas(fleet) == {FLUX: 2, ARGO_CD: 3}, "no bursts")
         three_clusters.announce(since=before)
         flux.until(lambda: running(flux.items(PODS)) == 2, "Flux has not applied", told=three_clusters.flux.told)
         argo_cd.until(lambda: running(argo_cd.items(PODS)) == 3, "no pods", told=three_clusters.argo_cd.told)
         before = fleet.tip()
         home.kubectl("scale", "deployment/vllm", "--namespace=vllm-demo", f"--replicas={gpus}")
-        fleet.until(lambda: len(fleet.subjects()) == 4, "no reverts")
+        fleet.until(lambda: replicas(fleet) == {}, "no reverts")
         three_clusters.announce(since=before)
         flux.until(lambda: not flux.items(KUSTOMIZATIONS, "overspill.dev/placement"), "Flux keeps its burst")
         argo_cd.until(lambda: not argo_cd.items(APPLICATIONS), "Argo CD keeps its burst")
     for cluster in (flux, argo_cd):
         assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
     assert fleet.git("rev-parse", "placements:clusters", at=fleet.bare) == begun, "the tree is not what it was"
+
+
+def replicas(fleet: Fleet) -> dict[str, int]:
+    """Count what the branch asks for, by cluster: pods that are noticed one after another are lent for in steps."""
+    tree = fleet.check_out()
+    counts: dict[str, int] = {}
+    for file in tree.glob("clusters/*/*/**/*.yaml"):
+        for document in yamlio.parse(file.read_bytes(), file.name):
+            if document.value["kind"] == "Deployment":
+                counts[file.relative_to(tree).parts[1]] = document.value["spec"]["replicas"]
+    return counts
 
 
 def running(pods: list[Json]) -> int:
