@@ -13,6 +13,7 @@ import secrets
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tests.e2e.api_server import Access, ApiServer, Json, Refused
@@ -91,6 +92,10 @@ class Cluster:
         self._processes.start(name)
         if {"etcd", "kube-apiserver"} <= {*self._processes.names()}:
             self._await("/readyz", name)
+
+    def paused(self, name: str) -> AbstractContextManager[None]:
+        """Hold one of its processes where it is. A KWOK that was killed is not taken for the same for 40 s."""
+        return self._processes.paused(name)
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """Run kubectl as the administrator and return what it printed. Its refusal is an assertion with its words."""

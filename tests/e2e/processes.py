@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +51,16 @@ class Processes:
         process = self._running.pop(name)
         process.kill()
         process.wait()
+
+    @contextmanager
+    def paused(self, name: str) -> Iterator[None]:
+        """Hold a process where it is (SIGSTOP), and let it go on."""
+        process = self._running[name]
+        process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """End every process, those first that would complain about the others."""
