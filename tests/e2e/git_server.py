@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import hmac
 import os
 import secrets
@@ -14,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -62,15 +64,24 @@ class GitServer:
 
 
 def free_port() -> int:
-    """Return a port of the loopback that nobody listens on.
+    """Return a port of the loopback that nobody listens on, and that no test has been given that still runs.
 
     It lies below those that the kernel gives to outgoing connections, so that none of them takes it before it is used.
+    A lock keeps it until this process ends: between two programs that choose at the same time, looking is not enough.
     """
+    locks = Path(tempfile.gettempdir()) / f"overspill-e2e-ports-{os.getuid()}"
+    locks.mkdir(exist_ok=True)
     while True:
         port = 20000 + secrets.randbelow(12000)
-        with socket.socket() as listening, contextlib.suppress(OSError):
-            listening.bind(("127.0.0.1", port))
-            return port
+        lock = os.open(locks / str(port), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with socket.socket() as listening:
+                listening.bind(("127.0.0.1", port))
+        except OSError:
+            os.close(lock)
+            continue
+        return port
 
 
 class Handler(BaseHTTPRequestHandler):
