@@ -1,4 +1,4 @@
-"""Argo CD for tests: its application controller, ApplicationSet controller and repo server, and the Redis they need.
+"""Argo CD for tests: its controllers, repo server and API server, and the Redis they need.
 
 They are processes beside a test cluster that holds their objects, and that they deploy to.
 """
@@ -8,15 +8,27 @@ from __future__ import annotations
 import base64
 import json
 import os
+import secrets
 import shutil
-import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tests.e2e.control_plane import Cluster, Json, program
+from tests.e2e import webhooks
+from tests.e2e.api_server import Json
+from tests.e2e.control_plane import Cluster, program
 from tests.e2e.control_plane import missing as missing_programs
 from tests.e2e.git_server import GitServer, free_port
+from tests.e2e.processes import Processes
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import Fleet
 
 NAMESPACE = "argocd"
+APPLICATIONS = f"/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/applications"
+KINDS = "github.com/argoproj/argo-cd/v3@v3.3.18"
+"""Whose kinds a cluster is taught: a release's that knows every field that the bootstrap writes."""
+
 CUSTOM_KINDS = ("application", "appproject", "applicationset")
 
 
@@ -43,8 +55,10 @@ class ArgoCD:
         """Make its settings and start its processes; it deploys to its own cluster, by that name."""
         self._cluster = cluster
         self._home = home
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes = Processes(home)
         self._settings: list[str] = []
+        self.webhook_secret = secrets.token_hex(16)
+        self._api, self._refresh = free_port(), free_port()
         home.mkdir(parents=True)
         try:
             self._configure(known_as)
@@ -53,23 +67,52 @@ class ArgoCD:
             self.stop()
             raise
 
+    @property
+    def webhook_urls(self) -> tuple[str, str]:
+        """Where a push is announced: to the API server, for Applications, and to the ApplicationSet controller."""
+        return f"http://127.0.0.1:{self._api}/api/webhook", f"http://127.0.0.1:{self._refresh}/api/webhook"
+
     def stop(self) -> None:
         """End every process, and take its settings away."""
-        while self._processes:
-            process = self._processes.pop()
-            process.terminate()
-            try:
-                process.wait(5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        self._processes.stop()
         while self._settings:
             self._cluster.call("DELETE", self._settings.pop())
+
+    def kill(self, name: str) -> None:
+        """Kill one of its processes: redis or an argocd-* (see `_start`)."""
+        self._processes.kill(name)
+
+    def start(self, name: str) -> None:
+        """Start a killed process again."""
+        self._processes.start(name)
 
     def trust(self, server: GitServer, repository: str) -> None:
         """Give it the account of a git server for a repository."""
         login = {"url": server.url(repository), "username": server.username, "password": server.password, "type": "git"}
         self._secret("fleet", "repository", login)
+
+    def follow(self, fleet: Fleet) -> None:
+        """Do as the bootstrap tells an admin: give Argo CD a login, and apply what is printed."""
+        self.trust(fleet.server, fleet.bare.name)
+        self._cluster.kubectl("apply", "--server-side", "--filename=-", stdin=fleet.bootstrap("argocd"))
+
+    def forget(self) -> None:
+        """Take everything of a fleet away, and wait until its finalizers have let it go."""
+        kinds = f"/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}"
+        for path in (f"{kinds}/applicationsets", f"{kinds}/applications", f"{kinds}/appprojects"):
+            self._cluster.call("DELETE", path)
+            self._cluster.until(lambda path=path: not self._cluster.items(path), f"{path} are still there")
+        login = f"/api/v1/namespaces/{NAMESPACE}/secrets/repository-fleet"
+        self._settings.remove(login)
+        self._cluster.call("DELETE", login)
+
+    def announce(self, url: str, *, before: str, after: str, changed: Sequence[str]) -> None:
+        """Announce a push to both endpoints, as a git host would; `changed` are the paths in it."""
+        for endpoint in self.webhook_urls:
+            status = webhooks.github(
+                endpoint, self.webhook_secret, repository=url, before=before, after=after, changed=changed
+            )
+            assert status == 200, f"{endpoint}: {status}"
 
     def look(self) -> None:
         """Have the ApplicationSet read the branch now, as a webhook would."""
@@ -80,16 +123,17 @@ class ArgoCD:
 
     def told(self) -> str:
         """Return the last words of each process."""
-        logs = sorted(self._home.glob("*.log"))
-        return "\n".join(f"{log.name}:\n{chr(10).join(log.read_text().splitlines()[-8:])}" for log in logs)
+        return self._processes.told()
 
     def _configure(self, known_as: str) -> None:
         part = {"app.kubernetes.io/part-of": "argocd"}
-        for name, data in (("argocd-cm", {"application.resourceTrackingMethod": "annotation"}), ("argocd-rbac-cm", {})):
+        settings = {"application.resourceTrackingMethod": "annotation", "admin.enabled": "false"}
+        for name, data in (("argocd-cm", settings), ("argocd-rbac-cm", {})):
             body = {"metadata": {"name": name, "labels": part}, "data": data}
             self._make("configmaps", body)
         key = base64.b64encode(os.urandom(32)).decode()
-        body = {"metadata": {"name": "argocd-secret", "labels": part}, "stringData": {"server.secretkey": key}}
+        keys = {"server.secretkey": key, "webhook.github.secret": self.webhook_secret}
+        body = {"metadata": {"name": "argocd-secret", "labels": part}, "stringData": keys}
         self._make("secrets", body)
         access = self._cluster.access
         config = {
@@ -126,7 +170,15 @@ class ArgoCD:
             [
                 program("argocd"), *kube, *server, "--argocd-repo-server", f"127.0.0.1:{repo}",
                 "--metrics-addr", f"127.0.0.1:{free_port()}", "--probe-addr", f"127.0.0.1:{free_port()}",
-                "--webhook-addr", f"127.0.0.1:{free_port()}",
+                "--webhook-addr", f"127.0.0.1:{self._refresh}",
+            ],
+        )  # fmt: skip
+        self._run(
+            "argocd-server",
+            [
+                program("argocd"), *kube, *server, "--insecure", "--address", "127.0.0.1", "--port", str(self._api),
+                "--metrics-address", "127.0.0.1", "--metrics-port", str(free_port()),
+                "--repo-server", f"127.0.0.1:{repo}", "--redis", f"127.0.0.1:{redis}",
             ],
         )  # fmt: skip
         self._run(
@@ -140,13 +192,11 @@ class ArgoCD:
     def _run(self, name: str, command: list[str]) -> None:
         """Start a process; all of Argo CD is one program, which asks for its name."""
         programs = {Path(program(each)).parent for each in ("argocd", "helm", "kustomize")}
-        env = os.environ | {
+        env = {
             "ARGOCD_BINARY_NAME": name,
             "ARGOCD_GPG_ENABLED": "false",
-            "HOME": str(self._home),
             "KUBECONFIG": str(self._cluster.kubeconfig),
             "PATH": os.pathsep.join([*map(str, sorted(programs)), os.environ["PATH"]]),
             "TMPDIR": str(self._home),
         }
-        with (self._home / f"{name}.log").open("wb") as log:
-            self._processes.append(subprocess.Popen(command, cwd=self._home, stdout=log, stderr=log, env=env))
+        self._processes.run(name, command, env)

@@ -17,8 +17,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.charts import ChartRepository
 from tests.e2e.control_plane import Cluster, missing
 from tests.e2e.git_server import GitServer
+from tests.e2e.three_clusters import ThreeClusters
+from tests.e2e.three_clusters import missing as missing_engines
 
 CHECKOUT = Path(__file__).parents[2]
 LAYOUT = CHECKOUT / "repo-layout"
@@ -98,6 +101,10 @@ class Fleet:
         """Return the subjects of all bursts and reverts on the output branch, oldest first."""
         return [subject for subject in self.log("--format=%s") if not subject.startswith("start(")]
 
+    def tip(self) -> str:
+        """Return the commit of the output branch."""
+        return self.git("rev-parse", "placements", at=self.bare).strip()
+
     def check_out(self, revision: str = "placements") -> Path:
         """Write the tree of the output branch to a directory, as an engine does."""
         commit = self.git("rev-parse", revision, at=self.bare).strip()
@@ -109,8 +116,11 @@ class Fleet:
         return target
 
     @contextmanager
-    def daemon(self) -> Iterator[subprocess.Popen[str]]:
-        """Run the daemon against the git server; its log is in ``daemon.log``."""
+    def daemon(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """Run the daemon against the git server; its log is in ``daemon.log``.
+
+        Without arguments of `overspill run` it looks at the observations in files.
+        """
         env = {name: value for name, value in os.environ.items() if not name.startswith("OVERSPILL_")}
         password = self.path / "password"
         password.write_text(self.server.password)
@@ -120,8 +130,8 @@ class Fleet:
             "OVERSPILL_GIT_PASSWORD_FILE": str(password),
             "PYTHONPATH": str(CHECKOUT),
         }
-        command = [sys.executable, "-m", "reconciler", "run", "--repo", self.url]
-        command += ["--observations", str(self.seen), "--poll-interval", "1s"]
+        command = [sys.executable, "-m", "reconciler", "run", "--repo", self.url, "--poll-interval", "1s"]
+        command += arguments or ("--observations", str(self.seen))
         with (self.path / "daemon.log").open("a") as log:
             process = subprocess.Popen(command, env=env, cwd=self.path, text=True, stdout=log, stderr=subprocess.STDOUT)
             try:
@@ -132,6 +142,14 @@ class Fleet:
                 process.kill()
                 process.wait()
         assert "Traceback" not in self.told()
+
+    def bootstrap(self, *arguments: str) -> str:
+        """Return what `overspill bootstrap` prints for the repository."""
+        env = {**os.environ, "PYTHONPATH": str(CHECKOUT), "OVERSPILL_CACHE_DIR": str(self.path / "cache-of-bootstrap")}
+        command = [sys.executable, "-m", "reconciler", "bootstrap", *arguments, "--repo", str(self.bare)]
+        done = subprocess.run(command, env=env, cwd=self.path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def told(self) -> str:
         """Return all that the daemon has logged."""
@@ -173,3 +191,27 @@ def fleet(tmp_path: Path) -> Iterator[Fleet]:
         yield Fleet(tmp_path, server)
     finally:
         server.kill()
+
+
+@pytest.fixture
+def charts(tmp_path: Path) -> Iterator[str]:
+    """Serve the chart that the layout's template names; returns the repository's address."""
+    repository = ChartRepository(tmp_path / "charts")
+    yield repository.url
+    repository.stop()
+
+
+@pytest.fixture(scope="session")
+def _three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeClusters]:
+    if reason := missing() or missing_engines():
+        pytest.skip(reason)
+    three = ThreeClusters(tmp_path_factory.mktemp("three"))
+    yield three
+    three.stop()
+
+
+@pytest.fixture
+def three_clusters(_three: ThreeClusters, fleet: Fleet, charts: str) -> Iterator[ThreeClusters]:
+    """Lend the three clusters with their engines to the test's fleet; `describe` begins it."""
+    with _three.with_fleet(fleet, charts):
+        yield _three

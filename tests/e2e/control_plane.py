@@ -10,18 +10,15 @@ import contextlib
 import json
 import os
 import secrets
-import ssl
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from tests.e2e.api_server import Access, ApiServer, Json, Refused
 from tests.e2e.components import Missing, Ready, find
 from tests.e2e.git_server import free_port
+from tests.e2e.processes import Processes
 
 NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
 STAGES = Path(__file__).with_name("stages.yaml")
@@ -33,17 +30,6 @@ _USERS = {
     "controller-manager": ("system:kube-controller-manager", ""),
     "scheduler": ("system:kube-scheduler", ""),
 }
-
-Json = Any
-
-
-class Refused(Exception):  # noqa: N818 -- it is the API server's answer
-    """An answer of the API server that is not 2xx."""
-
-    def __init__(self, status: int, message: str) -> None:
-        """Keep the status for those who expect one."""
-        super().__init__(f"{status}: {message}")
-        self.status = status
 
 
 def missing(names: Iterable[str] = NEEDED) -> str:
@@ -62,15 +48,6 @@ def program(name: str) -> str:
     return str(found.path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """What somebody else needs to log in as the administrator."""
-
-    server: str
-    token: str
-    authority: Path
-
-
 class Cluster:
     """One cluster, running until `stop`."""
 
@@ -81,9 +58,9 @@ class Cluster:
         home.mkdir(parents=True)
         self._port, self._etcd = free_port(), free_port()
         self._tokens = {user: secrets.token_hex(16) for user in _USERS}
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._processes = Processes(home)
         self._make_keys()
-        self._trust = ssl.create_default_context(cafile=str(home / "server.crt"))
+        self._server = ApiServer(self.access)
         try:
             self._start()
         except BaseException:
@@ -102,9 +79,18 @@ class Cluster:
         return Access(server=server, token=self._tokens["admin"], authority=self._home / "server.crt")
 
     def stop(self) -> None:
-        """End every process, those first that would complain about the others."""
-        for name in reversed(list(self._processes)):
-            self._end(name)
+        """End every process."""
+        self._processes.stop()
+
+    def kill(self, name: str) -> None:
+        """Kill one of its processes: etcd, kube-apiserver, kube-controller-manager, kube-scheduler or kwok."""
+        self._processes.kill(name)
+
+    def start(self, name: str) -> None:
+        """Start a killed process again; returns when the API server answers, if it can."""
+        self._processes.start(name)
+        if {"etcd", "kube-apiserver"} <= {*self._processes.names()}:
+            self._await("/readyz", name)
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """Run kubectl as the administrator and return what it printed. Its refusal is an assertion with its words."""
@@ -116,20 +102,8 @@ class Cluster:
         return done.stdout
 
     def call(self, method: str, path: str, body: Json = None) -> Json:
-        """Make one request of the API as the administrator. Raises Refused."""
-        request = urllib.request.Request(
-            f"https://127.0.0.1:{self._port}{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"Bearer {self._tokens['admin']}", "Content-Type": "application/json"},
-        )
-        try:
-            with urllib.request.urlopen(request, context=self._trust, timeout=30) as answer:
-                text = answer.read()
-        except urllib.error.HTTPError as error:
-            with error:
-                raise Refused(error.code, error.read().decode()[:2000]) from None
-        return json.loads(text) if text[:1] == b"{" else text.decode()
+        """Make one request of the API as the administrator; a PATCH is a merge patch. Raises Refused."""
+        return self._server.call(method, path, body)
 
     def items(self, path: str, selector: str = "") -> list[Json]:
         """List objects, those that labels select."""
@@ -208,7 +182,7 @@ class Cluster:
         """Wait for something to become true in the cluster."""
         deadline = time.monotonic() + timeout
         while not condition():
-            self._alive()
+            self._processes.alive()
             assert time.monotonic() < deadline, f"{self.name}: {what}: not within {timeout} s"
             time.sleep(0.1)
 
@@ -249,23 +223,7 @@ class Cluster:
         self.until(lambda: self.items(accounts), "no service account", timeout=START_TIMEOUT)
 
     def _run(self, name: str, *arguments: str) -> None:
-        with (self._home / f"{name}.log").open("ab") as log:
-            self._processes[name] = subprocess.Popen(
-                [program(name), *arguments],
-                cwd=self._home,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, "HOME": str(self._home)},
-            )
-
-    def _end(self, name: str, timeout: float = 15) -> None:
-        process = self._processes.pop(name)
-        process.terminate()
-        try:
-            process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        self._processes.run(name, [program(name), *arguments])
 
     def _await(self, path: str, name: str) -> None:
         """Wait until the API server answers, or say what it said before it ended."""
@@ -274,17 +232,9 @@ class Cluster:
             with contextlib.suppress(OSError, Refused):
                 if self.call("GET", path) == "ok":
                     return
-            self._alive()
-            assert time.monotonic() < deadline, f"{name} is not ready: {self._said(name)}"
+            self._processes.alive()
+            assert time.monotonic() < deadline, f"{name} is not ready: {self._processes.said(name)}"
             time.sleep(0.1)
-
-    def _alive(self) -> None:
-        """See that nothing has ended by itself."""
-        for name, process in self._processes.items():
-            assert process.poll() is None, f"{self.name}: {name} ended: {self._said(name)}"
-
-    def _said(self, name: str) -> str:
-        return "\n".join((self._home / f"{name}.log").read_text(errors="replace").splitlines()[-15:])
 
     def _make_keys(self) -> None:
         """Make a key and certificate for the API server and one for service accounts' tokens, and who may log in."""

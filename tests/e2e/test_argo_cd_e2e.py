@@ -2,46 +2,17 @@
 
 from __future__ import annotations
 
-import io
-import json
-import tarfile
-import threading
 from collections.abc import Callable, Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.argo_cd import NAMESPACE, ArgoCD, missing, teach
+from tests.e2e.argo_cd import APPLICATIONS, KINDS, NAMESPACE, ArgoCD, missing, teach
+from tests.e2e.charts import PUBLISHED
 from tests.e2e.components import Missing, sources
 from tests.e2e.conftest import LAYOUT, Fleet
 from tests.e2e.control_plane import Cluster, Json
-from tests.e2e.git_server import free_port
 
-APPLICATIONS = f"/apis/argoproj.io/v1alpha1/namespaces/{NAMESPACE}/applications"
-PUBLISHED = "https://vllm-project.github.io/production-stack"
-CHART = {
-    "Chart.yaml": "apiVersion: v2\nname: vllm-stack\nversion: 0.1.7\n",
-    "values.yaml": "servingEngineSpec: {modelSpec: []}\n",
-    "templates/engine.yaml": """
-{{- range .Values.servingEngineSpec.modelSpec }}
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: "{{ $.Release.Name }}-{{ .name }}"}
-spec:
-  replicas: {{ .replicaCount }}
-  selector: {matchLabels: {model: {{ .name }}}}
-  template:
-    metadata: {labels: {model: {{ .name }}}}
-    spec:
-      containers:
-      - name: engine
-        image: {{ .repository }}:{{ .tag }}
-        resources: {limits: {nvidia.com/gpu: {{ .requestGPU }}}}
-{{- end }}
-""",
-}
 QUICK = {
     "policies/serving.yaml": {"window: 30s": "window: 1s", "window: 5m": "window: 1s", "coolDown: 5m": "coolDown: 1s"}
 }
@@ -52,7 +23,7 @@ def cluster(start_cluster: Callable[[str], Cluster]) -> Cluster:
     """Start worker-2 with the kinds of the release that the bootstrap asks for."""
     if reason := missing():
         pytest.skip(reason)
-    found = sources("github.com/argoproj/argo-cd/v3@v3.3.18")
+    found = sources(KINDS)
     if isinstance(found, Missing):
         pytest.skip(found.reason)
     cluster = start_cluster("argo")
@@ -64,32 +35,6 @@ def cluster(start_cluster: Callable[[str], Cluster]) -> Cluster:
     for namespace in ("vllm-demo", "vllm-stack"):
         cluster.ensure_namespace(namespace)
     return cluster
-
-
-@pytest.fixture
-def charts(tmp_path: Path) -> Iterator[str]:
-    """Serve the chart that the layout's template names; returns the repository's address."""
-    root = tmp_path / "charts"
-    root.mkdir()
-    with tarfile.open(root / "vllm-stack-0.1.7.tgz", "w:gz") as archive:
-        for path, text in CHART.items():
-            entry = tarfile.TarInfo(f"vllm-stack/{path}")
-            entry.size = len(text)
-            archive.addfile(entry, io.BytesIO(text.encode()))
-    version = {"name": "vllm-stack", "version": "0.1.7", "apiVersion": "v2", "urls": ["vllm-stack-0.1.7.tgz"]}
-    (root / "index.yaml").write_text(json.dumps({"apiVersion": "v1", "entries": {"vllm-stack": [version]}}))
-    server = ThreadingHTTPServer(("127.0.0.1", free_port()), partial(Quiet, directory=str(root)))
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the name is the library's
-        """Say nothing."""
 
 
 @pytest.fixture

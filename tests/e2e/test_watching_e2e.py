@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import signal
@@ -12,8 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.conftest import CHECKOUT, LAYOUT, Fleet
-from tests.e2e.control_plane import Cluster, Json
+from tests.e2e.api_server import Json
+from tests.e2e.conftest import CHECKOUT, Fleet
+from tests.e2e.control_plane import Cluster
+from tests.e2e.three_clusters import kubeconfig
 
 GPU = "nvidia.com/gpu"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/vllm-demo/deployments"
@@ -57,22 +58,6 @@ def deployment(replicas: int) -> Json:
     template = {"metadata": {"labels": {"app": "vllm"}}, "spec": {"containers": [container], "nodeSelector": H100}}
     spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "vllm"}}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "vllm"}, "spec": spec}
-
-
-def kubeconfig(path: Path, *clusters: Cluster) -> Path:
-    """Log in with the rights of bootstrap/rbac.yaml and no others."""
-    config: Json = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
-    for cluster in clusters:
-        cluster.kubectl("apply", "-f", str(LAYOUT / "bootstrap" / "rbac.yaml"))
-        token = cluster.kubectl("create", "token", "overspill", "--namespace=overspill").strip()
-        authority = base64.b64encode(cluster.access.authority.read_bytes()).decode()
-        server = {"server": cluster.access.server, "certificate-authority-data": authority}
-        config["clusters"].append({"name": cluster.name, "cluster": server})
-        config["users"].append({"name": cluster.name, "user": {"token": token}})
-        config["contexts"].append({"name": cluster.name, "context": {"cluster": cluster.name, "user": cluster.name}})
-    target = path / "kubeconfig"
-    target.write_text(json.dumps(config))
-    return target
 
 
 @contextmanager

@@ -1,0 +1,216 @@
+"""Flux's own controllers apply what is committed, and take it away again, by the bootstrap that we print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.e2e import webhooks
+from tests.e2e.api_server import Json
+from tests.e2e.charts import PUBLISHED
+from tests.e2e.conftest import Fleet
+from tests.e2e.control_plane import Cluster
+from tests.e2e.flux import HELM, KUSTOMIZATIONS, KUSTOMIZE, NOTIFICATION, RELEASES, Flux, lacking, teach
+from tests.e2e.flux import missing as missing_flux
+
+QUICK = {"window: 30s": "window: 1s", "window: 5m": "window: 1s", "coolDown: 5m": "coolDown: 1s"}
+GIT = "https://git.example.com/acme/fleet.git"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/vllm-demo/deployments"
+PODS = "/api/v1/namespaces/vllm-demo/pods"
+STEPS = """
+  cmdExec:
+  - name: prepare
+    cmd: kubectl get pods -n vllm-demo
+  steps:
+  - name: prepare
+    type: command
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(start_cluster: Callable[[str], Cluster]) -> Cluster:
+    """Start worker-2 with Flux's kinds, and eight GPUs."""
+    if reason := missing_flux():
+        pytest.skip(reason)
+    cluster = start_cluster("flux")
+    teach(cluster)
+    cluster.add_node(
+        "gpu", allocatable={"cpu": "128", "memory": "1Ti", "nvidia.com/gpu": "8"},
+        labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+    )  # fmt: skip
+    return cluster
+
+
+@pytest.fixture(scope="module")
+def controllers(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flux]:
+    flux = Flux(cluster, tmp_path_factory.mktemp("flux") / "home", known_as="worker-2")
+    yield flux
+    flux.stop()
+
+
+@pytest.fixture
+def follow(controllers: Flux, fleet: Fleet, charts: str) -> Iterator[Callable[..., Flux]]:
+    """Describe a fleet of one Flux cluster that lends up to four replicas, and have Flux follow it."""
+    following: list[Flux] = []
+
+    def begin(edits: dict[str, dict[str, str]] | None = None) -> Flux:
+        usual = {
+            "fleet.yaml": {"engine: argocd": "engine: flux", GIT: fleet.url},
+            "policies/serving.yaml": QUICK,
+            "templates/vllm-helm.yaml": {PUBLISHED: charts},
+        }
+        for name, more in (edits or {}).items():
+            usual[name] = usual.get(name, {}) | more
+        fleet.describe(usual)
+        controllers.follow(fleet)
+        following.append(controllers)
+        return controllers
+
+    yield begin
+    for flux in following:
+        flux.forget()
+
+
+def test_burst_comes_and_goes_by_commits_alone(cluster: Cluster, fleet: Fleet, follow: Callable[..., Flux]) -> None:
+    flux = follow()
+    fleet.observe(missing=3)
+    with fleet.daemon():
+        fleet.until(fleet.subjects, "no burst")
+        flux.look()
+        cluster.until(lambda: settled(cluster, stages(cluster)), "Flux has not applied the burst")
+        [stage] = stages(cluster)
+        placement = stage["metadata"]["labels"]["overspill.dev/placement"]
+        assert len(cluster.items(PODS, f"overspill.dev/placement={placement}")) == 3
+        assert stage["status"]["lastAppliedRevision"] == f"placements@sha1:{fleet.tip()}"
+        fleet.observe(missing=0)
+        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
+    flux.look()
+    cluster.until(lambda: not stages(cluster), "the Kustomization is still there")
+    assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
+
+
+def test_anchor_keeps_the_path_alive_after_the_last_placement_has_left(
+    cluster: Cluster, fleet: Fleet, follow: Callable[..., Flux]
+) -> None:
+    flux = follow()
+    fleet.observe(missing=1)
+    with fleet.daemon():
+        fleet.until(fleet.subjects, "no burst")
+        flux.look()
+        cluster.until(lambda: settled(cluster, stages(cluster)), "Flux has not applied the burst")
+        fleet.observe(missing=0)
+        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
+        flux.look()
+        cluster.until(lambda: not stages(cluster), "the Kustomization is still there")
+        cluster.until(lambda: applied(cluster, fleet.tip()), "the root does not apply the empty directory")
+        fleet.observe(missing=2)
+        fleet.until(lambda: len(fleet.subjects()) == 3, "no second burst")
+        flux.look()
+        cluster.until(lambda: settled(cluster, stages(cluster)), "Flux has not applied the second burst")
+
+
+def test_chart_is_installed_by_flux_with_the_values_of_the_burst(
+    cluster: Cluster, fleet: Fleet, follow: Callable[..., Flux]
+) -> None:
+    if reason := lacking(HELM):
+        pytest.skip(reason)
+    flux = follow()
+    fleet.observe(missing=2, namespace="vllm-stack")
+    with fleet.daemon():
+        fleet.until(fleet.subjects, "no burst")
+        flux.look()
+        cluster.until(lambda: settled(cluster, stages(cluster)), f"Flux has not installed the chart: {flux.told()}")
+        [release] = cluster.items(RELEASES)
+        assert release["status"]["history"][0]["chartVersion"] == "0.1.7"
+        assert len(cluster.items("/api/v1/namespaces/vllm-stack/pods", "model=llama3")) == 2
+        fleet.observe(missing=0, namespace="vllm-stack")
+        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
+    flux.look()
+    cluster.until(lambda: not stages(cluster), "the Kustomization is still there")
+    cluster.until(lambda: not cluster.items(RELEASES), "the release is still there")
+    assert cluster.items("/apis/apps/v1/namespaces/vllm-stack/deployments") == []
+    assert cluster.items("/api/v1/namespaces/vllm-stack/secrets", "owner=helm") == []
+
+
+def test_retained_placement_leaves_its_objects_behind(
+    cluster: Cluster, fleet: Fleet, follow: Callable[..., Flux]
+) -> None:
+    flux = follow({"templates/vllm.yaml": {"deletionPolicy: Delete": "deletionPolicy: Retain"}})
+    fleet.observe(missing=2)
+    with fleet.daemon():
+        fleet.until(fleet.subjects, "no burst")
+        flux.look()
+        cluster.until(lambda: settled(cluster, stages(cluster)), "Flux has not applied the burst")
+        fleet.observe(missing=0)
+        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
+    flux.look()
+    cluster.until(lambda: not stages(cluster), "the Kustomization is still there")
+    try:
+        assert [one["metadata"]["name"] for one in cluster.items(DEPLOYMENTS)] == ["vllm"]
+        assert len(cluster.items(PODS)) == 2
+    finally:
+        cluster.kubectl("delete", "deployments,services", "--all", "--namespace=vllm-demo")
+        cluster.kubectl("delete", "configmaps", "--selector=overspill.dev/placement", "--namespace=vllm-demo")
+        cluster.until(lambda: not cluster.items(PODS), "pods are still there")
+
+
+def test_killed_controllers_take_up_where_they_were(
+    cluster: Cluster, fleet: Fleet, follow: Callable[..., Flux]
+) -> None:
+    flux = follow()
+    fleet.observe(missing=2)
+    with fleet.daemon():
+        fleet.until(fleet.subjects, "no burst")
+        flux.kill(KUSTOMIZE)  # between fetch and apply: what is fetched now is applied by the next one
+        flux.look()
+        cluster.until(lambda: flux.fetched() == fleet.tip(), "the source has not fetched the burst")
+        flux.kill(flux.source)
+        assert stages(cluster) == []
+        flux.start(KUSTOMIZE)
+        flux.start(flux.source)
+        cluster.until(lambda: settled(cluster, stages(cluster)), f"Flux has not applied the burst: {flux.told()}")
+        fleet.observe(missing=0)
+        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
+    flux.look()
+    cluster.until(lambda: not stages(cluster), "the Kustomization is still there")
+    assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
+
+
+def test_signed_webhook_makes_flux_fetch_and_others_are_refused(
+    cluster: Cluster, fleet: Fleet, follow: Callable[..., Flux]
+) -> None:
+    if reason := lacking(NOTIFICATION):
+        pytest.skip(reason)
+    flux = follow()
+    fleet.observe(missing=1)
+    with fleet.daemon():
+        fleet.until(fleet.subjects, "no burst")
+        url = flux.webhook_url()
+        assert webhooks.generic(url, "wrong") == 400
+        assert webhooks.generic(url, flux.hook_token) == 200
+        cluster.until(lambda: flux.fetched() == fleet.tip(), "the webhook was not heard")
+        cluster.until(lambda: settled(cluster, stages(cluster)), "Flux has not applied the burst")
+
+
+def stages(cluster: Cluster) -> list[Json]:
+    """List the Kustomizations of placements, first stage first."""
+    found = cluster.items(KUSTOMIZATIONS, "overspill.dev/placement")
+    return sorted(found, key=lambda stage: str(stage["metadata"]["name"]))
+
+
+def settled(cluster: Cluster, found: list[Json]) -> bool:
+    """Tell whether there are stages and all of them are ready as they stand; says what fails, in the assertion."""
+    return bool(found) and all(
+        condition["type"] != "Ready"
+        or (condition["status"] == "True" and stage["status"]["observedGeneration"] == stage["metadata"]["generation"])
+        for stage in found
+        for condition in stage.get("status", {}).get("conditions", [{"type": "Ready", "status": "Unknown"}])
+    )
+
+
+def applied(cluster: Cluster, commit: str) -> bool:
+    """Tell whether the root Kustomization has applied a commit, and is well."""
+    status = cluster.call("GET", f"{KUSTOMIZATIONS}/overspill-root").get("status", {})
+    ready = {each["type"]: each["status"] for each in status.get("conditions", [])}.get("Ready")
+    return ready == "True" and status.get("lastAppliedRevision") == f"placements@sha1:{commit}"
