@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -21,6 +21,7 @@ from reconciler.adapters.files import FileObservations
 from reconciler.adapters.foresight import StillClock, StillView
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.helm import Helm
+from reconciler.adapters.notify import Notifier, Report
 from reconciler.adapters.pushed import PushedObservations
 from reconciler.adapters.views import JoinedView
 from reconciler.core.wording import count
@@ -33,8 +34,8 @@ from reconciler.daemon.source import SourceReader
 from reconciler.daemon.steer import guarded
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Observed
-from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
+from reconciler.model.push import Push
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
 from reconciler.ports import Charts, ClusterView, Outbox, Wake
@@ -43,6 +44,9 @@ from reconciler.settings import Settings
 PATIENCE = timedelta(seconds=10)
 """How long a command waits for clusters to be listed; a thousand nodes with 20,000 pods take a few."""
 
+LAST_WORDS = timedelta(seconds=2)
+"""How long the daemon's end waits for engines to hear of the last push. They poll as well."""
+
 LOOK_AT_FILES = timedelta(seconds=1)
 """How often the observation files are asked for their times; a second is what a person takes for at once."""
 
@@ -50,11 +54,14 @@ log = structlog.get_logger("overspill")
 
 
 @contextmanager
-def connected(settings: Settings) -> Iterator[tuple[World, Memory]]:
-    """Open the repository and the observations for one command, and close them afterwards."""
+def connected(settings: Settings, outbox: Outbox | None = None) -> Iterator[tuple[World, Memory]]:
+    """Open the repository and the observations for one command, and close them afterwards.
+
+    Nobody is told of a push but whom the `outbox` tells: a command prints what it did.
+    """
     with _repository(settings) as repository, closing(Helm()) as charts, _clusters(settings, PATIENCE) as clusters:
         views: list[ClusterView] = [_Here(charts=charts), *_files(settings), *clusters]
-        yield _world(settings, repository, JoinedView(*views), charts, _Silent()), _memory(repository)
+        yield _world(settings, repository, JoinedView(*views), charts, outbox or _Joined()), _memory(repository)
 
 
 def look_ahead(world: World, memory: Memory, at: datetime | None) -> View:
@@ -82,12 +89,13 @@ def serve(settings: Settings) -> None:
         pushed, files = PushedObservations(), _files(settings)
         wake: Wake = lambda reason: loop.wake(reason)  # noqa: E731, PLW0108 - the loop does not exist yet
         clusters = stack.enter_context(_clusters(settings, timedelta(), wake))
+        notifier = Notifier(settings.notify, report=_note)
         world = _world(
             settings,
             repository,
             JoinedView(_Here(charts=charts), *files, pushed, *clusters),
             charts,
-            _Log(branch=settings.output_branch),
+            _Joined(_Log(), notifier),
         )
         memory = _memory(repository)
         alarms = Alarms(wake)
@@ -110,7 +118,23 @@ def serve(settings: Settings) -> None:
         alarms.start()
         stack.callback(alarms.stop)
         loop.run()
+        _finish(notifier)
     log.info("stopped")
+
+
+def _note(report: Report) -> None:
+    """Log that an engine cannot be told of pushes, or that it can be again."""
+    if report.why:
+        line = f"{report.endpoint} cannot be told of pushes, and sees them when it polls: {report.why}"
+        log.warning("cannot notify", line=line)
+    else:
+        log.info("notifying again", line=f"{report.endpoint} is told of pushes again", failed_tries=report.tries)
+
+
+def _finish(notifier: Notifier) -> None:
+    """Let engines hear of the last push, if they listen soon."""
+    for problem in notifier.close(LAST_WORDS):
+        log.warning("not notified", line=str(problem))
 
 
 BLIND = (
@@ -155,6 +179,7 @@ def _watching(settings: Settings, address: str) -> str:
         f"clusters of {settings.kubeconfig}" if settings.kubeconfig else "",
         f"polling every {format_duration(settings.poll_interval)}",
         f"listening at {address}" if address else "",
+        f"telling {', '.join(map(str, settings.notify))}" if settings.notify else "",
     ]
     return ", ".join(part for part in parts if part)
 
@@ -183,6 +208,7 @@ def _world(
         clock=SystemClock(),
         outbox=outbox,
         author=_committer(settings),
+        output_branch=settings.output_branch,
     )
 
 
@@ -227,20 +253,21 @@ class _Here:
         return Observed(helm=self.charts.available())
 
 
-@dataclass(frozen=True, slots=True)
-class _Silent:
-    """Tells nobody: a command prints what it did (a `ports.Outbox`)."""
+class _Joined:
+    """Several who are told of pushes, as one (a `ports.Outbox`); where there are none, nobody is told."""
 
-    def pushed(self, tip: CommitId, messages: Sequence[str]) -> None:
-        """Take no note."""
+    def __init__(self, *outboxes: Outbox) -> None:
+        self._outboxes = outboxes
+
+    def pushed(self, push: Push) -> None:
+        """Tell each."""
+        for outbox in self._outboxes:
+            outbox.pushed(push)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Log:
     """Notes each push in the log (a `ports.Outbox`)."""
 
-    branch: str
-
-    def pushed(self, tip: CommitId, messages: Sequence[str]) -> None:
+    def pushed(self, push: Push) -> None:
         """Log one line for the push; the loop's announcer tells each change."""
-        log.info("pushed", line=f"pushed {count(len(messages), 'commit')} to {self.branch}", tip=tip[:12])
+        log.info("pushed", line=f"pushed {count(push.commits, 'commit')} to {push.branch}", tip=push.new[:12])

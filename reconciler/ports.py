@@ -13,6 +13,7 @@ from typing import Protocol
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.policy import Desired
+from reconciler.model.push import Push
 from reconciler.model.tree import Commit, Entry, FileChange, LoggedCommit, Tips
 from reconciler.model.workload import HelmConfig, Json
 
@@ -115,7 +116,7 @@ class Clock(Protocol):
 class Outbox(Protocol):
     """Tells whoever wants to know that the output branch has moved."""
 
-    def pushed(self, tip: CommitId, messages: Sequence[str]) -> None:
+    def pushed(self, push: Push) -> None:
         """Take note of a push; must not fail and must not wait."""
         ...
 

@@ -16,7 +16,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
+from reconciler.core.endpoints import EXAMPLES, read_endpoint
 from reconciler.errors import InvalidInput, Problem, Severity
+from reconciler.model.push import Endpoint
 from reconciler.model.units import parse_duration
 
 PREFIX = "OVERSPILL_"
@@ -34,6 +36,13 @@ VARIABLES: Mapping[str, str] = {
     "PUSH_TOKEN_FILE": "a file that holds it",
     "WEBHOOK_SECRET": "the secret that webhooks are signed with",
     "WEBHOOK_SECRET_FILE": "a file that holds it",
+    "NOTIFY": "the engines to tell of each push, as argocd=URL or flux=URL; several with blanks between",
+    "NOTIFY_SECRET": "the secret that this is signed with",
+    "NOTIFY_SECRET_FILE": "a file that holds it",
+    "NOTIFY_SECRET_ARGOCD": "that for Argo CD, where it is another",
+    "NOTIFY_SECRET_ARGOCD_FILE": "a file that holds it",
+    "NOTIFY_SECRET_FLUX": "that for Flux, where it is another",
+    "NOTIFY_SECRET_FLUX_FILE": "a file that holds it",
     "GIT_USERNAME": "the user name for an https remote",
     "GIT_PASSWORD": "the password or access token for an https remote",
     "GIT_PASSWORD_FILE": "a file that holds it",
@@ -51,6 +60,7 @@ _BRANCH = re.compile(r"(?!.*(\.\.|@\{|//|\.lock(/|$)|/\.))[A-Za-z0-9_][\w./@+-]*
 _LISTEN = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):(\d{1,5})")
 _MAX_SECRET = 64 << 10
 _SHORT = 16
+_MADE = "the output of `openssl rand -hex 32`"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +89,7 @@ class Settings:
     listen: Listen | None = None
     push_token: str = field(default="", repr=False)
     webhook_secret: str = field(default="", repr=False)
+    notify: tuple[Endpoint, ...] = ()
     git_username: str = "git"  # hosts that take a token take it with any name
     git_password: str = field(default="", repr=False)
     ssh_key: Path | None = None
@@ -106,8 +117,9 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         cache_dir=reader.path("CACHE_DIR") or _default_cache(env),
         poll_interval=reader.duration("POLL_INTERVAL", timedelta(seconds=30)),
         listen=reader.listen("LISTEN"),
-        push_token=reader.secret("PUSH_TOKEN"),
-        webhook_secret=reader.secret("WEBHOOK_SECRET"),
+        push_token=reader.strong_secret("PUSH_TOKEN"),
+        webhook_secret=reader.strong_secret("WEBHOOK_SECRET"),
+        notify=reader.endpoints("NOTIFY"),
         git_username=reader.text("GIT_USERNAME", "git"),
         git_password=reader.secret("GIT_PASSWORD"),
         ssh_key=reader.path("SSH_KEY"),
@@ -120,9 +132,6 @@ def from_environment(env: Mapping[str, str]) -> Settings:
     )
     if settings.source_branch == settings.output_branch:
         reader.refuse("OUTPUT_BRANCH", "is the source branch as well", "placements")
-    for name in ("push_token", "webhook_secret"):
-        if 0 < len(getattr(settings, name)) < _SHORT:
-            reader.refuse(name.upper(), f"is shorter than {_SHORT} characters", "the output of `openssl rand -hex 32`")
     if reader.problems:
         raise InvalidInput(problems=tuple(reader.problems))
     return settings
@@ -213,6 +222,24 @@ class _Reader:
             return None
         return Listen(host=match[1] or match[2] or "0.0.0.0", port=int(match[3]))  # noqa: S104 - asked for by ":8080"
 
+    def endpoints(self, name: str) -> tuple[Endpoint, ...]:
+        """Read ``ENGINE=URL`` words, each once, with the secret of its engine, or else the one for all of them."""
+        known = len(self.problems)
+        shared = self.strong_secret(f"{name}_SECRET")
+        secrets = {engine: self.strong_secret(f"{name}_SECRET_{engine.upper()}") or shared for engine in EXAMPLES}
+        unread = len(self.problems) > known
+        found = []
+        for word in dict.fromkeys(self.env.get(PREFIX + name, "").split()):
+            try:
+                engine, url = read_endpoint(word)
+            except ValueError as error:
+                self.problems.append(Problem(path=PREFIX + name, message=str(error)))
+                continue
+            found.append(Endpoint(engine=engine, url=url, secret=secrets[engine]))
+        if not unread and any(not endpoint.secret for endpoint in found):
+            self.refuse(f"{name}_SECRET", "is not set, and engines are told of pushes with a signature only", _MADE)
+        return tuple(found)
+
     def email(self, name: str, default: str) -> str:
         """Read what can stand between the angle brackets of a commit's committer."""
         value = self.text(name, default)
@@ -229,6 +256,13 @@ class _Reader:
         if value != "text":
             self.refuse(name, f"{value!r} is no log format", "text or json")
         return "text"
+
+    def strong_secret(self, name: str) -> str:
+        """Read a secret that must not be guessed; none is fine."""
+        value = self.secret(name)
+        if 0 < len(value) < _SHORT:
+            self.refuse(name, f"is shorter than {_SHORT} characters", _MADE)
+        return value
 
     def secret(self, name: str) -> str:
         """Read a secret from its variable, or from the file that ``<name>_FILE`` names, less its last newline."""

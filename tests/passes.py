@@ -10,8 +10,9 @@ from reconciler.daemon.reconcile import Memory, Outcome, View, World, look, reco
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Conflict
 from reconciler.model.capacity import ClusterObservation, Observed, Waiting, WorkloadObservation
-from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
+from reconciler.model.push import Push
 from reconciler.model.workload import WorkloadRef
 from reconciler.ports import Repository
 from tests.memory import OURS
@@ -101,7 +102,7 @@ class Passes:
     def observe(self) -> Observed:
         return self._observed
 
-    def pushed(self, tip: CommitId, messages: object) -> None:
+    def pushed(self, push: Push) -> None:
         """Take note of nothing."""
 
     def restart(self) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 
 import click
 
 from reconciler import app
+from reconciler.adapters.notify import Notifier
 from reconciler.cli import options, printing
 from reconciler.cli.plan import answer, held_back
 from reconciler.core.messages import line
@@ -15,13 +17,16 @@ from reconciler.daemon.reconcile import Outcome, reconcile_once
 from reconciler.daemon.steer import insist
 from reconciler.settings import Settings
 
+LAST_WORDS = timedelta(seconds=5)
+"""How long `once` waits for engines to hear of its push. They poll as well."""
+
 
 @options.examples(
     "overspill once --observations observations/",
     "overspill once --repo git@git.example.com:ml/fleet.git -o json",
 )
 @click.command()
-@options.connected("OBSERVATIONS", "KUBECONFIG")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "NOTIFY")
 @options.output
 def once(settings: Settings, form: options.Output) -> None:
     """Run one pass: look, decide, commit and push.
@@ -29,14 +34,18 @@ def once(settings: Settings, form: options.Output) -> None:
     If the branch moves meanwhile, the pass runs again on the new tip. A single pass has not watched the demand before:
     it gives nothing back before a burst expires, unless the observations say `deficitSince`. `run` watches.
 
+    With --notify engines are told of the push. One that does not answer within five seconds is a warning.
+
     Exits with 1 when a file or an observation is broken; everything else has been done all the same.
     """
-    with app.connected(settings) as (world, memory):
+    notifier = Notifier(settings.notify)
+    with app.connected(settings, notifier) as (world, memory):
         outcome = insist(lambda: reconcile_once(world, memory), random=random.random)
     committed(settings, outcome, form, empty="Nothing to change.")
     if form == "table":
         held_back(outcome.rendered.suppressed)
     printing.blind(settings)
+    printing.problems(notifier.close(LAST_WORDS))
     if printing.problems(outcome.problems):
         raise click.exceptions.Exit(1)
 
@@ -48,14 +57,14 @@ def once(settings: Settings, form: options.Output) -> None:
     "OVERSPILL_PUSH_TOKEN_FILE=/run/secrets/push overspill run --listen :8080 --poll-interval 1m",
 )
 @click.command()
-@options.connected("OBSERVATIONS", "KUBECONFIG", "POLL_INTERVAL", "LISTEN", "LOG_FORMAT")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "POLL_INTERVAL", "LISTEN", "NOTIFY", "LOG_FORMAT")
 def run(settings: Settings) -> None:
     """Run the daemon: watch, and commit what is called for.
 
     It watches the repository, the clusters and the observations. One line a change. SIGTERM and Ctrl-C finish the push
     under way and leave; SIGHUP looks at once. With --listen it takes observations (POST /api/v1/observations), push
-    hints of GitHub, GitLab and Gitea, and answers /healthz and /readyz; tokens and secrets come from the environment or
-    from files only.
+    hints of GitHub, GitLab and Gitea, and answers /healthz and /readyz. With --notify it tells engines of each push, so
+    that they need not poll. Tokens and secrets come from the environment or from files only.
     """
     app.serve(settings)
 

@@ -35,11 +35,14 @@ _FLAGS: dict[str, tuple[str, str]] = {
     "KUBECONFIG": ("--kubeconfig", "PATH"),
     "POLL_INTERVAL": ("--poll-interval", "DURATION"),
     "LISTEN": ("--listen", "HOST:PORT"),
+    "NOTIFY": ("--notify", "ENGINE=URL"),
     "LOG_FORMAT": ("--log-format", "FORMAT"),
 }
 _DURATION = re.compile(r"\d[^-:T]*")
 """What can only be a duration: a moment has a date, and so hyphens."""
 _BRANCHES = ("REPO", "SOURCE_BRANCH", "OUTPUT_BRANCH")
+_SEVERAL = frozenset({"NOTIFY"})
+"""Flags that may be given several times: words of their variable."""
 
 
 def examples(*lines: str) -> Callable[[C], C]:
@@ -62,7 +65,7 @@ def connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]]
         @functools.wraps(command)
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
             flags = {name: kwargs.pop(name.lower(), None) for name in names}
-            settings = _settings({name: str(value) for name, value in flags.items() if value is not None})
+            settings = _settings({name: _words(value) for name, value in flags.items() if value not in (None, ())})
             if "LOG_FORMAT" not in names:  # what keeps a log says it there
                 problems(settings.warnings)
             if "OBSERVATIONS" not in names:
@@ -74,7 +77,8 @@ def connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]]
         for name in reversed(names):
             flag, metavar = _FLAGS[name]
             told = f"{environment.VARIABLES[name]}  [env: {PREFIX}{name}]"
-            wrapped = click.option(flag, name.lower(), metavar=metavar, help=_sentence(told))(wrapped)
+            option = click.option(flag, name.lower(), metavar=metavar, multiple=name in _SEVERAL, help=_sentence(told))
+            wrapped = option(wrapped)
         return wrapped
 
     return decorate
@@ -182,6 +186,11 @@ def _settings(flags: dict[str, str]) -> Settings:
             "no repository: pass --repo URL, set OVERSPILL_REPO, or stand in a git checkout that has a remote 'origin'"
         )
     return replace(settings, repo=origin)
+
+
+def _words(value: Any) -> str:
+    """Write what a flag was given as its variable would hold it."""
+    return " ".join(value) if isinstance(value, tuple) else str(value)
 
 
 def _sentence(text: str) -> str:

@@ -45,8 +45,13 @@ _SET = """\
 # One Application for each placement.yaml. Project, cluster and name come from here and from the path, never from the
 # file, so that who writes the branch cannot leave the bounds above. An Application goes with its placement.yaml, and
 # what it deployed goes with it, unless the placement's deletionPolicy is Retain.
-# For changes within seconds, have your git host call /api/webhook of both Argo CD's API server and its ApplicationSet
-# controller; without that they poll.
+# For changes within seconds, have both Argo CD's API server and its ApplicationSet controller told of each push: by the
+# daemon (overspill run --notify argocd=URL --notify argocd=URL), or by your git host if it reaches both. Without that
+# they poll. Their addresses within the cluster, and with `kubectl port-forward` or an ingress beyond it:
+#     https://argocd-server.{namespace}.svc/api/webhook
+#     http://argocd-applicationset-controller.{namespace}.svc:7000/api/webhook
+# Set webhook.github.secret in the Secret argocd-secret to the daemon's OVERSPILL_NOTIFY_SECRET and start the controller
+# anew: while it is not set, both listen to anybody.
 """
 
 _PATCH = """\
@@ -112,7 +117,8 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
     followed = ["*"] if len(names) == len(desired.clusters) else names
     revision = f"refs/heads/{output_branch}"
     applications = emit(_application_set(fleet.argocd, fleet.repo_url, revision, followed))
-    return f"{introduction}---\n{_PROJECT}{project}---\n{_SET}{applications}"
+    comment = _SET.format(namespace=fleet.argocd.namespace)
+    return f"{introduction}---\n{_PROJECT}{project}---\n{comment}{applications}"
 
 
 def _project(fleet: Fleet, desired: Desired) -> Json:

@@ -30,7 +30,7 @@ _INTRODUCTION = """\
 # After that:
 #   * give Flux a login that may read the repository and no more: a Secret placements-read in namespace {namespace} with
 #     username and password, or identity and known_hosts for ssh;
-#   * give the webhook its token: kubectl -n {namespace} create secret generic placements-hook --from-literal=token=...
+#   * give the webhook at the end its token, and have the daemon call it;
 #   * start the daemon: until it has begun the directory of this cluster on the branch, the source is not ready;
 #   * make the service accounts that templates name; placements never bring rights along.
 #
@@ -86,8 +86,12 @@ _FOLLOW = """\
 """
 
 _RECEIVER = """\
-# Where a push can be announced, so that Flux need not wait for its interval. Its address:
-#     kubectl -n {namespace} get receiver placements
+# Where a push is announced, so that Flux need not wait for its interval. It needs a token, and makes its path of it:
+#     openssl rand -hex 32 > flux-secret
+#     kubectl -n {namespace} create secret generic placements-hook --from-literal=token="$(cat flux-secret)"
+#     kubectl -n {namespace} get receiver placements -o jsonpath='{{.status.webhookPath}}'
+# The daemon calls it with OVERSPILL_NOTIFY_SECRET_FLUX_FILE=flux-secret and OVERSPILL_NOTIFY=flux=https://HOST/hook/...,
+# where HOST leads to the Service webhook-receiver of Flux. A git host can do so too; the type is then its own (github).
 """
 
 _ALL = ["get", "list", "watch", "create", "update", "patch", "delete"]

@@ -22,13 +22,14 @@ from reconciler.errors import InvalidInput, Problem
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
+from reconciler.model.push import MOST_PATHS, Push
 from reconciler.model.tree import Identity, Tips
 from reconciler.ports import Charts, Clock, ClusterView, Outbox, Repository
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything outside this process, by its ports, and the name under which changes are committed."""
+    """Everything outside this process, by its ports, and the names of who commits and of the branch that is written."""
 
     repository: Repository
     clusters: ClusterView
@@ -36,6 +37,7 @@ class World:
     clock: Clock
     outbox: Outbox
     author: Identity
+    output_branch: str = "placements"
 
 
 @dataclass(slots=True)
@@ -133,10 +135,25 @@ def draft(world: World, view: View) -> tuple[View, render.Rendered]:
     return view, rendered
 
 
+def send(world: World, view: View, rendered: render.Rendered) -> tuple[CommitId, ...]:
+    """Push the commits, if there are any, and tell of it. Raises Conflict when the tip has moved."""
+    ids = publish(world.repository, view.tips, rendered.commits)
+    if ids:
+        paths = {path for commit in rendered.commits for path in (*commit.removes, *commit.writes)}
+        world.outbox.pushed(
+            Push(
+                branch=world.output_branch,
+                old=view.tips.output,
+                new=ids[-1],
+                commits=len(ids),
+                repo_url=view.desired.fleet.repo_url,
+                paths=frozenset(paths) if len(paths) <= MOST_PATHS else None,
+            )
+        )
+    return ids
+
+
 def reconcile_once(world: World, memory: Memory, *, fetch: bool = True) -> Outcome:
     """Run one pass. Raises Conflict when the output branch moved meanwhile: run it again, with fetch."""
     view, rendered = draft(world, look(world, memory, fetch=fetch))
-    commits = publish(world.repository, view.tips, rendered.commits)
-    if commits:
-        world.outbox.pushed(commits[-1], [commit.key for commit in rendered.commits])
-    return Outcome(view=view, rendered=rendered, commits=commits)
+    return Outcome(view=view, rendered=rendered, commits=send(world, view, rendered))

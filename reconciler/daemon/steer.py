@@ -18,8 +18,7 @@ from reconciler.core.render import Rendered
 from reconciler.core.situation import Situation
 from reconciler.daemon.backoff import Backoff
 from reconciler.daemon.loop import CONFLICT_TRIES
-from reconciler.daemon.publish import publish
-from reconciler.daemon.reconcile import Memory, Outcome, View, World, reconcile_once, write
+from reconciler.daemon.reconcile import Memory, Outcome, View, World, reconcile_once, send, write
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
@@ -85,10 +84,7 @@ def _carried_out(world: World, seen: View, decide: Callable[[Situation], Plan], 
     rendered = write(world, view)
     if person is not None:
         rendered = _signed(rendered, person)
-    commits = publish(world.repository, view.tips, rendered.commits)
-    if commits:
-        world.outbox.pushed(commits[-1], [commit.key for commit in rendered.commits])
-    return Outcome(view=view, rendered=rendered, commits=commits)
+    return Outcome(view=view, rendered=rendered, commits=send(world, view, rendered))
 
 
 def insist(attempt: Callable[[], T], *, random: Callable[[], float]) -> T:

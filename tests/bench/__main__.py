@@ -52,7 +52,7 @@ class Stage:
     def observe(self) -> Observed:
         return self.observed
 
-    def pushed(self, tip: object, messages: object) -> None:
+    def pushed(self, push: object) -> None:
         """Take note of nothing: what listens to pushes is not what is measured."""
 
 

@@ -15,7 +15,8 @@ from reconciler.daemon.reconcile import Memory, World, reconcile_once
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Conflict
 from reconciler.model.capacity import ClusterObservation, Observed, Waiting, WorkloadObservation
-from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.ids import ClusterName
+from reconciler.model.push import Push
 from reconciler.model.workload import WorkloadRef
 from tests.conftest import Remote
 from tests.memory import OURS
@@ -54,7 +55,7 @@ class Sky:
         primary = ClusterObservation(cluster=ClusterName("worker-1"), observed_at=self.moment, workloads=workloads)
         return Observed(clusters={"worker-1": primary, "worker-2": free("worker-2", *[8] * 40, at=self.moment)})
 
-    def pushed(self, tip: CommitId, messages: object) -> None:
+    def pushed(self, push: Push) -> None:
         """Take note of nothing."""
 
 

@@ -20,7 +20,7 @@ from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, World, reconcile_once
 from reconciler.daemon.source import SourceReader
 from reconciler.model.capacity import Observed
-from reconciler.model.ids import CommitId
+from reconciler.model.push import Push
 from tests.conftest import Remote
 from tests.memory import OURS
 
@@ -47,7 +47,7 @@ class Scene:
     def observe(self) -> Observed:
         return self.observed
 
-    def pushed(self, tip: CommitId, messages: object) -> None:
+    def pushed(self, push: Push) -> None:
         """Take note of nothing."""
 
 

@@ -1,0 +1,192 @@
+"""Tells engines of each push, so that they need not poll.
+
+Each endpoint has a thread of its own, which begins with the first push and ends with the process at the latest: one
+that is slow or dead holds up nobody. What is pushed meanwhile is put together into one event, and so is what could not
+be told. Nothing is lost for good by a failure: engines poll as well, only later.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from threading import Condition, Thread
+
+import structlog
+
+from reconciler.adapters.announcement import Refused, announce
+from reconciler.errors import Problem, Severity
+from reconciler.model.push import Endpoint, Push
+
+log = structlog.get_logger()
+
+_LEAST = 0.05
+"""Seconds of the shortest time-out, so that a last try is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Times in seconds. A push is tried `tries` times, and then again with the next one."""
+
+    answer: float = 10
+    tries: int = 5
+    first_backoff: float = 1
+    longest_backoff: float = 30
+
+    def backoff(self, failures: int) -> float:
+        """Draw the wait after so many failures in a row: up to twice as long each time, never less than half."""
+        most = min(self.longest_backoff, self.first_backoff * 2.0 ** min(failures - 1, 16))
+        return random.uniform(0.5, 1) * most  # noqa: S311 - spreads load, keeps no secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """An endpoint has begun to fail, and why, or (an empty `why`) works again after so many failed `tries`."""
+
+    endpoint: Endpoint
+    why: str
+    tries: int = 0
+
+
+class Notifier:
+    """Tells endpoints of pushes (a `ports.Outbox`). `report` is called from threads of ours."""
+
+    def __init__(
+        self,
+        endpoints: Sequence[Endpoint],
+        *,
+        report: Callable[[Report], None] | None = None,
+        pace: Pace | None = None,
+    ) -> None:
+        self._couriers = [_Courier(endpoint, report or _ignore, pace or Pace()) for endpoint in endpoints]
+        self._repo_url = ""
+
+    def pushed(self, push: Push) -> None:
+        """Have every endpoint told, soon."""
+        # A pass that only ends what has lapsed may not have read the Fleet; where the engines fetch does not change.
+        self._repo_url = push.repo_url or self._repo_url
+        for courier in self._couriers:
+            courier.take(replace(push, repo_url=self._repo_url))
+
+    def close(self, patience: timedelta) -> tuple[Problem, ...]:
+        """Deliver what is waiting, as far as patience goes, and return who could not be told. It is the end."""
+        until = time.monotonic() + patience.total_seconds()
+        for courier in self._couriers:
+            courier.hurry(until)
+        return tuple(problem for courier in self._couriers if (problem := courier.wait(until)) is not None)
+
+
+def _ignore(_report: Report) -> None:
+    """Tell nobody: who closes the notifier learns what has come of it."""
+
+
+class _Courier:
+    """Brings pushes to one endpoint, one after the other."""
+
+    def __init__(self, endpoint: Endpoint, report: Callable[[Report], None], pace: Pace) -> None:
+        self._endpoint = endpoint
+        self._report = report
+        self._pace = pace
+        self._changed = Condition()
+        self._waiting: Push | None = None  # not told yet
+        self._due = False  # and worth a try
+        self._until: float | None = None  # when to give up, once closing
+        self._ending = False  # the try under way began after that was said
+        self._failures = 0
+        self._why = ""
+        self._thread: Thread | None = None
+
+    def take(self, push: Push) -> None:
+        """Take a push over, together with what is waiting already."""
+        with self._changed:
+            if self._until is not None:
+                return
+            self._waiting = push if self._waiting is None else self._waiting.then(push)
+            self._due = True
+            if self._thread is None:
+                # It must not keep the process: a name that is being resolved cannot be given up.
+                self._thread = Thread(target=self._run, name=f"notify {self._endpoint.engine}", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def hurry(self, until: float) -> None:
+        """Ask to be done by a moment of the monotonic clock."""
+        with self._changed:
+            self._until = until
+            self._changed.notify()
+
+    def wait(self, until: float) -> Problem | None:
+        """Wait for the end, and say what is wrong if something has not been told."""
+        if self._thread is None:
+            return None
+        self._thread.join(max(0.0, until - time.monotonic()))
+        with self._changed:
+            if self._waiting is None and not self._thread.is_alive():
+                return None
+            why = self._why or "it does not answer"
+        message = f"was not told of the last push, and sees it when it polls: {why}"
+        return Problem(path=str(self._endpoint), message=message, severity=Severity.WARNING)
+
+    def _run(self) -> None:
+        """Deliver until there is nothing left and no more will come."""
+        while (push := self._next()) is not None:
+            try:
+                why, again = announce(self._endpoint, push, timeout=self._timeout()), True
+            except Refused as error:
+                why, again = str(error), False
+            except Exception as error:  # a bug must not end the thread: later pushes would go untold
+                log.exception("bug; not told of a push", endpoint=str(self._endpoint))
+                why, again = f"a bug in Overspill ({type(error).__name__})", False
+            if why:
+                self._failed(push, why, again=again)
+            else:
+                self._delivered()
+
+    def _next(self) -> Push | None:
+        """Wait for something to deliver; None at the end."""
+        with self._changed:
+            while not self._due:
+                if self._until is not None:
+                    return None
+                self._changed.wait()
+            push, self._waiting, self._due = self._waiting, None, False
+            self._ending = self._until is not None
+            return push
+
+    def _delivered(self) -> None:
+        told = self._why
+        tries, self._failures, self._why = self._failures, 0, ""
+        if told:
+            self._report(Report(endpoint=self._endpoint, why="", tries=tries))
+
+    def _failed(self, push: Push, why: str, *, again: bool) -> None:
+        """Keep the push for another try: after a while or, where that is of no use, with the next push."""
+        told, self._why = self._why, why
+        self._failures += 1
+        if not told:
+            self._report(Report(endpoint=self._endpoint, why=why))
+        with self._changed:
+            self._waiting = push if self._waiting is None else push.then(self._waiting)
+            if again and (self._due or self._failures % self._pace.tries):
+                self._due = self._rest(self._pace.backoff(self._failures))
+
+    def _rest(self, pause: float) -> bool:
+        """Wait before the next try, and tell whether there is time for one.
+
+        A new push does not cut that short, since it goes along. The end does: one more try is made at once.
+        """
+        if self._until is None:
+            self._changed.wait_for(lambda: self._until is not None, pause)
+        elif self._ending:
+            if time.monotonic() + pause > self._until:
+                return False
+            self._changed.wait_for(lambda: False, pause)
+        return True
+
+    def _timeout(self) -> float:
+        """Say how many seconds a try may take."""
+        if self._until is None:
+            return self._pace.answer
+        return max(_LEAST, min(self._pace.answer, self._until - time.monotonic()))

@@ -1,0 +1,62 @@
+"""A move of the output branch, and who is to hear of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from reconciler.model.ids import CommitId
+from reconciler.model.policy import EngineName
+
+MOST_PATHS = 10_000
+"""Beyond that a list of paths saves nobody any work: it is as if everything had changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Push:
+    """One or more pushes of ours to the output branch, as one move of it.
+
+    `old` is None where the branch began. `commits` is their number. `repo_url` is where the engines fetch the branch,
+    as the Fleet says it, which need not be the remote that was pushed to; empty where it does not say. `paths` are the
+    files and directories that were written or removed, None where that is not known: then all may have changed.
+    """
+
+    branch: str
+    old: CommitId | None
+    new: CommitId
+    commits: int
+    repo_url: str
+    paths: frozenset[str] | None
+
+    def then(self, later: Push) -> Push:
+        """Put a later move after this one.
+
+        Where somebody else's commits lie between the two, nobody here knows what they changed.
+        """
+        paths = None
+        if self.paths is not None and later.paths is not None and later.old == self.new:
+            paths = self.paths | later.paths
+        return replace(
+            later,
+            old=self.old,
+            commits=self.commits + later.commits,
+            repo_url=later.repo_url or self.repo_url,
+            paths=None if paths is None or len(paths) > MOST_PATHS else paths,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """An engine's webhook: where pushes are told to, and the secret that they are signed with."""
+
+    engine: EngineName
+    url: str = field(repr=False)  # that of Flux is half a secret
+    secret: str = field(repr=False)
+
+    def __str__(self) -> str:
+        """Name the endpoint for people: without a query, and without the last part of the path that Flux makes up."""
+        parts = urlsplit(self.url)
+        path = parts.path
+        if self.engine is EngineName.FLUX:
+            path = path[: path.rstrip("/").rfind("/") + 1] + "***"
+        return f"{self.engine} at {parts.scheme}://{parts.netloc}{path}"
