@@ -159,12 +159,12 @@ class Fleet:
         """Return all that the daemon has logged."""
         return (self.path / "daemon.log").read_text()
 
-    def until(self, condition: Callable[[], object], what: str) -> None:
+    def until(self, condition: Callable[[], object], what: str, *, within: float = PATIENCE) -> None:
         """Wait for the daemon to have done something, and go on observing: what is not looked at is not watched."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + within
         looked = time.monotonic()
         while not condition():
-            assert time.monotonic() < deadline, f"{what}: not within {PATIENCE} s; it said:\n{self.told()}"
+            assert time.monotonic() < deadline, f"{what}: not within {within} s; it said:\n{self.told()}"
             time.sleep(0.05)
             if self._seeing is not None and time.monotonic() - looked > 1:
                 missing, namespace = self._seeing

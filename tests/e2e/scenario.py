@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import subprocess
-from datetime import datetime
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tests.e2e import flux

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from datetime import UTC, datetime
 
@@ -97,7 +98,7 @@ def test_two_bursts_and_an_expiry_in_one_second_are_one_push(scenario: Scenario)
         POLICY: LASTING,
     })  # fmt: skip
     scenario.home.create(DEMO, deployment(0))
-    with scenario.daemon():
+    with scenario.daemon() as process:
         scenario.wants(AT_HOME + 1)
         scenario.until_lent(by_flux=1, by_argo_cd=0)
         began, tip = len(scenario.fleet.subjects()), scenario.fleet.tip()
@@ -108,6 +109,7 @@ def test_two_bursts_and_an_expiry_in_one_second_are_one_push(scenario: Scenario)
         scenario.home.kubectl("scale", "deployment/vllm", "--namespace=vllm-demo", "--replicas=4")
         time.sleep(6)
         scenario.fleet.server.start()
+        process.send_signal(signal.SIGHUP)  # try now, whatever the back-off
         scenario.fleet.until(lambda: len(scenario.fleet.subjects()) == began + 3, "not three changes")
         told = scenario.fleet.log("--format=%cI %s")[-3:]
         assert [line.split()[1].partition("(")[0] for line in told] == ["Revert", "burst", "burst"]
