@@ -202,6 +202,7 @@ class ArgoCD:
             "ARGOCD_ASK_PASS_SOCK": str(self._socket),
             "ARGOCD_GPG_ENABLED": "false",
             "KUBECONFIG": str(self._cluster.kubeconfig),
+            "ARGOCD_ASK_PASS_SOCK": str(self._home / "ask.sock"),  # else every Argo CD of this machine shares one
             "PATH": os.pathsep.join([*map(str, sorted(programs)), os.environ["PATH"]]),
             "TMPDIR": str(self._home),
         }

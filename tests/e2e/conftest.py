@@ -20,6 +20,7 @@ import pytest
 from tests.e2e.charts import ChartRepository
 from tests.e2e.control_plane import Cluster, missing
 from tests.e2e.git_server import GitServer
+from tests.e2e.scenario import Scenario
 from tests.e2e.three_clusters import ThreeClusters
 from tests.e2e.three_clusters import missing as missing_engines
 
@@ -125,10 +126,11 @@ class Fleet:
         return target
 
     @contextmanager
-    def daemon(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    def daemon(self, *arguments: str, settings: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
         """Run the daemon against the git server; its log is in ``daemon.log``.
 
-        Without arguments of `overspill run` it looks at the observations in files.
+        Without arguments of `overspill run` it looks at the observations in files. `settings` are variables by name,
+        without their prefix. One that the test has killed is not asked to stop.
         """
         env = {name: value for name, value in os.environ.items() if not name.startswith("OVERSPILL_")}
         password = self.path / "password"
@@ -139,14 +141,16 @@ class Fleet:
             "OVERSPILL_GIT_PASSWORD_FILE": str(password),
             "PYTHONPATH": str(CHECKOUT),
         }
+        env |= {f"OVERSPILL_{name}": value for name, value in (settings or {}).items()}
         command = [sys.executable, "-m", "reconciler", "run", "--repo", self.url, "--poll-interval", "1s"]
         command += arguments or ("--observations", str(self.seen))
         with (self.path / "daemon.log").open("a") as log:
             process = subprocess.Popen(command, env=env, cwd=self.path, text=True, stdout=log, stderr=subprocess.STDOUT)
             try:
                 yield process
-                process.send_signal(signal.SIGTERM)
-                assert process.wait(PATIENCE) == 0, self.told()
+                if process.poll() is None:
+                    process.send_signal(signal.SIGTERM)
+                    assert process.wait(PATIENCE) == 0, self.told()
             finally:
                 process.kill()
                 process.wait()
@@ -164,12 +168,12 @@ class Fleet:
         """Return all that the daemon has logged."""
         return (self.path / "daemon.log").read_text()
 
-    def until(self, condition: Callable[[], object], what: str) -> None:
+    def until(self, condition: Callable[[], object], what: str, *, within: float = PATIENCE) -> None:
         """Wait for the daemon to have done something, and go on observing: what is not looked at is not watched."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + within
         looked = time.monotonic()
         while not condition():
-            assert time.monotonic() < deadline, f"{what}: not within {PATIENCE} s; it said:\n{self.told()}"
+            assert time.monotonic() < deadline, f"{what}: not within {within} s; it said:\n{self.told()}"
             time.sleep(0.05)
             if self._seeing is not None and time.monotonic() - looked > 1:
                 missing, namespace = self._seeing
@@ -231,3 +235,9 @@ def three_clusters(_three: ThreeClusters, fleet: Fleet, charts: str) -> Iterator
     """Lend the three clusters with their engines to the test's fleet; `describe` begins it."""
     with _three.with_fleet(fleet, charts):
         yield _three
+
+
+@pytest.fixture
+def scenario(three_clusters: ThreeClusters, fleet: Fleet) -> Scenario:
+    """Set the three clusters' stage for one workload; `begin` raises the curtain."""
+    return Scenario(three_clusters, fleet)
