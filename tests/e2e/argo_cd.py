@@ -101,6 +101,7 @@ class ArgoCD:
             "tlsClientConfig": {"caData": base64.b64encode(access.authority.read_bytes()).decode()},
         }
         self._secret(name, "cluster", {"name": name, "server": access.server, "config": json.dumps(config)})
+
     def follow(self, fleet: Fleet) -> None:
         """Do as the bootstrap tells an admin: give Argo CD a login, and apply what is printed."""
         self.trust(fleet.server, fleet.bare.name)
@@ -202,7 +203,6 @@ class ArgoCD:
             "ARGOCD_ASK_PASS_SOCK": str(self._socket),
             "ARGOCD_GPG_ENABLED": "false",
             "KUBECONFIG": str(self._cluster.kubeconfig),
-            "ARGOCD_ASK_PASS_SOCK": str(self._home / "ask.sock"),  # else every Argo CD of this machine shares one
             "PATH": os.pathsep.join([*map(str, sorted(programs)), os.environ["PATH"]]),
             "TMPDIR": str(self._home),
         }

@@ -20,6 +20,7 @@ CHART = {
     "values.yaml": "servingEngineSpec: {modelSpec: []}\n",
     "templates/engine.yaml": """
 {{- range .Values.servingEngineSpec.modelSpec }}
+{{- if .refuse }}{{ fail .refuse }}{{ end }}
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: "{{ $.Release.Name }}-{{ .name }}"}

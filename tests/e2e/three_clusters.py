@@ -84,7 +84,10 @@ class ThreeClusters:
     def describe(self, edits: Mapping[str, Mapping[str, str]]) -> None:
         """Commit the layout for these clusters, with edits as in `Fleet.describe`, and have both engines follow it."""
         usual: dict[str, dict[str, str]] = {
-            "fleet.yaml": {_GIT: self._fleet.url},
+            "fleet.yaml": {
+                _GIT: self._fleet.url,
+                "engine: argocd\n": f"engine: argocd\n  argocd: {{connection: {{context: {ARGO_CD}}}}}\n",
+            },
             f"clusters/{FLUX}.yaml": {"\nspec:\n": "\nspec:\n  engine: flux\n"},
             "templates/vllm-helm.yaml": {PUBLISHED: self._charts},
         }
@@ -96,7 +99,9 @@ class ThreeClusters:
         self.argo_cd.follow(self._fleet)
 
     def kubeconfig(self) -> Path:
-        """Write a kubeconfig with a context for each cluster."""
+        """Write a kubeconfig with a context for each cluster, and the right to read what the engines say."""
+        for name, rights in ((FLUX, "rbac-flux.yaml"), (ARGO_CD, "rbac-argocd.yaml")):
+            self.clusters[name].kubectl("apply", "--filename", str(LAYOUT / "bootstrap" / rights))
         return kubeconfig(self._fleet.path, *self.clusters.values())
 
     def announce(self, *, since: str) -> None:
