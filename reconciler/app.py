@@ -313,4 +313,5 @@ class _Log:
 
     def pushed(self, push: Push) -> None:
         """Log one line for the push; the loop's announcer tells each change."""
-        log.info("pushed", line=f"pushed {count(push.commits, 'commit')} to {push.branch}", tip=push.new[:12])
+        line = f"pushed {count(push.commits, 'commit')} to {push.branch}"
+        log.info("pushed", line=line, tip=push.new[:12], took=f"{push.took.total_seconds():.3f}s")

@@ -5,9 +5,10 @@ Sequencing only. Everything that is decided is decided in `core`; everything out
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from reconciler.core import demand, projection, render
 from reconciler.core.decide import decide
@@ -156,9 +157,11 @@ def draft(world: World, view: View) -> tuple[View, render.Rendered]:
 
 def send(world: World, view: View, rendered: render.Rendered) -> Outcome:
     """Push what was written, if there is anything, and tell of it. Raises Conflict when a branch has moved."""
+    began = time.monotonic()
     published = publish(world.repository, view, view.tips, rendered.commits, world.author)
+    took = timedelta(seconds=time.monotonic() - began)
     for push in _pushes(world, view, rendered, published):
-        world.outbox.pushed(push)
+        world.outbox.pushed(replace(push, took=took))
     return Outcome(view=view, rendered=rendered, commits=published.commits, branches=published.branches)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 from reconciler.model.ids import CommitId
@@ -18,7 +19,8 @@ class Push:
 
     `old` is None where the branch began. `commits` is their number. `repo_url` is where the engines fetch the branch,
     as the Fleet says it, which need not be the remote that was pushed to; empty where it does not say. `paths` are the
-    files and directories that were written or removed, None where that is not known: then all may have changed.
+    files and directories that were written or removed, None where that is not known: then all may have changed. `took`
+    is how long it was from the decision to the remote's word that it has it.
     """
 
     branch: str
@@ -27,6 +29,7 @@ class Push:
     commits: int
     repo_url: str
     paths: frozenset[str] | None
+    took: timedelta = timedelta()
 
     def then(self, later: Push) -> Push:
         """Put a later move after this one.

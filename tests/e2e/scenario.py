@@ -93,8 +93,8 @@ class Scenario:
         self._kubeconfig = self.three.kubeconfig()
 
     @contextmanager
-    def daemon(self) -> Iterator[subprocess.Popen[str]]:
-        """Run the daemon with a login to each cluster and to each engine's webhook, and no other help.
+    def daemon(self, **more: str) -> Iterator[subprocess.Popen[str]]:
+        """Run the daemon with a login to each cluster and to each engine's webhook, and no other help but `more`.
 
         The first time, it yields once the branch has begun and the clusters are as they are to be again in the end.
         """
@@ -105,6 +105,7 @@ class Scenario:
             "NOTIFY": " ".join(engines),
             "NOTIFY_SECRET_ARGOCD": self.three.argo_cd.webhook_secret,
             "NOTIFY_SECRET_FLUX": self.three.flux.hook_token,
+            **more,
         }
         with self.fleet.daemon("--kubeconfig", str(self._kubeconfig), settings=settings) as process:
             if not self._before:

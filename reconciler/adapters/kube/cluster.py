@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from threading import Lock
@@ -88,8 +88,7 @@ class FollowedCluster:
             if self._beat.done() or not await self._server.renewed():
                 return
             await cancel(self._tasks.values())
-            for resource, stream in self._streams.items():
-                self._tasks[resource] = asyncio.create_task(stream.run(self._failed))
+            self._start(self._streams)
             if self._engine is not None:
                 await self._engine.restart()
         self._changed(Effect.CAPACITY)
@@ -195,16 +194,20 @@ class FollowedCluster:
             self.settled.set()
 
     def _failed(self) -> None:
-        """Keep nobody waiting for a stream that fails; if it is not needed, it may be all that was waited for."""
-        self._see()
+        """Keep nobody waiting for a stream that fails."""
         self.settled.set()
 
     def _run(self, resources: frozenset[Resource] | set[Resource]) -> None:
         with self._lock:
             for resource in resources:
                 self._streams[resource] = Stream(self._server, resource, self, self._pace)
+        self._start(resources)
+
+    def _start(self, resources: Iterable[Resource]) -> None:
         for resource in resources:
-            self._tasks[resource] = asyncio.create_task(self._streams[resource].run(self._failed))
+            # One that is not needed ends the wait only where nothing else is waited for any more.
+            failed = self._see if resource.optional else self._failed
+            self._tasks[resource] = asyncio.create_task(self._streams[resource].run(failed))
 
     def _run_engine(self) -> None:
         """Follow Flux's objects, where Flux is the engine."""

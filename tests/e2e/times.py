@@ -1,0 +1,231 @@
+"""How long a burst takes from the shortage to pods that are ready, and its end to the last pod that is gone.
+
+``python -m tests.e2e.times`` plays ten rounds over the three clusters and prints, for each step, the median and the
+longest, in seconds; then the bounds that are promised (``name value bound``), and ends with 1 where one is missed. API
+servers are asked every twentieth of a second. Moments of the daemon are those of its log; of the push, those of a hook
+on the git server.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from tests.e2e import control_plane, three_clusters
+from tests.e2e.api_server import Json
+from tests.e2e.argo_cd import APPLICATIONS
+from tests.e2e.charts import ChartRepository
+from tests.e2e.conftest import Fleet
+from tests.e2e.control_plane import Cluster
+from tests.e2e.flux import KUSTOMIZATIONS
+from tests.e2e.git_server import GitServer
+from tests.e2e.scenario import AT_HOME, Scenario, deployment
+from tests.e2e.three_clusters import ThreeClusters
+
+ROUNDS = 10
+WINDOW = 3
+"""Seconds of both windows of the policy: long enough for the demand to be whole when they end."""
+GLANCE = 0.05
+PATIENCE = 90
+DEPLOYMENTS = "/apis/apps/v1/namespaces/vllm-demo/deployments"
+PODS = "/api/v1/namespaces/vllm-demo/pods"
+OURS = "overspill.dev/placement"
+_ANY_MODEL = "            nodeSelector:\n              nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3\n"
+_EDITS = {
+    "templates/vllm.yaml": {_ANY_MODEL: ""},
+    "policies/serving.yaml": {
+        "window: 30s": f"window: {WINDOW}s", "window: 5m": f"window: {WINDOW}s", "coolDown: 5m": "coolDown: 1s",
+        "maxReplicas: 4": "maxReplicas: 1",
+    },
+}  # fmt: skip
+_HOOK = '#!/bin/sh\ndate +%s.%N >> "{file}"\n'
+
+
+@dataclass(slots=True)
+class Times:
+    """Seconds by step, one for each round, in the order in which the steps came up."""
+
+    of: dict[str, list[float]] = field(default_factory=dict)
+
+    def add(self, step: str, seconds: float) -> None:
+        """Take one figure."""
+        self.of.setdefault(step, []).append(seconds)
+
+    def median(self, step: str) -> float:
+        """Return the middle one."""
+        return statistics.median(self.of[step])
+
+    def __str__(self) -> str:
+        """Write a table."""
+        width = max(map(len, self.of))
+        rows = [f"{step:<{width}}  {self.median(step):7.2f}  {max(them):7.2f}" for step, them in self.of.items()]
+        return "\n".join([f"{'':<{width}}   median  longest", *rows])
+
+
+class Stopwatch:
+    """Plays the rounds on a scenario whose daemon runs."""
+
+    def __init__(self, scenario: Scenario, pushes: Path) -> None:
+        self._scenario, self._pushes = scenario, pushes
+        self.times = Times()
+
+    def round(self) -> None:
+        """Burst a replica to each cluster, and take both back."""
+        scenario, tip = self._scenario, self._scenario.fleet.tip()
+        home, engines = scenario.home, {"Flux": scenario.by_flux, "Argo CD": scenario.by_argo_cd}
+        fetched: dict[str, Callable[[], object]] = {
+            "Flux": lambda: scenario.three.flux.fetched() != tip,
+            "Argo CD": lambda: scenario.by_argo_cd.items(APPLICATIONS),
+        }
+        wanted = {"short": lambda: len(unschedulable(home)) == len(engines)}
+        for name, cluster in engines.items():
+            wanted[f"{name} fetched"] = fetched[name]
+            wanted[f"{name} object"] = lambda cluster=cluster: cluster.items(DEPLOYMENTS)
+            wanted[f"{name} ready"] = lambda cluster=cluster: running(cluster) == 1
+        moments, decided, pushed = self._play(AT_HOME + len(engines), wanted)
+        note = self.times.add
+        note("burst: unschedulable to decision (window included)", decided - moments["short"])
+        note("burst: window's end to decision", decided - max(unschedulable(home)) - WINDOW)
+        note("burst: decision to pushed", pushed - decided)
+        for name in engines:
+            note(f"burst, {name}: pushed to fetched", moments[f"{name} fetched"] - pushed)
+            note(f"burst, {name}: pushed to object", moments[f"{name} object"] - pushed)
+            note(f"burst, {name}: object to ready", moments[f"{name} ready"] - moments[f"{name} object"])
+            note(f"burst, {name}: unschedulable to ready", moments[f"{name} ready"] - moments["short"])
+        tip = scenario.fleet.tip()
+        fetched["Argo CD"] = lambda: all(going(each) for each in scenario.by_argo_cd.items(APPLICATIONS))
+        wanted = {"short": lambda: not unschedulable(home)}
+        for name, cluster in engines.items():
+            wanted[f"{name} fetched"] = fetched[name]
+            wanted[f"{name} object"] = lambda cluster=cluster: not cluster.items(DEPLOYMENTS)
+            wanted[f"{name} gone"] = lambda cluster=cluster: not cluster.items(PODS)
+        moments, decided, pushed = self._play(AT_HOME, wanted)
+        note("removal: demand gone to decision (window included)", decided - moments["short"])
+        note("removal: decision to pushed", pushed - decided)
+        for name in engines:
+            note(f"removal, {name}: pushed to fetched", moments[f"{name} fetched"] - pushed)
+            note(f"removal, {name}: pushed to object gone", moments[f"{name} object"] - pushed)
+            note(f"removal, {name}: pushed to last pod gone", moments[f"{name} gone"] - pushed)
+        scenario.by_argo_cd.until(lambda: not scenario.by_argo_cd.items(APPLICATIONS), "the Application stays")
+        scenario.by_flux.until(lambda: not scenario.by_flux.items(KUSTOMIZATIONS, OURS), "the Kustomization stays")
+
+    def _play(self, replicas: int, wanted: Mapping[str, Callable[[], object]]) -> tuple[dict[str, float], float, float]:
+        """Scale, and return when each thing was first so, when it was decided, and when it was pushed."""
+        known = len(self._log())
+        with ThreadPoolExecutor(len(wanted)) as pool:
+            watching = {name: pool.submit(first, name, condition) for name, condition in wanted.items()}
+            self._scenario.home.kubectl("scale", "deployment/vllm", "--namespace=vllm-demo", f"--replicas={replicas}")
+            moments = {name: future.result() for name, future in watching.items()}
+        told = self._log()[known:]
+        assert len(told) == 1, f"pushed {len(told)} times: {told}"
+        pushed = float(self._pushes.read_text().split()[-1])
+        return moments, pushed - float(told[0]["took"].removesuffix("s")), pushed
+
+    def _log(self) -> list[Json]:
+        """Return what the daemon said of its pushes."""
+        lines = [json.loads(line) for line in self._scenario.fleet.told().splitlines() if line.startswith("{")]
+        return [line for line in lines if line["event"] == "pushed"]
+
+
+def first(name: str, condition: Callable[[], object]) -> float:
+    """Wait for something, and return when it was first so."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"{name}: not within {PATIENCE} s"
+        time.sleep(GLANCE)
+    return time.time()
+
+
+def unschedulable(cluster: Cluster) -> list[float]:
+    """Return since when each pod that has no room has none, as the API server says: in whole seconds."""
+    return [
+        datetime.fromisoformat(condition["lastTransitionTime"]).timestamp()
+        for pod in cluster.items(PODS)
+        if "deletionTimestamp" not in pod["metadata"]
+        for condition in pod["status"].get("conditions", ())
+        if condition.get("reason") == "Unschedulable"
+    ]
+
+
+def running(cluster: Cluster) -> int:
+    """Count the pods that are ready."""
+    return sum(pod["status"].get("phase") == "Running" for pod in cluster.items(PODS))
+
+
+def going(manifest: Json) -> bool:
+    """Tell whether an object is being deleted."""
+    return "deletionTimestamp" in manifest["metadata"]
+
+
+@contextmanager
+def stage(home: Path) -> Iterator[Stopwatch]:
+    """Start everything, and the daemon last."""
+    bare = home / "git" / "fleet.git"
+    bare.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", "--bare", "--initial-branch=main", str(bare)], check=True)
+    pushes = home / "pushes"
+    hook = bare / "hooks" / "post-receive"
+    hook.write_text(_HOOK.format(file=pushes))
+    hook.chmod(0o755)
+    with ExitStack() as stack:
+        server = GitServer(home / "git", password=secrets.token_hex(12))
+        stack.callback(server.kill)
+        charts = ChartRepository(home / "charts")
+        stack.callback(charts.stop)
+        three = ThreeClusters(home / "three")
+        stack.callback(three.stop)
+        fleet = Fleet(home, server)
+        stack.enter_context(three.with_fleet(fleet, charts.url))
+        scenario = Scenario(three, fleet)
+        scenario.begin(_EDITS, replicas=0)
+        scenario.home.create(DEPLOYMENTS, deployment(AT_HOME))
+        scenario.home.until(lambda: running(scenario.home) == AT_HOME, "worker-1 does not run its own")
+        stack.enter_context(scenario.daemon(LOG_FORMAT="json"))
+        yield Stopwatch(scenario, pushes)
+
+
+def main() -> int:
+    """Measure, print, judge."""
+    if reason := control_plane.missing() or three_clusters.missing():
+        sys.stdout.write(f"cannot measure: {reason}\n")
+        return 1
+    home = Path(tempfile.mkdtemp(prefix="overspill-times-"))
+    try:
+        with stage(home) as stopwatch:
+            for number in range(ROUNDS):
+                stopwatch.round()
+                sys.stderr.write(f"# round {number + 1} of {ROUNDS}\n")
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    times = stopwatch.times
+    sys.stdout.write(f"{times}\n")
+    missed = 0
+    for name, step, bound in BOUNDS:
+        figure = times.median(step)
+        missed += figure > bound
+        sys.stdout.write(f"{name} {figure:.2f} {bound:.2f}\n")
+    return 1 if missed else 0
+
+
+BOUNDS = (
+    ("window_to_decision_seconds", "burst: window's end to decision", 0.5),
+    ("push_to_object_flux_seconds", "burst, Flux: pushed to object", 5.0),
+    ("push_to_object_argo_cd_seconds", "burst, Argo CD: pushed to object", 5.0),
+)
+"""Name, step, and the most that its median may be."""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
