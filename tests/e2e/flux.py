@@ -170,7 +170,7 @@ class Flux:
             KUSTOMIZE, *sent, *_LOCKED, "--requeue-dependency=5s", "--feature-gates=CancelHealthCheckOnNewRevision=true"
         )
         if not lacking(HELM):
-            self._run(HELM, *sent, *_LOCKED)
+            self._run(HELM, *sent, *_LOCKED, "--feature-gates=CancelHealthCheckOnNewRevision=true")
 
     def _run(self, name: str, *arguments: str) -> None:
         command = [program(name), "--enable-leader-election=false", "--watch-all-namespaces=true", *arguments]
