@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from reconciler.settings import PREFIX, VARIABLES
 from tests.e2e import argo_cd, flux
 from tests.e2e.api_server import Json
 from tests.e2e.conftest import CHECKOUT, Fleet
@@ -151,6 +152,7 @@ def test_the_page_takes_a_reader_from_kubeconfigs_to_a_first_burst_and_back(pers
                 told = person.types(block)
                 assert story(told) == story(BEGINNING), told
                 assert len(re.findall("Running +Healthy", told)) == 2, told
+                assert re.search("^llm/vllm +worker-1 +serving +7 +2 ", told, re.MULTILINE), told
             else:
                 person.types(block)
         wait(lambda: not any(cluster.items(DEPLOYMENTS) for cluster in (by_flux, by_argo_cd)), log)
@@ -165,6 +167,12 @@ def test_no_command_of_the_page_escapes_the_test() -> None:
     assert {mark for mark, _ in BLOCKS} == {"run", "daemon", "burst", "return"}
     for once in ("daemon", "burst", "return"):
         assert [mark for mark, _ in BLOCKS].count(once) == 1
+
+
+def test_every_variable_that_it_names_is_one_that_the_daemon_reads() -> None:
+    named = set(re.findall(rf"{PREFIX}([A-Z_]+[A-Z])", PAGE))
+    assert named
+    assert named <= set(VARIABLES)
 
 
 def the_controller_starts_anew(person: Person) -> None:
