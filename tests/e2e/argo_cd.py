@@ -114,8 +114,9 @@ class ArgoCD:
             self._cluster.call("DELETE", path)
             self._cluster.until(lambda path=path: not self._cluster.items(path), f"{path} are still there")
         login = f"/api/v1/namespaces/{NAMESPACE}/secrets/repository-fleet"
-        self._settings.remove(login)
-        self._cluster.call("DELETE", login)
+        if login in self._settings:  # else somebody has followed by hand
+            self._settings.remove(login)
+        self._cluster.kubectl("delete", "secret/repository-fleet", "--namespace", NAMESPACE, "--ignore-not-found")
 
     def announce(self, url: str, *, before: str, after: str, changed: Sequence[str]) -> None:
         """Announce a push to both endpoints, as a git host would; `changed` are the paths in it."""

@@ -123,8 +123,8 @@ class Flux:
         for path in (KUSTOMIZATIONS, RELEASES, RECEIVERS, *(f"{SOURCES}/{kind}" for kind in _KINDS_OF_SOURCES)):
             self._cluster.call("DELETE", path)
             self._cluster.until(lambda path=path: not self._cluster.items(path), f"{path} are still there")
-        for name in ("placements-read", "placements-hook"):
-            self._cluster.call("DELETE", f"/api/v1/namespaces/{NAMESPACE}/secrets/{name}")
+        made = ("secret/placements-read", "secret/placements-hook")
+        self._cluster.kubectl("delete", *made, "--namespace", NAMESPACE, "--ignore-not-found")
 
     def look(self) -> None:
         """Have the source read the branch now, as `flux reconcile source git` does."""

@@ -94,9 +94,13 @@ class ThreeClusters:
         for name, more in edits.items():
             usual[name] = usual.get(name, {}) | dict(more)
         self._fleet.describe(usual)
-        self._following = True
+        self.left_to_a_person()
         self.flux.follow(self._fleet)
         self.argo_cd.follow(self._fleet)
+
+    def left_to_a_person(self) -> None:
+        """Clean up after engines that follow the fleet, whoever had them do so."""
+        self._following = True
 
     def kubeconfig(self) -> Path:
         """Write a kubeconfig with a context for each cluster, and the right to read what the engines say."""

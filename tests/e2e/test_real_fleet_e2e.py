@@ -1,0 +1,225 @@
+"""docs/real-fleet.md is a promise: what it tells people to type takes them from kubeconfigs to a burst and back.
+
+Its blocks are run one after the other, as in one shell. Only addresses and accounts of its examples are put right.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from reconciler.settings import PREFIX, VARIABLES
+from tests.e2e import argo_cd, flux
+from tests.e2e.api_server import Json
+from tests.e2e.conftest import CHECKOUT, Fleet
+from tests.e2e.control_plane import Cluster, program
+from tests.e2e.three_clusters import ARGO_CD, FLUX, HOME, ThreeClusters
+
+PAGE = (CHECKOUT / "docs" / "real-fleet.md").read_text()
+BLOCKS = re.findall(r"^```sh ?(\w*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+BEGINNING, RETURN = re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+"""The logs that it shows: up to the bursts, and what comes upon them."""
+
+PODS = "/api/v1/namespaces/vllm-demo/pods"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/vllm-demo/deployments"
+REFRESHER = "argocd-applicationset-controller"
+OURS = ("deployment/overspill", "service/overspill", "secret/overspill")
+PATIENCE = 180
+"""Seconds for what waits for engines; they may poll."""
+
+
+class Person:
+    """Somebody who types what the page says, and has what it asks for."""
+
+    def __init__(self, three: ThreeClusters, fleet: Fleet) -> None:
+        """Lay out a home directory, the logins of an administrator, and the passwords of the git accounts."""
+        self.three = three
+        self.there, home, bin_ = (fleet.path / name for name in ("there", "home", "bin"))
+        for directory in (self.there, home, bin_):
+            directory.mkdir()
+        command = bin_ / "overspill"
+        command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m reconciler "$@"\n')
+        command.chmod(0o755)
+        account, host = fleet.server.username, urlsplit(fleet.url).netloc
+        (home / ".git-credentials").write_text(f"http://{account}:{fleet.server.password}@{host}\n")
+        (home / ".gitconfig").write_text("[user]\n\tname=Ann\n\temail=ann@example.com\n[credential]\n\thelper=store\n")
+        for name in ("git-password", "git-read-password"):
+            (self.there / name).write_text(fleet.server.password + "\n")
+        self._kept = fleet.path / "environment"
+        self._kept.touch()
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "OVERSPILL_"))}
+        paths = [str(bin_), str(Path(program("kubectl")).parent), os.environ["PATH"]]
+        self._env = {
+            **inherited, "HOME": str(home), "PATH": os.pathsep.join(paths), "PYTHONPATH": str(CHECKOUT),
+            "KUBECONFIG": str(administrator(home, three)),
+        }  # fmt: skip
+        server, refresher = three.argo_cd.webhook_urls
+        self._addresses = {
+            "https://git.example.com/acme/fleet.git": fleet.url,
+            "username=engines": f"username={account}",  # the server of these tests has one account
+            "username: engines": f"username: {account}",
+            "https://argocd.example.com/api/webhook": server,
+            "https://argocd-applicationset.example.com/api/webhook": refresher,
+        }
+
+    def types(self, block: str) -> str:
+        """Run a block after all that came before it, and return what it prints."""
+        keep = f"\n{{ export -p; umask -p; }} > {shlex.quote(str(self._kept))}\n"
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", self._in_this_shell(block) + keep],
+            cwd=self.there, env=self._env, check=False, capture_output=True, text=True, timeout=PATIENCE,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    @contextmanager
+    def running(self, block: str) -> Iterator[Callable[[], str]]:
+        """Run a block that stays in the foreground, in another shell; yields what tells its log."""
+        log = self.there.parent / "daemon.log"
+        with log.open("wb") as stream:
+            process = subprocess.Popen(
+                ["bash", "-euc", self._in_this_shell(f"exec {block}")],
+                cwd=self.there, env=self._env, stdout=stream, stderr=stream,
+            )  # fmt: skip
+            try:
+                yield log.read_text
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(60) == 0, log.read_text()
+            finally:
+                process.kill()
+                process.wait()
+
+    def _in_this_shell(self, block: str) -> str:
+        for example, ours in self._addresses.items():
+            block = block.replace(example, ours)
+        if "https://flux.worker-2.example.com" in block:  # known once the page has made the Receiver
+            receiver = urlsplit(self.three.flux.webhook_url())
+            block = block.replace("https://flux.worker-2.example.com", f"{receiver.scheme}://{receiver.netloc}")
+        return f". {shlex.quote(str(self._kept))}\n{block}"
+
+
+@pytest.fixture
+def person(three_clusters: ThreeClusters, fleet: Fleet) -> Iterator[Person]:
+    """Stand before three clusters and an empty repository, and clean up behind whoever typed."""
+    if reason := flux.lacking(flux.NOTIFICATION):
+        pytest.skip(reason)
+    control = three_clusters.clusters[ARGO_CD]
+    # What a restart is asked of: Argo CD's parts are processes here, and the test plays their ReplicaSet.
+    labels = {"app": REFRESHER}
+    container = {"name": "main", "image": "registry.invalid/argocd:1"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    path = f"/apis/apps/v1/namespaces/{argo_cd.NAMESPACE}/deployments"
+    control.create(path, {"metadata": {"name": REFRESHER}, "spec": spec})
+    three_clusters.left_to_a_person()
+    try:
+        yield Person(three_clusters, fleet)
+    finally:
+        control.call("DELETE", f"{path}/{REFRESHER}")
+        control.kubectl("delete", *OURS, "--namespace=overspill", "--ignore-not-found")
+
+
+def test_the_page_takes_a_reader_from_kubeconfigs_to_a_first_burst_and_back(person: Person) -> None:
+    by_flux, by_argo_cd = (person.three.clusters[name] for name in (FLUX, ARGO_CD))
+    marks = [mark for mark, _ in BLOCKS]
+    start = marks.index("daemon")
+    for _, block in BLOCKS[:start]:
+        told = person.types(block)
+        if "rollout restart" in block:
+            the_controller_starts_anew(person)
+        if "overspill plan" in block:
+            for name in (HOME, FLUX, ARGO_CD):
+                assert re.search(rf"^{name} +\S.* \d{{4}}-\d\d-\d\dT", told, re.MULTILINE), told
+            assert "the output branch begins" in told, told
+    with person.running(BLOCKS[start][1]) as log:
+        wait(lambda: "pushed 2 commits to placements" in log(), log)
+        for mark, block in BLOCKS[start + 1 : marks.index("return")]:
+            if mark == "burst":
+                wait(lambda: (running(by_flux), running(by_argo_cd)) == (2, 3), log)
+                wait(lambda: healthy(person) == 2, log)
+                told = person.types(block)
+                assert story(told) == story(BEGINNING), told
+                assert len(re.findall("Running +Healthy", told)) == 2, told
+                assert re.search("^llm/vllm +worker-1 +serving +7 +2 ", told, re.MULTILINE), told
+            else:
+                person.types(block)
+        wait(lambda: not any(cluster.items(DEPLOYMENTS) for cluster in (by_flux, by_argo_cd)), log)
+        told = person.types(BLOCKS[marks.index("return")][1])
+        assert story(told) == story(BEGINNING + RETURN), told
+    assert "warning" not in log(), log()
+    for _, block in BLOCKS[marks.index("return") + 1 :]:
+        person.types(block)
+
+
+def test_no_command_of_the_page_escapes_the_test() -> None:
+    assert {mark for mark, _ in BLOCKS} == {"run", "daemon", "burst", "return"}
+    for once in ("daemon", "burst", "return"):
+        assert [mark for mark, _ in BLOCKS].count(once) == 1
+
+
+def test_every_variable_that_it_names_is_one_that_the_daemon_reads() -> None:
+    named = set(re.findall(rf"{PREFIX}([A-Z_]+[A-Z])", PAGE))
+    assert named
+    assert named <= set(VARIABLES)
+
+
+def the_controller_starts_anew(person: Person) -> None:
+    """Do what the Deployment of Argo CD's ApplicationSet controller would, now that it was asked to restart."""
+    engine = person.three.argo_cd
+    engine.webhook_secret = (person.there / "notify-secret").read_text().strip()
+    engine.kill(REFRESHER)
+    engine.start(REFRESHER)
+
+
+def administrator(home: Path, three: ThreeClusters) -> Path:
+    """Write the kubeconfig that the page begins with: all rights in each cluster, by contexts of their names."""
+    kinds: dict[str, list[Json]] = {"clusters": [], "users": [], "contexts": []}
+    for name, cluster in three.clusters.items():
+        access, user = cluster.access, f"{name}-admin"
+        server = {"server": access.server, "certificate-authority": str(access.authority)}
+        kinds["clusters"].append({"name": name, "cluster": server})
+        kinds["users"].append({"name": user, "user": {"token": access.token}})
+        kinds["contexts"].append({"name": name, "context": {"cluster": name, "user": user}})
+    target = home / "administrator"
+    target.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **kinds}))
+    return target
+
+
+def story(told: str) -> list[str]:
+    """Find the subjects of commits in what was printed, whether or not pods began to wait in the same second.
+
+    Those that did so later come by a resize, and are not in the number that the burst began with.
+    """
+    subjects = re.findall(r'^(?:start\(|burst\(|Revert "burst\().*$', told, re.MULTILINE)
+    return [re.sub(r"\d+ replicas?", "some replicas", subject) for subject in subjects]
+
+
+def running(cluster: Cluster) -> int:
+    """Count the pods of the workload that run in a cluster."""
+    return sum(pod["status"].get("phase") == "Running" for pod in cluster.items(PODS))
+
+
+def healthy(person: Person) -> int:
+    """Count the placements that are healthy by the word of their engine."""
+    placements = json.loads(person.types("overspill status -o json"))["placements"]
+    return sum("Healthy" in json.dumps(each) for each in placements)
+
+
+def wait(condition: Callable[[], bool], log: Callable[[], str]) -> None:
+    """Wait for what the daemon and the engines do by themselves."""
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < until, log()
+        time.sleep(0.5)
