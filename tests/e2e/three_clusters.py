@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.e2e import argo_cd, flux, webhooks
+from tests.e2e import argo_cd, command_step, flux, webhooks
 from tests.e2e.api_server import Json
 from tests.e2e.argo_cd import ArgoCD
 from tests.e2e.charts import PUBLISHED
@@ -133,8 +133,8 @@ class ThreeClusters:
             cluster.ensure_namespace(namespace)
 
     def _empty(self, cluster: Cluster) -> None:
-        """Leave no object that somebody made in the fleet's namespaces."""
-        for namespace in NAMESPACES:
+        """Leave no object that somebody made in the fleet's namespaces, or that a retained burst left."""
+        for namespace in (*NAMESPACES, command_step.NAMESPACE):
             cluster.kubectl("delete", _LEFT, "--all", f"--namespace={namespace}", "--wait=false")
             pods = f"/api/v1/namespaces/{namespace}/pods"
             cluster.until(lambda pods=pods: not cluster.items(pods), "pods are still there")
