@@ -1,8 +1,8 @@
 """How long a burst takes from the shortage to pods that are ready, and its end to the last pod that is gone.
 
 ``python -m tests.e2e.times`` plays ten rounds over the three clusters and prints, for each step, the median and the
-longest, in seconds; then the bounds that are promised (``name value bound``), and ends with 1 where one is missed. Where
-the programs cannot be had, nothing is measured, and it says which. API servers are asked every twentieth of a second.
+longest, in seconds; then the bounds that are promised (``name value bound``), and ends with 1 where one is missed.
+Where the programs cannot be had, nothing is measured, and it says which. API servers are asked every twentieth of a second.
 Moments of the daemon are those of its log; of the push, those of a hook on the git server.
 """
 
