@@ -36,8 +36,8 @@ _INTRODUCTION = """\
 #   * make the service accounts that templates name; placements never bring rights along.
 #
 # Two settings of the controllers are worth having. --requeue-dependency=5s of the kustomize controller lets one stage
-# follow another sooner than in half a minute. --feature-gates=CancelHealthCheckOnNewRevision=true, of it and of the helm
-# controller, lets the end of a burst go first while the burst is still being waited for: without it a chart that never
+# follow another sooner than in half a minute. With --feature-gates=CancelHealthCheckOnNewRevision=true, of it and of the
+# helm controller, the end of a burst goes first while the burst is still being waited for: without it a chart that never
 # gets ready is taken away only when its timeout is over. And where Flux is not locked down for tenants yet, do so: with
 # --no-cross-namespace-refs=true and --default-service-account=default on its controllers, or a chart that brings
 # objects of Flux along can leave the bounds below.

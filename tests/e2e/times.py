@@ -2,8 +2,8 @@
 
 ``python -m tests.e2e.times`` plays ten rounds over the three clusters and prints, for each step, the median and the
 longest, in seconds; then the bounds that are promised (``name value bound``), and ends with 1 where one is missed.
-Where the programs cannot be had, nothing is measured, and it says which. API servers are asked every twentieth of a second.
-Moments of the daemon are those of its log; of the push, those of a hook on the git server.
+Where the programs cannot be had, nothing is measured, and it says which. API servers are asked every twentieth of a
+second. Moments of the daemon are those of its log; of the push, those of a hook on the git server.
 """
 
 from __future__ import annotations
