@@ -164,11 +164,17 @@ class _Judge:
     def _ail(
         self, path: str, placement: Placement, state: EngineState, message: str, since: datetime | None = None
     ) -> None:
-        """Note that a placement is not healthy, since when it was first seen so, and not before it was changed."""
+        """Note that a placement is not healthy, since when it was first seen so, and not before it was changed.
+
+        An engine says since when it is in a state, which may be since before another one: what was well when it was
+        looked at last is unwell since now.
+        """
         earlier = self.before.ailing.get(path)
         if earlier is not None and earlier.digest == placement.digest:
             since = earlier.since
-        since = min(self.now, max(placement.changed_at, since or self.now))
+        elif since is None or self.before.arrived.get(path) == placement.digest:
+            since = self.now
+        since = min(self.now, max(placement.changed_at, since))
         seen = self.signs.observed.clusters.get(placement.cluster)
         trouble = seen.troubles.get(placement.name, "") if seen else ""
         message = "; ".join(part for part in (message, trouble) if part)

@@ -172,6 +172,15 @@ def test_what_was_healthy_gets_its_time_to_come_back_even_where_its_engine_has_g
     assert ended.detail == f"no longer healthy for 15m: {HELM}"
 
 
+def test_what_was_healthy_a_moment_ago_is_unwell_since_now_whatever_its_engine_says() -> None:
+    there = ledger(lent := flux(minutes=60))
+    first = followed(there, seen(report(lent, EngineState.HEALTHY)))
+    observed = seen(report(lent, EngineState.PROGRESSING, "looks again", since=NOW - 50 * MINUTE))
+    known = followed(there, observed, before=first)
+    assert known.ailing[lent.path].since == NOW
+    assert decided(there, observed, known).changes == ()
+
+
 @pytest.mark.parametrize("blind", ["worker-2", "worker-1"])
 def test_nothing_is_taken_back_because_somebody_cannot_be_seen(blind: str) -> None:
     lent = flux(minutes=60)

@@ -106,6 +106,12 @@ def test_health_from_before_the_sync_counts_for_nothing() -> None:
     assert said(reconciledAt=None).state is EngineState.PROGRESSING
 
 
+def test_what_was_synced_anew_and_not_looked_at_is_at_it_since_the_sync() -> None:
+    report = said(reconciledAt=AT, health={"status": "Healthy", "lastTransitionTime": "2026-11-19T10:00:00Z"})
+    assert report.since == datetime(2026, 11, 20, 10, 0, 20, tzinfo=UTC)
+    assert report.message == "is applied, and its health not looked at since"
+
+
 def test_success_without_a_result_is_not_believed() -> None:
     hollow = operation()
     del hollow["syncResult"]
@@ -343,6 +349,8 @@ def test_stage_that_a_new_version_dropped_is_no_hindrance_and_all_gone_is_leavin
     first = copy.deepcopy(going)
     first["metadata"]["name"] = f"{NAME}-s00"
     assert folded(first, going).leaving
+    first["metadata"]["deletionTimestamp"] = FINISHED
+    assert folded(first).since == datetime(2026, 11, 20, 10, 0, 20, tzinfo=UTC), "and not when it became ready"
     assert not folded(first, stage(1)).leaving
 
 

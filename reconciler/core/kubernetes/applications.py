@@ -18,6 +18,8 @@ DIGEST = "overspill.dev/digest"
 _REFUSED = ("do not match any of the allowed destinations", "is not permitted in project")
 """What the project forbids is forbidden until a person changes it; any other fault of a spec may mend itself."""
 
+_UNCHECKED = "is applied, and its health not looked at since"
+
 _ERRORS = ("InvalidSpecError", "ComparisonError", "SyncError")
 
 
@@ -81,8 +83,10 @@ def _state(raw: Json, status: Json) -> tuple[EngineState, str, str, tuple[Json, 
     # 7. It is applied; its health counts when it was looked at afterwards (Kargo's rule).
     revision = seen if synced else tried
     told_at = (health.get("lastTransitionTime"), operation.get("finishedAt"))
-    if health.get("status") == "Healthy" and (finished is None or (looked is not None and looked >= finished)):
-        return EngineState.HEALTHY, "", revision, told_at
+    if health.get("status") == "Healthy":
+        if finished is None or (looked is not None and looked >= finished):
+            return EngineState.HEALTHY, "", revision, told_at
+        return EngineState.PROGRESSING, _UNCHECKED, revision, (operation.get("finishedAt"),)
     message = ": ".join(part for part in (health.get("status"), health.get("message")) if part)
     return EngineState.PROGRESSING, message, revision, told_at
 

@@ -54,7 +54,7 @@ def read_kustomization(raw: Json) -> Stage | None:
         attempted=attempted,
         state=state,
         message=told(message),
-        since=since(ready.get("lastTransitionTime")),
+        since=since(metadata.get("deletionTimestamp"), ready.get("lastTransitionTime")),
         applied=ready.get("reason") == "HealthCheckFailed" or healthy.get("status") == "Unknown",
         leaving="deletionTimestamp" in metadata,
     )
