@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from reconciler.core.demand import Blind
 from reconciler.core.ending import governing, revert
 from reconciler.core.rollouts import Ailment
@@ -25,13 +27,21 @@ def end_what_has_failed(situation: Situation, standing: Standing) -> None:
         if isinstance(situation.demands.get(placement.workload), Blind):
             continue
         timeout = governing(situation.desired, placement.workload).rollout_timeout
-        # What was healthy before may have failed for a passing reason, and gets its time to come back.
-        if ailment.state is EngineState.FAILED and not situation.rollouts.has_arrived(placement):
+        if ailment.state is EngineState.FAILED and _is_new(situation, placement, timeout):
             revert(situation, standing, placement, Why.FAILED, ailment.message or "its engine has given up")
         elif situation.now - ailment.since >= timeout:
             revert(situation, standing, placement, Why.FAILED, _late(situation, placement, ailment))
         else:
             standing.wake(ailment.since + timeout)
+
+
+def _is_new(situation: Situation, placement: Placement, timeout: timedelta) -> bool:
+    """Tell whether a placement can never have been healthy as it stands.
+
+    What was healthy may have failed for a passing reason, and gets its time to come back. After a restart nobody here
+    knows what was healthy; what is older than the timeout would have ended, had it not been.
+    """
+    return not situation.rollouts.has_arrived(placement) and situation.now - placement.changed_at < timeout
 
 
 def _late(situation: Situation, placement: Placement, ailment: Ailment) -> str:

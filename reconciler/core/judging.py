@@ -62,11 +62,19 @@ def follow(
     `held` answers `doubts`: whether the file is at that commit what it is now; what is not in there is not known.
     """
     wards = dict(before.wards)
-    gone = _gone(signs)
+    gone, watched = _gone(signs), before.watching(signs, now)
     for name in clusters:
         leaving = {path: report for path, report in gone.items() if report.cluster == name}
-        wards[name] = _Judge(signs=signs, before=before.ward(name), cluster=name, held=held, now=now).ward(leaving)
-    return Rollouts.of({name: ward for name, ward in wards.items() if ward != Ward()}, signs)
+        judge = _Judge(
+            signs=signs,
+            before=before.ward(name),
+            cluster=name,
+            held=held,
+            now=now,
+            watched=watched.get(name, now),
+        )
+        wards[name] = judge.ward(leaving)
+    return Rollouts.of({name: ward for name, ward in wards.items() if ward != Ward()}, signs, watched)
 
 
 def _gone(signs: Signs) -> dict[str, EngineReport]:
@@ -84,6 +92,7 @@ class _Judge:
     cluster: ClusterName
     held: Mapping[Place, bool]
     now: datetime
+    watched: datetime
     arrived: dict[str, str] = field(default_factory=dict)
     ailing: dict[str, Ailment] = field(default_factory=dict)
 
@@ -166,14 +175,16 @@ class _Judge:
     ) -> None:
         """Note that a placement is not healthy, since when it was first seen so, and not before it was changed.
 
-        An engine says since when it is in a state, which may be since before another one: what was well when it was
-        looked at last is unwell since now.
+        An engine says since when it is in a state, and is believed as far back as its cluster has been watched. What
+        was well when it was looked at last is unwell since now.
         """
         earlier = self.before.ailing.get(path)
         if earlier is not None and earlier.digest == placement.digest:
             since = earlier.since
         elif since is None or self.before.arrived.get(path) == placement.digest:
             since = self.now
+        else:
+            since = max(since, self.watched)
         since = min(self.now, max(placement.changed_at, since))
         seen = self.signs.observed.clusters.get(placement.cluster)
         trouble = seen.troubles.get(placement.name, "") if seen else ""

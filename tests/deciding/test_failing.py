@@ -131,16 +131,43 @@ def test_what_has_failed_on_every_cluster_waits_for_its_cool_downs_and_says_so()
 
 
 def test_what_is_at_it_has_until_the_rollout_timeout() -> None:
-    lent = flux(minutes=14)
-    said = report(lent, EngineState.PROGRESSING, "waiting", since=lent.changed_at)
-    early = after(lent, said)
+    there = ledger(lent := flux(minutes=15))
+    watched = followed(there, seen(at=lent.changed_at), now=lent.changed_at)
+    observed = seen(report(lent, EngineState.PROGRESSING, "waiting", since=lent.changed_at))
+    known = followed(there, observed, before=watched)
+    early = decided(there, observed, known, now=NOW - MINUTE)
     assert early.changes == ()
-    assert early.wake_at == lent.changed_at + 15 * MINUTE
-    older = flux(minutes=15)
-    late = after(older, replace(said, placement=older.name, since=older.changed_at))
+    assert early.wake_at == NOW == lent.changed_at + 15 * MINUTE
+    late = decided(there, observed, known)
     assert [type(change) for change in late.changes] == [Revert, Place]
     assert isinstance(late.changes[0], Revert)
     assert late.changes[0].detail == "not healthy for 15m: waiting"
+
+
+@pytest.mark.parametrize("state", [EngineState.FAILED, EngineState.PROGRESSING])
+def test_after_a_restart_what_is_older_than_the_rollout_timeout_has_its_full_time(state: EngineState) -> None:
+    there = ledger(lent := flux(minutes=60))
+    said = report(lent, state, since=NOW - 30 * MINUTE)
+    known = followed(there, seen(said))
+    assert known.ailing[lent.path].since == NOW
+    assert decided(there, seen(said), known).changes == ()
+    later = NOW + 15 * MINUTE
+    observed = seen(said, at=later)
+    ended = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes[0]
+    assert isinstance(ended, Revert)
+    assert ended.detail == f"not healthy for 15m: {HELM}"
+
+
+@pytest.mark.parametrize("lost", ["its cluster", "its engine"])
+def test_what_fell_ill_out_of_sight_is_ill_since_it_was_seen(lost: str) -> None:
+    there = ledger(lent := flux(minutes=60))
+    away = NOW - 40 * MINUTE
+    first = followed(there, seen(at=away, reporting="worker-2"), now=away)
+    blind = (free("worker-2", 8, at=NOW - timedelta(hours=1)),) if lost == "its cluster" else ()
+    reporting = "worker-2" if lost == "its cluster" else ""
+    dark = followed(there, seen(at=away, clusters=blind, reporting=reporting), now=away + MINUTE, before=first)
+    observed = seen(report(lent, EngineState.PROGRESSING, since=away), reporting="worker-2")
+    assert followed(there, observed, before=dark).ailing[lent.path].since == NOW
 
 
 def test_time_counts_from_the_last_change_and_not_from_before_it() -> None:
@@ -183,7 +210,7 @@ def test_what_was_healthy_a_moment_ago_is_unwell_since_now_whatever_its_engine_s
 
 @pytest.mark.parametrize("blind", ["worker-2", "worker-1"])
 def test_nothing_is_taken_back_because_somebody_cannot_be_seen(blind: str) -> None:
-    lent = flux(minutes=60)
+    lent = flux()
     unseen = free(blind, 8, at=NOW - timedelta(hours=1))
     assert after(lent, report(lent), clusters=(unseen,)).changes == ()
 
