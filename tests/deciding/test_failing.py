@@ -73,7 +73,7 @@ def doubts(before: Rollouts, signs: Signs) -> frozenset[judging.Place]:
 def decided(there: Ledger, observed: Observed, known: Rollouts, *, now: datetime = NOW, **policy: object) -> Plan:
     wanted = desired(ordering("worker-2", "worker-3", **policy))
     made = situation(*observed.clusters.values(), wanted=wanted, there=there, now=now)
-    return decide(replace(made, rollouts=known))
+    return decide(replace(made, observed=observed, rollouts=known))
 
 
 def after(lent: Placement, *reports: EngineReport, now: datetime = NOW, **fields: object) -> Plan:
@@ -128,6 +128,13 @@ def test_what_has_failed_on_every_cluster_waits_for_its_cool_downs_and_says_so()
     (left,) = made.suppressed
     assert (left.reason, left.until) == (Reason.NOTHING_FITS, NOW + 4 * MINUTE)
     assert {one.reason for one in left.refusals} == {Reason.COOLING_DOWN}
+
+
+def test_a_failure_counts_once_its_cluster_was_seen_after_it() -> None:
+    lent = flux()
+    said = report(lent, since=NOW - MINUTE / 2)
+    assert after(lent, said, clusters=(free("worker-2", 8, at=NOW - MINUTE),)).changes == ()
+    assert isinstance(after(lent, said).changes[0], Revert)
 
 
 def test_what_is_at_it_has_until_the_rollout_timeout() -> None:

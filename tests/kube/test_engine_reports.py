@@ -149,6 +149,25 @@ def test_operation_that_has_no_retry_left_has_failed_at_its_own_revision(phase: 
     assert report.message == "one or more synchronization tasks are not valid (retried 3 times)."
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        'Get "https://10.0.0.2:6443/api": dial tcp 10.0.0.2:6443: connect: connection refused (retried 3 times).',
+        "dial tcp: lookup worker-2.example.com: no such host",
+        'Get "https://10.0.0.2:6443/version": EOF',
+        "the server is currently unable to handle the request",
+        "context deadline exceeded",
+    ],
+)
+def test_retries_that_were_used_up_on_a_cluster_that_is_away_are_no_failure(words: str) -> None:
+    report = said(operationState=operation("Error", words), sync={"status": "Unknown"})
+    assert (report.state, report.message, report.revision) == (EngineState.PROGRESSING, words, OURS)
+    away = {**UNDONE, "message": f"Helm install failed: {words}"}
+    late = "context deadline" in words
+    state = folded(stage(0, **UNHEALTHY), release(0, "False", "uninstalled", away, STALLED)).state
+    assert state is (EngineState.FAILED if late else EngineState.PROGRESSING), "Helm's deadline is that of the workload"
+
+
 def test_failure_names_the_object_that_failed() -> None:
     results = [
         {"kind": "ConfigMap", "name": "a", "status": "Synced", "message": "configmap/a configured"},

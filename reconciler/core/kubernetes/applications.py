@@ -7,6 +7,7 @@ keeps it from trying, the operation how the last try went, health what has becom
 from __future__ import annotations
 
 from reconciler.core.kubernetes.conditions import since
+from reconciler.core.kubernetes.outages import unreached
 from reconciler.core.kubernetes.pods import PLACEMENT_LABEL
 from reconciler.model.deployed import EngineReport, EngineState, told
 from reconciler.model.ids import ClusterName, PlacementName
@@ -66,9 +67,13 @@ def _state(raw: Json, status: Json) -> tuple[EngineState, str, str, tuple[Json, 
     phase = operation.get("phase")
     if phase in {"Running", "Terminating"}:
         return EngineState.PROGRESSING, operation.get("message") or "", tried or seen, (operation.get("startedAt"),)
-    # 4. It has given up on a revision: an operation ends in these only when it has no retry left.
+    # 4. It has given up on a revision: an operation ends in these only when it has no retry left. Its retries take less
+    # than a minute, so a cluster that is away for so long uses them up; that says nothing of the placement.
     if phase in {"Failed", "Error"} and tried:
-        return EngineState.FAILED, _failure(operation), tried, (operation.get("finishedAt"),)
+        message = _failure(operation)
+        away = unreached(message) or "context deadline exceeded" in message
+        state = EngineState.PROGRESSING if away else EngineState.FAILED
+        return state, message, tried, (operation.get("finishedAt"),)
     # 5. Something keeps it from comparing or trying. What it has applied before may be as well as ever.
     synced = (status.get("sync") or {}).get("status") == "Synced"
     finished, looked = since(operation.get("finishedAt")), since(status.get("reconciledAt"))

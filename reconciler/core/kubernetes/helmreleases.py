@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.core.kubernetes.conditions import condition, since
+from reconciler.core.kubernetes.outages import unreached
 from reconciler.core.kubernetes.pods import PLACEMENT_LABEL
 from reconciler.model.deployed import EngineState, told
 from reconciler.model.ids import PlacementName
@@ -52,9 +53,10 @@ def _state(raw: Json, ready: Json) -> tuple[EngineState, str]:
     message = failure or str(ready.get("message") or "")
     # 1. What it says is about another generation. While it fails it does not count generations.
     current = (raw.get("status") or {}).get("observedGeneration") == raw["metadata"].get("generation")
-    # 2. Its retries are used up, or it can never work.
+    # 2. Its retries are used up, or it can never work. A deadline that was exceeded is Helm's own: the workload is late.
     if stalled.get("status") == "True" and current:
-        return EngineState.FAILED, message or str(stalled.get("message") or "")
+        message = message or str(stalled.get("message") or "")
+        return (EngineState.PROGRESSING if unreached(message) else EngineState.FAILED), message
     # 3. It works, or is at it.
     if ready.get("status") == "True":
         return (EngineState.HEALTHY if current else EngineState.PENDING), ""
