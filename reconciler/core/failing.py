@@ -27,9 +27,12 @@ def end_what_has_failed(situation: Situation, standing: Standing) -> None:
         if isinstance(situation.demands.get(placement.workload), Blind):
             continue
         timeout = governing(situation.desired, placement.workload).rollout_timeout
+        unknown = situation.desired.incomplete and placement.workload not in situation.desired.policies
         final = ailment.state is EngineState.FAILED and _is_new(situation, placement, timeout)
         if final and _is_in_sight_since(situation, placement):
             revert(situation, standing, placement, Why.FAILED, ailment.message or "its engine has given up")
+        elif unknown:
+            continue  # a file is broken that may give it more time
         elif situation.now - ailment.since >= timeout:
             revert(situation, standing, placement, Why.FAILED, _late(situation, placement, ailment))
         else:

@@ -177,6 +177,19 @@ def test_what_fell_ill_out_of_sight_is_ill_since_it_was_seen(lost: str) -> None:
     assert followed(there, observed, before=dark).ailing[lent.path].since == NOW
 
 
+def test_no_time_is_up_while_the_policy_that_gives_it_cannot_be_read() -> None:
+    there = ledger(lent := flux(minutes=20))
+    said = report(lent, EngineState.PROGRESSING, since=lent.changed_at)
+    watched = followed(there, seen(at=lent.changed_at), now=lent.changed_at)
+    known = followed(there, seen(said), before=watched)
+    broken = replace(desired(ordering("worker-2")), policies={})
+    for incomplete in (True, False):
+        wanted = replace(broken, incomplete=incomplete)
+        made = situation(*seen().clusters.values(), wanted=wanted, there=there, now=NOW)
+        ended = [one for one in decide(replace(made, rollouts=known)).changes if isinstance(one, Revert)]
+        assert [one.why for one in ended] == ([] if incomplete else [Why.FAILED])
+
+
 def test_time_counts_from_the_last_change_and_not_from_before_it() -> None:
     lent = flux(minutes=60, changed_at=NOW - MINUTE)
     said = report(lent, EngineState.PROGRESSING, since=NOW - timedelta(hours=1))
