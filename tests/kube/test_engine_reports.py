@@ -101,6 +101,11 @@ def test_application_that_nobody_has_looked_at_yet_is_pending() -> None:
     assert (report.state, report.revision, report.digest) == (EngineState.PENDING, "", DIGEST)
 
 
+def test_application_that_is_compared_and_not_tried_is_at_it() -> None:
+    report = said(sync={"status": "OutOfSync", "revisions": [OURS]}, operationState=None, health={"status": "Missing"})
+    assert (report.state, report.revision, report.message) == (EngineState.PROGRESSING, OURS, "is not synced yet")
+
+
 def test_health_from_before_the_sync_counts_for_nothing() -> None:
     assert said(reconciledAt=AT).state is EngineState.PROGRESSING
     assert said(reconciledAt=None).state is EngineState.PROGRESSING

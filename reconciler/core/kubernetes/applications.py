@@ -19,6 +19,7 @@ DIGEST = "overspill.dev/digest"
 _REFUSED = ("do not match any of the allowed destinations", "is not permitted in project")
 """What the project forbids is forbidden until a person changes it; any other fault of a spec may mend itself."""
 
+_UNTRIED = "is not synced yet"
 _UNCHECKED = "is applied, and its health not looked at since"
 
 _ERRORS = ("InvalidSpecError", "ComparisonError", "SyncError")
@@ -82,10 +83,13 @@ def _state(raw: Json, status: Json) -> tuple[EngineState, str, str, tuple[Json, 
         if error := conditions.get(kind):
             state, revision = (EngineState.PENDING, tried) if applied else (EngineState.PROGRESSING, seen)
             return state, error.get("message") or kind, revision, (error.get("lastTransitionTime"),)
-    # 6. It has not looked at it yet, or said that it succeeded and not in what (argo-cd#29636).
+    # 6. It has looked at it and not tried it, which a sync window or a person can keep it from for good.
+    if seen and not (phase or synced):
+        return EngineState.PROGRESSING, _UNTRIED, seen, ()
+    # 7. It has not looked at it yet, or said that it succeeded and not in what (argo-cd#29636).
     if not (applied or (synced and seen and not phase)):
         return EngineState.PENDING, operation.get("message") or "", seen, ()
-    # 7. It is applied; its health counts when it was looked at afterwards (Kargo's rule).
+    # 8. It is applied; its health counts when it was looked at afterwards (Kargo's rule).
     revision = seen if synced else tried
     told_at = (health.get("lastTransitionTime"), operation.get("finishedAt"))
     if health.get("status") == "Healthy":
