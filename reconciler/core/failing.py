@@ -31,8 +31,8 @@ def end_what_has_failed(situation: Situation, standing: Standing) -> None:
         final = ailment.state is EngineState.FAILED and _is_new(situation, placement, timeout)
         if final and _is_in_sight_since(situation, placement):
             revert(situation, standing, placement, Why.FAILED, ailment.message or "its engine has given up")
-        elif unknown:
-            continue  # a file is broken that may give it more time
+        elif unknown or ailment.behind:
+            continue  # a file is broken that may give it more time, or what runs is well and only the engine is late
         elif situation.now - ailment.since >= timeout:
             revert(situation, standing, placement, Why.FAILED, _late(situation, placement, ailment))
         else:

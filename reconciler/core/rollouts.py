@@ -22,12 +22,16 @@ from reconciler.model.policy import Fleet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ailment:
-    """That a version of a placement is not healthy, since when as far as anybody has watched, and in whose words."""
+    """That a version of a placement is not healthy, since when as far as anybody has watched, and in whose words.
+
+    It is `behind` while the version before it is there and well, and its engine merely has not got this one.
+    """
 
     digest: str
     state: EngineState
     message: str
     since: datetime
+    behind: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -289,6 +289,43 @@ def test_an_engine_that_cannot_say_makes_nothing_unhealthy() -> None:
         assert known.ailing == {}
 
 
+def test_what_runs_well_stays_while_its_engine_cannot_get_a_new_version_of_it() -> None:
+    old = {"digest": "sha256-old", "revision": OTHER}
+    lent = flux(minutes=60, changed_at=NOW)
+    before = followed(ledger(replace(lent, digest="sha256-old")), seen(report(lent, EngineState.HEALTHY, "", **old)))
+    there, known = ledger(lent), before
+    for minutes, state in ((0, EngineState.HEALTHY), (20, EngineState.PENDING), (40, EngineState.HEALTHY)):
+        now = NOW + minutes * MINUTE
+        observed = seen(report(lent, state, "", **old), at=now)
+        known = followed(there, observed, now=now, before=known)
+        assert decided(there, observed, known, now=now).changes == ()
+        assert known.ailing[lent.path].message == (
+            "its engine has not taken this version up; the version before it is well and stays"
+        )
+    got = NOW + 60 * MINUTE
+    observed = seen(report(lent, EngineState.PROGRESSING), at=got)
+    known = followed(there, observed, now=got, before=known)
+    assert known.ailing[lent.path].since == got, "only now it has had a chance"
+    late = got + 15 * MINUTE
+    for state, revision in ((EngineState.PENDING, OTHER), (EngineState.PROGRESSING, TIP)):
+        observed = seen(report(lent, state, revision=revision), at=late)
+        held = {(OTHER, f"{lent.path}/placement.yaml"): False}
+        known = followed(there, observed, now=late, before=known, held=held)
+        assert isinstance(decided(there, observed, known, now=late).changes[0], Revert), "looking again is no delay"
+
+
+def test_what_was_not_well_does_not_stay_because_its_engine_has_not_got_the_next_version() -> None:
+    old = {"digest": "sha256-old", "revision": OTHER}
+    there = ledger(lent := flux(minutes=60))
+    said = report(lent, EngineState.PROGRESSING, **old)
+    known = followed(there, seen(said))
+    later = NOW + 15 * MINUTE
+    for state in (EngineState.PROGRESSING, EngineState.PENDING, EngineState.FAILED):
+        observed = seen(replace(said, state=state), at=later)
+        ended = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes[0]
+        assert isinstance(ended, Revert)
+
+
 def test_a_watched_engine_that_has_nothing_of_a_placement_has_failed_it_in_the_end() -> None:
     there = ledger(lent := flux(minutes=60))
     assert followed(there, seen()).ailing == {}, "nobody watches the engine"

@@ -334,6 +334,17 @@ def test_chart_that_failed_before_its_stage_was_applied_anew_does_not_count() ->
     assert folded(stage(0, **UNHEALTHY), older).state is EngineState.PROGRESSING
 
 
+def test_chart_that_is_not_to_be_had_says_nothing_of_what_was_installed_before() -> None:
+    words = f"HelmChart 'demo/{NAME}-stack' is not ready: failed to fetch: connection refused"
+    for reason in ("SourceNotReady", "ArtifactFailed"):
+        chart = release(0, "False", words)
+        chart["status"]["conditions"][0]["reason"] = reason
+        again = folded(stage(0, at=LATER, **UNHEALTHY, lastAppliedRevision=f"placements@sha1:{OURS}"), chart)
+        assert (again.state, again.revision, again.message) == (EngineState.PENDING, OURS, words)
+        fresh = folded(stage(0, **UNHEALTHY), chart)
+        assert (fresh.state, fresh.revision, fresh.message) == (EngineState.PROGRESSING, OURS, words)
+
+
 def test_missing_rights_are_a_failure_and_other_trouble_is_not() -> None:
     words = (
         'Service/llm/vllm dry-run failed (Forbidden): services "vllm" is forbidden: User "system:serviceaccount:a:b"'
