@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from reconciler.core.demand import Blind
 from reconciler.core.ending import governing, revert
 from reconciler.core.rollouts import Ailment
@@ -25,13 +27,35 @@ def end_what_has_failed(situation: Situation, standing: Standing) -> None:
         if isinstance(situation.demands.get(placement.workload), Blind):
             continue
         timeout = governing(situation.desired, placement.workload).rollout_timeout
-        # What was healthy before may have failed for a passing reason, and gets its time to come back.
-        if ailment.state is EngineState.FAILED and not situation.rollouts.has_arrived(placement):
+        unknown = situation.desired.incomplete and placement.workload not in situation.desired.policies
+        final = ailment.state is EngineState.FAILED and _is_new(situation, placement, timeout)
+        if final and _is_in_sight_since(situation, placement):
             revert(situation, standing, placement, Why.FAILED, ailment.message or "its engine has given up")
+        elif unknown or ailment.behind:
+            continue  # a file is broken that may give it more time, or what runs is well and only the engine is late
         elif situation.now - ailment.since >= timeout:
             revert(situation, standing, placement, Why.FAILED, _late(situation, placement, ailment))
         else:
             standing.wake(ailment.since + timeout)
+
+
+def _is_new(situation: Situation, placement: Placement, timeout: timedelta) -> bool:
+    """Tell whether a placement can never have been healthy as it stands.
+
+    What was healthy may have failed for a passing reason, and gets its time to come back. After a restart nobody here
+    knows what was healthy; what is older than the timeout would have ended, had it not been.
+    """
+    return not situation.rollouts.has_arrived(placement) and situation.now - placement.changed_at < timeout
+
+
+def _is_in_sight_since(situation: Situation, placement: Placement) -> bool:
+    """Tell whether the cluster was seen after its engine failed: it may fail because the cluster is going out of sight.
+
+    An engine that names no moment cannot be compared.
+    """
+    report = situation.observed.reports.get(placement.path)
+    seen = situation.observed.clusters.get(placement.cluster)
+    return report is None or report.since is None or (seen is not None and seen.observed_at >= report.since)
 
 
 def _late(situation: Situation, placement: Placement, ailment: Ailment) -> str:

@@ -25,6 +25,7 @@ Place = tuple[CommitId, str]
 
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _NOT_YET = "its engine has not taken this version up"
+_STAYS = "the version before it is well and stays"
 _NOTHING = "its engine has nothing of it"
 
 
@@ -62,11 +63,19 @@ def follow(
     `held` answers `doubts`: whether the file is at that commit what it is now; what is not in there is not known.
     """
     wards = dict(before.wards)
-    gone = _gone(signs)
+    gone, watched = _gone(signs), before.watching(signs, now)
     for name in clusters:
         leaving = {path: report for path, report in gone.items() if report.cluster == name}
-        wards[name] = _Judge(signs=signs, before=before.ward(name), cluster=name, held=held, now=now).ward(leaving)
-    return Rollouts.of({name: ward for name, ward in wards.items() if ward != Ward()}, signs)
+        judge = _Judge(
+            signs=signs,
+            before=before.ward(name),
+            cluster=name,
+            held=held,
+            now=now,
+            watched=watched.get(name, now),
+        )
+        wards[name] = judge.ward(leaving)
+    return Rollouts.of({name: ward for name, ward in wards.items() if ward != Ward()}, signs, watched)
 
 
 def _gone(signs: Signs) -> dict[str, EngineReport]:
@@ -84,6 +93,7 @@ class _Judge:
     cluster: ClusterName
     held: Mapping[Place, bool]
     now: datetime
+    watched: datetime
     arrived: dict[str, str] = field(default_factory=dict)
     ailing: dict[str, Ailment] = field(default_factory=dict)
 
@@ -114,7 +124,7 @@ class _Judge:
         """Judge one placement by its report, and tell whether that is about its files; None where nobody knows."""
         # 1. It is about another version.
         if report.digest != placement.digest:
-            self._ail(path, placement, EngineState.PENDING, report.message or _NOT_YET)
+            self._wait(path, placement, report)
             return False
         about = self._about(path, report)
         # 2. It says that all is well.
@@ -122,7 +132,7 @@ class _Judge:
             self.arrived[path] = placement.digest
         # 3. Its files are of another version.
         elif about is False:
-            self._ail(path, placement, EngineState.PENDING, report.message or _NOT_YET)
+            self._wait(path, placement, report)
         # 4. Nobody can say how it is: if it ailed, it still does.
         elif about is None or report.state is EngineState.PENDING:
             earlier = self.before.ailing.get(path)
@@ -145,6 +155,18 @@ class _Judge:
             return None if healthy else report.state is EngineState.FAILED
         return self.held.get((CommitId(report.revision), record_of(path)))
 
+    def _wait(self, path: str, placement: Placement, report: EngineReport) -> None:
+        """Note that an engine does not have this version yet, and whether the one before is well as far as is known.
+
+        While the engine cannot say how that is, it is as it was.
+        """
+        earlier = self.before.ailing.get(path)
+        was_well = earlier.behind if earlier is not None else path in self.before.arrived
+        is_well = report.state is EngineState.HEALTHY and bool(report.digest)
+        behind = is_well or (report.state is EngineState.PENDING and was_well)
+        message = "; ".join(part for part in (report.message or _NOT_YET, _STAYS if behind else "") if part)
+        self._ail(path, placement, EngineState.PENDING, message, behind=behind)
+
     def _count(self, path: str, placement: Placement, seen: ClusterObservation) -> None:
         """Judge one placement by its pods: enough that are ready are healthy, and one that is not is not.
 
@@ -162,14 +184,29 @@ class _Judge:
             self._ail(path, placement, EngineState.PROGRESSING, f"{ready} of {placement.replicas} ready")
 
     def _ail(
-        self, path: str, placement: Placement, state: EngineState, message: str, since: datetime | None = None
+        self,
+        path: str,
+        placement: Placement,
+        state: EngineState,
+        message: str,
+        since: datetime | None = None,
+        *,
+        behind: bool = False,
     ) -> None:
-        """Note that a placement is not healthy, since when it was first seen so, and not before it was changed."""
+        """Note that a placement is not healthy, since when it was first seen so, and not before it was changed.
+
+        An engine says since when it is in a state, and is believed as far back as its cluster has been watched. What
+        was well when it was looked at last is unwell since now.
+        """
         earlier = self.before.ailing.get(path)
         if earlier is not None and earlier.digest == placement.digest:
-            since = earlier.since
-        since = min(self.now, max(placement.changed_at, since or self.now))
+            since = self.now if earlier.behind and not behind else earlier.since  # the engine has got it only now
+        elif since is None or self.before.arrived.get(path) == placement.digest:
+            since = self.now
+        else:
+            since = max(since, self.watched)
+        since = min(self.now, max(placement.changed_at, since))
         seen = self.signs.observed.clusters.get(placement.cluster)
         trouble = seen.troubles.get(placement.name, "") if seen else ""
         message = "; ".join(part for part in (message, trouble) if part)
-        self.ailing[path] = Ailment(digest=placement.digest, state=state, message=message, since=since)
+        self.ailing[path] = Ailment(digest=placement.digest, state=state, message=message, since=since, behind=behind)

@@ -22,12 +22,16 @@ from reconciler.model.policy import Fleet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ailment:
-    """That a version of a placement is not healthy, since when as far as anybody has watched, and in whose words."""
+    """That a version of a placement is not healthy, since when as far as anybody has watched, and in whose words.
+
+    It is `behind` while the version before it is there and well, and its engine merely has not got this one.
+    """
 
     digest: str
     state: EngineState
     message: str
     since: datetime
+    behind: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +85,23 @@ class Ward:
 class Rollouts:
     """What is known of all placements; `signs` is what it was read from.
 
-    `ailing` are those of all clusters, `leaving` in the order of their directories.
+    `ailing` are those of all clusters, `leaving` in the order of their directories. `watched` is since when each
+    cluster that is seen now has been in sight without a break, and its engine with it.
     """
 
     wards: Mapping[ClusterName, Ward] = field(default_factory=dict)
     ailing: Mapping[str, Ailment] = field(default_factory=dict)
     leaving: tuple[EngineReport, ...] = ()
     signs: Signs | None = None
+    watched: Mapping[ClusterName, datetime] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, wards: Mapping[ClusterName, Ward], signs: Signs | None = None) -> Rollouts:
+    def of(
+        cls,
+        wards: Mapping[ClusterName, Ward],
+        signs: Signs | None = None,
+        watched: Mapping[ClusterName, datetime] | None = None,
+    ) -> Rollouts:
         """Put the clusters together."""
         ailing: dict[str, Ailment] = {}
         leaving: dict[str, EngineReport] = {}
@@ -98,7 +109,12 @@ class Rollouts:
             ailing.update(ward.ailing)
             leaving.update(ward.leaving)
         gone = tuple(leaving[path] for path in sorted(leaving))
-        return cls(wards=wards, ailing=ailing, leaving=gone, signs=signs)
+        return cls(wards=wards, ailing=ailing, leaving=gone, signs=signs, watched=watched or {})
+
+    def watching(self, signs: Signs, now: datetime) -> dict[ClusterName, datetime]:
+        """Tell since when each cluster has been watched: now, where sight of it or of its engine is new."""
+        new = signs.observed.reporting - (self.signs.observed.reporting if self.signs else frozenset())
+        return {name: now if name in new else self.watched.get(name, now) for name in signs.seen}
 
     def ward(self, cluster: ClusterName) -> Ward:
         """Return what is known of one cluster's placements."""

@@ -73,7 +73,7 @@ def doubts(before: Rollouts, signs: Signs) -> frozenset[judging.Place]:
 def decided(there: Ledger, observed: Observed, known: Rollouts, *, now: datetime = NOW, **policy: object) -> Plan:
     wanted = desired(ordering("worker-2", "worker-3", **policy))
     made = situation(*observed.clusters.values(), wanted=wanted, there=there, now=now)
-    return decide(replace(made, rollouts=known))
+    return decide(replace(made, observed=observed, rollouts=known))
 
 
 def after(lent: Placement, *reports: EngineReport, now: datetime = NOW, **fields: object) -> Plan:
@@ -130,17 +130,64 @@ def test_what_has_failed_on_every_cluster_waits_for_its_cool_downs_and_says_so()
     assert {one.reason for one in left.refusals} == {Reason.COOLING_DOWN}
 
 
+def test_a_failure_counts_once_its_cluster_was_seen_after_it() -> None:
+    lent = flux()
+    said = report(lent, since=NOW - MINUTE / 2)
+    assert after(lent, said, clusters=(free("worker-2", 8, at=NOW - MINUTE),)).changes == ()
+    assert isinstance(after(lent, said).changes[0], Revert)
+
+
 def test_what_is_at_it_has_until_the_rollout_timeout() -> None:
-    lent = flux(minutes=14)
-    said = report(lent, EngineState.PROGRESSING, "waiting", since=lent.changed_at)
-    early = after(lent, said)
+    there = ledger(lent := flux(minutes=15))
+    watched = followed(there, seen(at=lent.changed_at), now=lent.changed_at)
+    observed = seen(report(lent, EngineState.PROGRESSING, "waiting", since=lent.changed_at))
+    known = followed(there, observed, before=watched)
+    early = decided(there, observed, known, now=NOW - MINUTE)
     assert early.changes == ()
-    assert early.wake_at == lent.changed_at + 15 * MINUTE
-    older = flux(minutes=15)
-    late = after(older, replace(said, placement=older.name, since=older.changed_at))
+    assert early.wake_at == NOW == lent.changed_at + 15 * MINUTE
+    late = decided(there, observed, known)
     assert [type(change) for change in late.changes] == [Revert, Place]
     assert isinstance(late.changes[0], Revert)
     assert late.changes[0].detail == "not healthy for 15m: waiting"
+
+
+@pytest.mark.parametrize("state", [EngineState.FAILED, EngineState.PROGRESSING])
+def test_after_a_restart_what_is_older_than_the_rollout_timeout_has_its_full_time(state: EngineState) -> None:
+    there = ledger(lent := flux(minutes=60))
+    said = report(lent, state, since=NOW - 30 * MINUTE)
+    known = followed(there, seen(said))
+    assert known.ailing[lent.path].since == NOW
+    assert decided(there, seen(said), known).changes == ()
+    later = NOW + 15 * MINUTE
+    observed = seen(said, at=later)
+    ended = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes[0]
+    assert isinstance(ended, Revert)
+    assert ended.detail == f"not healthy for 15m: {HELM}"
+
+
+@pytest.mark.parametrize("lost", ["its cluster", "its engine"])
+def test_what_fell_ill_out_of_sight_is_ill_since_it_was_seen(lost: str) -> None:
+    there = ledger(lent := flux(minutes=60))
+    away = NOW - 40 * MINUTE
+    first = followed(there, seen(at=away, reporting="worker-2"), now=away)
+    blind = (free("worker-2", 8, at=NOW - timedelta(hours=1)),) if lost == "its cluster" else ()
+    reporting = "worker-2" if lost == "its cluster" else ""
+    dark = followed(there, seen(at=away, clusters=blind, reporting=reporting), now=away + MINUTE, before=first)
+    observed = seen(report(lent, EngineState.PROGRESSING, since=away), reporting="worker-2")
+    assert followed(there, observed, before=dark).ailing[lent.path].since == NOW
+
+
+def test_no_time_is_up_while_the_policy_that_gives_it_cannot_be_read() -> None:
+    there = ledger(lent := flux(minutes=20))
+    said = report(lent, EngineState.PROGRESSING, since=lent.changed_at)
+    watched = followed(there, seen(at=lent.changed_at), now=lent.changed_at)
+    known = followed(there, seen(said), before=watched)
+    broken = replace(desired(ordering("worker-2")), policies={})
+    for incomplete in (True, False):
+        wanted = replace(broken, incomplete=incomplete)
+        made = situation(*seen().clusters.values(), wanted=wanted, there=there, now=NOW)
+        ended = [one for one in decide(replace(made, rollouts=known)).changes if isinstance(one, Revert)]
+        assert [one.why for one in ended] == ([] if incomplete else [Why.FAILED])
 
 
 def test_time_counts_from_the_last_change_and_not_from_before_it() -> None:
@@ -172,9 +219,18 @@ def test_what_was_healthy_gets_its_time_to_come_back_even_where_its_engine_has_g
     assert ended.detail == f"no longer healthy for 15m: {HELM}"
 
 
+def test_what_was_healthy_a_moment_ago_is_unwell_since_now_whatever_its_engine_says() -> None:
+    there = ledger(lent := flux(minutes=60))
+    first = followed(there, seen(report(lent, EngineState.HEALTHY)))
+    observed = seen(report(lent, EngineState.PROGRESSING, "looks again", since=NOW - 50 * MINUTE))
+    known = followed(there, observed, before=first)
+    assert known.ailing[lent.path].since == NOW
+    assert decided(there, observed, known).changes == ()
+
+
 @pytest.mark.parametrize("blind", ["worker-2", "worker-1"])
 def test_nothing_is_taken_back_because_somebody_cannot_be_seen(blind: str) -> None:
-    lent = flux(minutes=60)
+    lent = flux()
     unseen = free(blind, 8, at=NOW - timedelta(hours=1))
     assert after(lent, report(lent), clusters=(unseen,)).changes == ()
 
@@ -231,6 +287,43 @@ def test_an_engine_that_cannot_say_makes_nothing_unhealthy() -> None:
     for before in (Rollouts(), followed(there, seen(report(lent, EngineState.HEALTHY)))):
         known = followed(there, seen(report(lent, EngineState.PENDING, "source is away")), before=before)
         assert known.ailing == {}
+
+
+def test_what_runs_well_stays_while_its_engine_cannot_get_a_new_version_of_it() -> None:
+    old = {"digest": "sha256-old", "revision": OTHER}
+    lent = flux(minutes=60, changed_at=NOW)
+    before = followed(ledger(replace(lent, digest="sha256-old")), seen(report(lent, EngineState.HEALTHY, "", **old)))
+    there, known = ledger(lent), before
+    for minutes, state in ((0, EngineState.HEALTHY), (20, EngineState.PENDING), (40, EngineState.HEALTHY)):
+        now = NOW + minutes * MINUTE
+        observed = seen(report(lent, state, "", **old), at=now)
+        known = followed(there, observed, now=now, before=known)
+        assert decided(there, observed, known, now=now).changes == ()
+        assert known.ailing[lent.path].message == (
+            "its engine has not taken this version up; the version before it is well and stays"
+        )
+    got = NOW + 60 * MINUTE
+    observed = seen(report(lent, EngineState.PROGRESSING), at=got)
+    known = followed(there, observed, now=got, before=known)
+    assert known.ailing[lent.path].since == got, "only now it has had a chance"
+    late = got + 15 * MINUTE
+    for state, revision in ((EngineState.PENDING, OTHER), (EngineState.PROGRESSING, TIP)):
+        observed = seen(report(lent, state, revision=revision), at=late)
+        held = {(OTHER, f"{lent.path}/placement.yaml"): False}
+        known = followed(there, observed, now=late, before=known, held=held)
+        assert isinstance(decided(there, observed, known, now=late).changes[0], Revert), "looking again is no delay"
+
+
+def test_what_was_not_well_does_not_stay_because_its_engine_has_not_got_the_next_version() -> None:
+    old = {"digest": "sha256-old", "revision": OTHER}
+    there = ledger(lent := flux(minutes=60))
+    said = report(lent, EngineState.PROGRESSING, **old)
+    known = followed(there, seen(said))
+    later = NOW + 15 * MINUTE
+    for state in (EngineState.PROGRESSING, EngineState.PENDING, EngineState.FAILED):
+        observed = seen(replace(said, state=state), at=later)
+        ended = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes[0]
+        assert isinstance(ended, Revert)
 
 
 def test_a_watched_engine_that_has_nothing_of_a_placement_has_failed_it_in_the_end() -> None:

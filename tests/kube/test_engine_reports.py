@@ -101,9 +101,20 @@ def test_application_that_nobody_has_looked_at_yet_is_pending() -> None:
     assert (report.state, report.revision, report.digest) == (EngineState.PENDING, "", DIGEST)
 
 
+def test_application_that_is_compared_and_not_tried_is_at_it() -> None:
+    report = said(sync={"status": "OutOfSync", "revisions": [OURS]}, operationState=None, health={"status": "Missing"})
+    assert (report.state, report.revision, report.message) == (EngineState.PROGRESSING, OURS, "is not synced yet")
+
+
 def test_health_from_before_the_sync_counts_for_nothing() -> None:
     assert said(reconciledAt=AT).state is EngineState.PROGRESSING
     assert said(reconciledAt=None).state is EngineState.PROGRESSING
+
+
+def test_what_was_synced_anew_and_not_looked_at_is_at_it_since_the_sync() -> None:
+    report = said(reconciledAt=AT, health={"status": "Healthy", "lastTransitionTime": "2026-11-19T10:00:00Z"})
+    assert report.since == datetime(2026, 11, 20, 10, 0, 20, tzinfo=UTC)
+    assert report.message == "is applied, and its health not looked at since"
 
 
 def test_success_without_a_result_is_not_believed() -> None:
@@ -141,6 +152,25 @@ def test_operation_that_has_no_retry_left_has_failed_at_its_own_revision(phase: 
     report = said(operationState=given_up, sync={"status": "OutOfSync", "revisions": [LATER, "0.1.7"]})
     assert (report.state, report.revision) == (EngineState.FAILED, OURS)
     assert report.message == "one or more synchronization tasks are not valid (retried 3 times)."
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        'Get "https://10.0.0.2:6443/api": dial tcp 10.0.0.2:6443: connect: connection refused (retried 3 times).',
+        "dial tcp: lookup worker-2.example.com: no such host",
+        'Get "https://10.0.0.2:6443/version": EOF',
+        "the server is currently unable to handle the request",
+        "context deadline exceeded",
+    ],
+)
+def test_retries_that_were_used_up_on_a_cluster_that_is_away_are_no_failure(words: str) -> None:
+    report = said(operationState=operation("Error", words), sync={"status": "Unknown"})
+    assert (report.state, report.message, report.revision) == (EngineState.PROGRESSING, words, OURS)
+    away = {**UNDONE, "message": f"Helm install failed: {words}"}
+    late = "context deadline" in words
+    state = folded(stage(0, **UNHEALTHY), release(0, "False", "uninstalled", away, STALLED)).state
+    assert state is (EngineState.FAILED if late else EngineState.PROGRESSING), "Helm's deadline is that of the workload"
 
 
 def test_failure_names_the_object_that_failed() -> None:
@@ -304,6 +334,17 @@ def test_chart_that_failed_before_its_stage_was_applied_anew_does_not_count() ->
     assert folded(stage(0, **UNHEALTHY), older).state is EngineState.PROGRESSING
 
 
+def test_chart_that_is_not_to_be_had_says_nothing_of_what_was_installed_before() -> None:
+    words = f"HelmChart 'demo/{NAME}-stack' is not ready: failed to fetch: connection refused"
+    for reason in ("SourceNotReady", "ArtifactFailed"):
+        chart = release(0, "False", words)
+        chart["status"]["conditions"][0]["reason"] = reason
+        again = folded(stage(0, at=LATER, **UNHEALTHY, lastAppliedRevision=f"placements@sha1:{OURS}"), chart)
+        assert (again.state, again.revision, again.message) == (EngineState.PENDING, OURS, words)
+        fresh = folded(stage(0, **UNHEALTHY), chart)
+        assert (fresh.state, fresh.revision, fresh.message) == (EngineState.PROGRESSING, OURS, words)
+
+
 def test_missing_rights_are_a_failure_and_other_trouble_is_not() -> None:
     words = (
         'Service/llm/vllm dry-run failed (Forbidden): services "vllm" is forbidden: User "system:serviceaccount:a:b"'
@@ -343,6 +384,8 @@ def test_stage_that_a_new_version_dropped_is_no_hindrance_and_all_gone_is_leavin
     first = copy.deepcopy(going)
     first["metadata"]["name"] = f"{NAME}-s00"
     assert folded(first, going).leaving
+    first["metadata"]["deletionTimestamp"] = FINISHED
+    assert folded(first).since == datetime(2026, 11, 20, 10, 0, 20, tzinfo=UTC), "and not when it became ready"
     assert not folded(first, stage(1)).leaving
 
 

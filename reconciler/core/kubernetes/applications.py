@@ -7,6 +7,7 @@ keeps it from trying, the operation how the last try went, health what has becom
 from __future__ import annotations
 
 from reconciler.core.kubernetes.conditions import since
+from reconciler.core.kubernetes.outages import unreached
 from reconciler.core.kubernetes.pods import PLACEMENT_LABEL
 from reconciler.model.deployed import EngineReport, EngineState, told
 from reconciler.model.ids import ClusterName, PlacementName
@@ -17,6 +18,9 @@ DIGEST = "overspill.dev/digest"
 
 _REFUSED = ("do not match any of the allowed destinations", "is not permitted in project")
 """What the project forbids is forbidden until a person changes it; any other fault of a spec may mend itself."""
+
+_UNTRIED = "is not synced yet"
+_UNCHECKED = "is applied, and its health not looked at since"
 
 _ERRORS = ("InvalidSpecError", "ComparisonError", "SyncError")
 
@@ -64,9 +68,13 @@ def _state(raw: Json, status: Json) -> tuple[EngineState, str, str, tuple[Json, 
     phase = operation.get("phase")
     if phase in {"Running", "Terminating"}:
         return EngineState.PROGRESSING, operation.get("message") or "", tried or seen, (operation.get("startedAt"),)
-    # 4. It has given up on a revision: an operation ends in these only when it has no retry left.
+    # 4. It has given up on a revision: an operation ends in these only when it has no retry left. Its retries take less
+    # than a minute, so a cluster that is away for so long uses them up; that says nothing of the placement.
     if phase in {"Failed", "Error"} and tried:
-        return EngineState.FAILED, _failure(operation), tried, (operation.get("finishedAt"),)
+        message = _failure(operation)
+        away = unreached(message) or "context deadline exceeded" in message
+        state = EngineState.PROGRESSING if away else EngineState.FAILED
+        return state, message, tried, (operation.get("finishedAt"),)
     # 5. Something keeps it from comparing or trying. What it has applied before may be as well as ever.
     synced = (status.get("sync") or {}).get("status") == "Synced"
     finished, looked = since(operation.get("finishedAt")), since(status.get("reconciledAt"))
@@ -75,14 +83,19 @@ def _state(raw: Json, status: Json) -> tuple[EngineState, str, str, tuple[Json, 
         if error := conditions.get(kind):
             state, revision = (EngineState.PENDING, tried) if applied else (EngineState.PROGRESSING, seen)
             return state, error.get("message") or kind, revision, (error.get("lastTransitionTime"),)
-    # 6. It has not looked at it yet, or said that it succeeded and not in what (argo-cd#29636).
+    # 6. It has looked at it and not tried it, which a sync window or a person can keep it from for good.
+    if seen and not (phase or synced):
+        return EngineState.PROGRESSING, _UNTRIED, seen, ()
+    # 7. It has not looked at it yet, or said that it succeeded and not in what (argo-cd#29636).
     if not (applied or (synced and seen and not phase)):
         return EngineState.PENDING, operation.get("message") or "", seen, ()
-    # 7. It is applied; its health counts when it was looked at afterwards (Kargo's rule).
+    # 8. It is applied; its health counts when it was looked at afterwards (Kargo's rule).
     revision = seen if synced else tried
     told_at = (health.get("lastTransitionTime"), operation.get("finishedAt"))
-    if health.get("status") == "Healthy" and (finished is None or (looked is not None and looked >= finished)):
-        return EngineState.HEALTHY, "", revision, told_at
+    if health.get("status") == "Healthy":
+        if finished is None or (looked is not None and looked >= finished):
+            return EngineState.HEALTHY, "", revision, told_at
+        return EngineState.PROGRESSING, _UNCHECKED, revision, (operation.get("finishedAt"),)
     message = ": ".join(part for part in (health.get("status"), health.get("message")) if part)
     return EngineState.PROGRESSING, message, revision, told_at
 

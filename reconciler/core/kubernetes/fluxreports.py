@@ -43,7 +43,12 @@ def _told(stage: Stage, charts: Sequence[Release]) -> Stage:
         if chart.state is EngineState.FAILED:
             failed = replace(stage, state=EngineState.FAILED, message=chart.message, since=chart.since)
             return replace(failed, revision=stage.attempted)
-    return replace(stage, message=next((chart.message for chart in charts if chart.message), stage.message))
+    said = replace(stage, message=next((chart.message for chart in charts if chart.message), stage.message))
+    unwell = [chart for chart in charts if chart.state is not EngineState.HEALTHY]
+    if stage.done and unwell and all(chart.waiting for chart in unwell):
+        # A chart server that is away says nothing of what was installed before; where nothing was, that is late.
+        return replace(said, state=EngineState.PENDING, revision=stage.done)
+    return said
 
 
 def _report(cluster: ClusterName, stages: Sequence[Stage], stage: Stage) -> EngineReport:

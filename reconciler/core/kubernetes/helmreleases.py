@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.core.kubernetes.conditions import condition, since
+from reconciler.core.kubernetes.outages import unreached
 from reconciler.core.kubernetes.pods import PLACEMENT_LABEL
 from reconciler.model.deployed import EngineState, told
 from reconciler.model.ids import PlacementName
@@ -14,15 +15,22 @@ from reconciler.model.workload import Json
 STAGE_LABEL = "kustomize.toolkit.fluxcd.io/name"
 """The label by which kustomize-controller marks what it has applied: the name of the Kustomization."""
 
+_NO_CHART = ("SourceNotReady", "ArtifactFailed")
+"""Why helm-controller cannot begin: the chart is not to be had. What it has installed before stays as it is."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """What is kept of a HelmRelease. `stage` is the name of the Kustomization that applied it."""
+    """What is kept of a HelmRelease. `stage` is the name of the Kustomization that applied it.
+
+    It is `waiting` while its chart is not to be had.
+    """
 
     name: str
     placement: PlacementName
     stage: str
     state: EngineState
+    waiting: bool
     message: str
     since: datetime | None
 
@@ -35,11 +43,13 @@ def read_helmrelease(raw: Json) -> Release | None:
         return None
     ready = condition(raw, "Ready")
     state, message = _state(raw, ready)
+    waiting = state is EngineState.PENDING and ready.get("reason") in _NO_CHART
     return Release(
         name=metadata["name"],
         placement=PlacementName(labels[PLACEMENT_LABEL]),
         stage=labels.get(STAGE_LABEL) or "",
         state=state,
+        waiting=waiting,
         message=told(message),
         since=since(ready.get("lastTransitionTime")),
     )
@@ -52,10 +62,13 @@ def _state(raw: Json, ready: Json) -> tuple[EngineState, str]:
     message = failure or str(ready.get("message") or "")
     # 1. What it says is about another generation. While it fails it does not count generations.
     current = (raw.get("status") or {}).get("observedGeneration") == raw["metadata"].get("generation")
-    # 2. Its retries are used up, or it can never work.
+    # 2. Its retries are used up, or it can never work. A deadline that was exceeded is Helm's own for the workload.
     if stalled.get("status") == "True" and current:
-        return EngineState.FAILED, message or str(stalled.get("message") or "")
+        message = message or str(stalled.get("message") or "")
+        return (EngineState.PROGRESSING if unreached(message) else EngineState.FAILED), message
     # 3. It works, or is at it.
     if ready.get("status") == "True":
         return (EngineState.HEALTHY if current else EngineState.PENDING), ""
-    return (EngineState.PROGRESSING if ready else EngineState.PENDING), message
+    if not ready or ready.get("reason") in _NO_CHART:
+        return EngineState.PENDING, message
+    return EngineState.PROGRESSING, message

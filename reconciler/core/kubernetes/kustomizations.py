@@ -21,8 +21,8 @@ _FORBIDDEN = 'is forbidden: User "'
 class Stage:
     """What is kept of a stage. `name` is that of its Kustomization: ``vllm-7f3a90c1-s01``.
 
-    `revision` is the commit that its state is about, `attempted` the one that was tried last. The objects of the latter
-    are `applied` when the try came as far as to wait for them.
+    `revision` is the commit that its state is about, `attempted` the one that was tried last, `done` the last at which
+    all was well. The objects of the attempted one are `applied` when the try came as far as to wait for them.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Stage:
     digest: str
     revision: str
     attempted: str
+    done: str
     state: EngineState
     message: str
     since: datetime | None
@@ -52,9 +53,10 @@ def read_kustomization(raw: Json) -> Stage | None:
         digest=(metadata.get("annotations") or {}).get(DIGEST) or "",
         revision=done if state in {EngineState.HEALTHY, EngineState.PENDING} else attempted,
         attempted=attempted,
+        done=done,
         state=state,
         message=told(message),
-        since=since(ready.get("lastTransitionTime")),
+        since=since(metadata.get("deletionTimestamp"), ready.get("lastTransitionTime")),
         applied=ready.get("reason") == "HealthCheckFailed" or healthy.get("status") == "Unknown",
         leaving="deletionTimestamp" in metadata,
     )
