@@ -116,9 +116,9 @@ def test_signal_that_can_no_longer_be_read_is_unheard_and_not_content(clusters: 
     view = clusters.following()
     assert (signals(view), unheard(view)) == (["hpa demo/vllm"], [])
     clusters.one.refuses[HPAS] = status
-    clusters.one.delete("horizontalpodautoscalers", "vllm", "demo")
     clusters.one.drop()
     until(lambda: unheard(view) == [("hpa", True)])
+    clusters.one.delete("horizontalpodautoscalers", "vllm", "demo")
     (first,) = seen(view).unheard
     assert ("forbids it" if status == 403 else "answers 500") in first.trouble
     until(lambda: seen(view).observed_at > first.at)
