@@ -43,7 +43,11 @@ class StillView:
         """Return the newest observation of each cluster, moved."""
         seen = self.view.observe()
         clusters = {
-            name: replace(observation, observed_at=observation.observed_at + self.later)
+            name: replace(
+                observation,
+                observed_at=observation.observed_at + self.later,
+                unheard=tuple(self._moved(hearing) for hearing in observation.unheard),
+            )
             if abs(self.now - observation.observed_at) <= self.fresh
             else observation
             for name, observation in seen.clusters.items()

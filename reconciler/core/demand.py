@@ -7,10 +7,10 @@ starting, and the primary's own count is not touched. What else asks for replica
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from reconciler.core.hearing import heard
+from reconciler.core.hearing import believed, heard, silent
 from reconciler.core.merging import due, merged
 from reconciler.core.schedule import planned
 from reconciler.model.capacity import Ask, ClusterObservation, Observed, WorkloadObservation
@@ -64,15 +64,18 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
     plans: dict[str, tuple[Ask, ...]] = {}
     reported: dict[ClusterName, dict[tuple[str, str], list[WorkloadObservation]]] = {}
     blind: dict[ClusterName, str] = {}
+    silence: dict[ClusterName, Mapping[str, str]] = {}
     demands: dict[WorkloadId, Demand | Blind] = {}
     for workload, policy in desired.policies.items():
         template = desired.templates[workload]
         if template.ref is None:
             continue
         primary = desired.workspaces[workload.workspace].primary
-        if primary not in reported:
+        if primary not in blind:
             blind[primary] = unseen(desired.fleet, observed, primary, now)
-            reported[primary] = {} if blind[primary] else _by_name(observed.clusters[primary])
+            if not blind[primary]:
+                reported[primary] = _by_name(observed.clusters[primary])
+                silence[primary] = silent(observed.clusters[primary], desired.fleet, now)
         if blind[primary]:
             demands[workload] = Blind(workload=workload, message=blind[primary])
             continue
@@ -84,6 +87,10 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             plan = plans[policy.name]
         if policy.queries or observed.asks:
             asks, unheard = heard(workload, policy, desired.fleet, observed, now)
+        if silence[primary]:
+            kind = template.ref.kind or (seen.ref.kind if seen else "")
+            left, why = believed(seen.asks if seen else (), kind, silence[primary])
+            seen, unheard = replace(seen, asks=left) if seen else None, unheard + why
         demands[workload] = _demand(
             workload,
             primary,

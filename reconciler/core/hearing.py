@@ -1,4 +1,4 @@
-"""Which signals from elsewhere can be believed now.
+"""Which signals can be believed now: those from elsewhere, and those of the primary cluster.
 
 A signal that cannot be heard must not be taken for one that is content. What it asked for last is forgotten, so that
 nothing new comes of it; and as long as nobody knows what it would ask for, nothing is given back either (promise 7).
@@ -6,12 +6,20 @@ nothing new comes of it; and as long as nobody knows what it would ask for, noth
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
-from reconciler.model.capacity import Ask, Hearing, Observed
+from reconciler.model.capacity import Ask, ClusterObservation, Hearing, Observed
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import BurstPolicy, Fleet
 from reconciler.model.units import format_duration
+
+_NEVER = {
+    "hpa": frozenset({"Job"}),
+    "kueue": frozenset({"Deployment", "StatefulSet", "ReplicaSet"}),
+}
+"""The kinds of workload objects that a kind of signal says nothing of: an autoscaler scales no Job, and of what never
+ends Kueue holds back the pods, which wait as such."""
 
 
 def heard(
@@ -25,6 +33,23 @@ def heard(
     unheard = {query.signal: _unheard(hearings.get(query.signal), fleet, now) for query in policy.queries}
     believed = tuple(ask for ask in asks if not unheard.get(ask.signal))
     return believed, tuple(f"{signal} {why}" for signal, why in unheard.items() if why)
+
+
+def silent(observation: ClusterObservation, fleet: Fleet, now: datetime) -> Mapping[str, str]:
+    """Say of each kind of signal of a cluster that counts as unheard why it does."""
+    told = {hearing.signal: _unheard(hearing, fleet, now) for hearing in observation.unheard}
+    return {kind: f"{kind} of {observation.cluster} {why}" for kind, why in told.items() if why}
+
+
+def believed(
+    asks: tuple[Ask, ...], object_kind: str, silence: Mapping[str, str]
+) -> tuple[tuple[Ask, ...], tuple[str, ...]]:
+    """Give what a cluster still asks for a workload, and why each kind of signal that it could have is unheard.
+
+    `object_kind` is what the workload object is, empty where nobody knows.
+    """
+    left = tuple(ask for ask in asks if ask.signal.partition(" ")[0] not in silence)
+    return left, tuple(why for kind, why in silence.items() if object_kind not in _NEVER.get(kind, ()))
 
 
 def _unheard(hearing: Hearing | None, fleet: Fleet, now: datetime) -> str:

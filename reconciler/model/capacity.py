@@ -135,8 +135,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hearing:
-    """When a signal from elsewhere was last heard of a workload, whether or not it asked for anything.
+    """When a signal was last heard, whether or not it asked for anything: of a workload, or of a whole cluster.
 
+    One of a workload comes from elsewhere than its cluster, and `signal` is its name. One of a cluster is of all
+    signals of a kind there, and `signal` is the first word of their names ("hpa", "kueue").
     `at` is None when it never was; `trouble` says what is in the way, if something is.
     """
 
@@ -177,7 +179,8 @@ class ClusterObservation:
     `bound` counts the replicas that have a node, `ready` those that serve; a placement that is not in `ready` has no
     pod there, or nobody looked. `homeless` are the replicas that wait for a node, and `troubles` says in a few words
     what pods wait for. `reports` is what engines say of placements, keyed by directory, where the observation tells.
-    `device_classes` are its DeviceClasses by name, each with the CEL expressions that a device has to meet.
+    `device_classes` are its DeviceClasses by name, each with the CEL expressions that a device has to meet. `unheard`
+    are the kinds of signals of which nobody knows right now what they say; `asks` hold what they said last.
     """
 
     cluster: ClusterName
@@ -192,6 +195,7 @@ class ClusterObservation:
     troubles: Mapping[PlacementName, str] = field(default_factory=dict)
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
     device_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unheard: tuple[Hearing, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

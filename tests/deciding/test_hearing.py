@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from reconciler.adapters.foresight import StillView
 from reconciler.core.decide import decide
 from reconciler.core.demand import measure, remembered
 from reconciler.core.explain import explain
 from reconciler.core.messages import line, message
 from reconciler.core.situation import Situation
-from reconciler.model.capacity import Ask, Hearing, Waiting
+from reconciler.model.capacity import Ask, Hearing, Observed, Waiting
 from reconciler.model.demand import Sample
 from reconciler.model.plan import Place, Reason, Revert
-from reconciler.model.policy import BurstPolicy, Query
+from reconciler.model.policy import BurstPolicy, Desired, Query
 from tests.situations import NOW, SOURCE, VLLM, desired, free, ledger, ordering, placement, seconds, short, situation
 
 QUEUE = Query(name="queue", text="sum(waiting)", per_replica=10)
@@ -125,6 +126,81 @@ def test_a_time_in_which_a_signal_was_not_heard_does_not_count_as_watched() -> N
 
 def test_a_signal_that_is_heard_and_asks_for_nothing_gives_back() -> None:
     assert [type(one) for one in decide(heard(there=ledger(placement(replicas=3)))).changes] == [Revert]
+
+
+# signals of the primary cluster
+
+HPA = ask(3, signal="hpa demo/vllm", cause="stands at its maximum of 6", beyond=True)
+FORBIDDEN = "forbids it"
+
+
+def asked(*asks: Ask, last: datetime | None, kind: str = "", signal: str = "hpa", there=None) -> Situation:
+    """Tell of a workload whose primary knows signals of a kind no longer, but what they asked for then."""
+    wanted = desired(ordering("worker-2", scale_down_window=seconds(60)))
+    base = situation(short(0), free("worker-2", 8), wanted=wanted, there=there)
+    cluster = base.observed.clusters["worker-1"]
+    workload = replace(cluster.workloads[0], asks=asks, ref=replace(cluster.workloads[0].ref, kind=kind))
+    unheard = (Hearing(signal=signal, at=last, trouble=FORBIDDEN),)
+    cluster = replace(cluster, workloads=(workload,), unheard=unheard)
+    seen = replace(base.observed, clusters={**base.observed.clusters, "worker-1": cluster})
+    return replace(base, observed=seen, demands=measure(wanted, seen, {VLLM: WATCHED}, NOW))
+
+
+def test_what_an_autoscaler_asked_for_last_holds_for_a_while() -> None:
+    there = asked(HPA, last=NOW - seconds(60))
+    assert (there.demands[VLLM].unheard, there.demands[VLLM].deficit) == ((), 3)
+    assert [change.placement.replicas for change in decide(there).changes] == [3]
+
+
+def test_nothing_new_comes_of_an_autoscaler_that_cannot_be_seen() -> None:
+    there = asked(HPA, last=NOW - timedelta(minutes=3))
+    assert decide(there).changes == ()
+    assert there.demands[VLLM].unheard == ("hpa of worker-1 last answered 3m ago (forbids it)",)
+
+
+def test_other_signals_of_a_cluster_go_on_counting() -> None:
+    queue = ask(2, signal="kueue queue-a", cause="waits for quota", beyond=True)
+    assert asked(HPA, queue, last=NOW - timedelta(minutes=3)).demands[VLLM].deficit == 2
+
+
+def test_nothing_is_given_back_while_autoscalers_cannot_be_seen() -> None:
+    lent = ledger(placement(replicas=3))
+    for last in (NOW - timedelta(minutes=3), None):
+        there = asked(last=last, there=lent)
+        assert decide(there).changes == ()
+        assert [one.reason for one in decide(there).suppressed] == [Reason.SIGNAL_UNHEARD]
+        assert remembered(there.demands) == {}
+
+
+def test_signal_that_a_workload_cannot_have_keeps_nothing_of_it() -> None:
+    lent = ledger(placement(replicas=3))
+    for kind, signal in (("Job", "hpa"), ("Deployment", "kueue")):
+        there = asked(last=None, there=lent, kind=kind, signal=signal)
+        assert there.demands[VLLM].unheard == ()
+        assert [type(one) for one in decide(there).changes] == [Revert]
+    assert asked(last=None, kind="Job", signal="kueue").demands[VLLM].unheard
+
+
+class Seen:
+    """What was observed (a `ports.ClusterView`)."""
+
+    def __init__(self, observed: Observed) -> None:
+        self.observed = observed
+
+    def follow(self, desired: Desired) -> None:
+        """Know all."""
+
+    def observe(self) -> Observed:
+        return self.observed
+
+
+def test_what_counts_now_counts_when_another_moment_is_looked_at() -> None:
+    later = timedelta(hours=1)
+    for last, missing in ((NOW - seconds(60), 3), (NOW - timedelta(minutes=3), 0)):
+        there = asked(HPA, last=last)
+        then = StillView(view=Seen(there.observed), now=NOW, fresh=timedelta(minutes=2), later=later).observe()
+        demand = measure(there.desired, then, {}, NOW + later)[VLLM]
+        assert (demand.deficit, bool(demand.unheard)) == (missing, not missing)
 
 
 def test_how_long_pods_have_been_few_says_nothing_of_what_else_was_asked_for() -> None:

@@ -281,6 +281,21 @@ def test_application_of_another_placement_than_before_has_one_report() -> None:
     assert set(made.reports.all()) == {THERE}
 
 
+def test_renamed_application_keeps_its_report_when_the_old_one_goes() -> None:
+    made = ArgoCDObjects("overspill")
+    old, new = application("worker-1", health="Progressing"), application("worker-1")
+    old["metadata"]["name"] = "old"
+    made.apply(old)
+    made.apply(new)
+    assert made.remove("argocd/old") is Effect.NOTHING
+    assert (made.keys(), made.reports.all()[HERE].state) == ({"argocd/worker-1.vllm-1"}, EngineState.HEALTHY)
+    made.apply(old)
+    assert made.remove("argocd/old") is Effect.DEMAND
+    assert made.reports.all()[HERE].state is EngineState.HEALTHY
+    made.remove("argocd/worker-1.vllm-1")
+    assert (made.keys(), made.reports.all()) == (set(), {})
+
+
 def test_stage_that_goes_leaves_the_report_of_the_others() -> None:
     made = FluxObjects(TWO_NAME)
     stages = made.parts[Resource.KUSTOMIZATIONS]

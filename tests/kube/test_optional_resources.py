@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
+from reconciler.adapters.kube import KubeObservations
 from tests.kube.objects import autoscaler, node, queued, workload
 from tests.kube.watched import Fleet, seen, until
 
@@ -92,6 +95,60 @@ def test_resource_that_cannot_be_read_is_told_and_keeps_nothing_else_up(clusters
     until(lambda: seen(view).observed_at > first.observed_at)
     clusters.one.put("nodes", node("gpu-2"))
     until(lambda: len(seen(view).pools[0].nodes) == 2)
+
+
+# signals that were known, and are not any more
+
+
+def unheard(view: KubeObservations) -> list[tuple[str, bool]]:
+    """Say which kinds of signals are unheard, and whether they ever were heard."""
+    return [(one.signal, one.at is not None) for one in seen(view).unheard]
+
+
+def signals(view: KubeObservations) -> list[str]:
+    return [ask.signal for one in seen(view).workloads for ask in one.asks]
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_signal_that_can_no_longer_be_read_is_unheard_and_not_content(clusters: Fleet, status: int) -> None:
+    clusters.one.put("deployments", workload("vllm", 6))
+    clusters.one.put("horizontalpodautoscalers", autoscaler())
+    view = clusters.following()
+    assert (signals(view), unheard(view)) == (["hpa demo/vllm"], [])
+    clusters.one.refuses[HPAS] = status
+    clusters.one.drop()
+    until(lambda: unheard(view) == [("hpa", True)])
+    clusters.one.delete("horizontalpodautoscalers", "vllm", "demo")
+    (first,) = seen(view).unheard
+    assert ("forbids it" if status == 403 else "answers 500") in first.trouble
+    until(lambda: seen(view).observed_at > first.at)
+    assert ([one.at for one in seen(view).unheard], signals(view)) == ([first.at], ["hpa demo/vllm"])
+    clusters.one.refuses.clear()
+    until(lambda: not unheard(view) and not signals(view))
+
+
+def test_signal_that_was_never_allowed_is_no_signal(clusters: Fleet) -> None:
+    clusters.one.refuses[HPAS] = 403
+    view = clusters.following()
+    assert (unheard(view), len(view.observe().problems)) == ([], 1)
+
+
+def test_signal_whose_first_list_fails_is_unheard(clusters: Fleet) -> None:
+    clusters.one.refuses[HPAS] = 500
+    view = clusters.following()
+    until(lambda: unheard(view) == [("hpa", False)])
+
+
+def test_signal_that_is_gone_after_a_refusal_asks_for_nothing(clusters: Fleet) -> None:
+    clusters.one.put("deployments", workload("vllm", 6))
+    clusters.one.put("horizontalpodautoscalers", autoscaler())
+    view = clusters.following()
+    clusters.one.refuses[HPAS] = 403
+    clusters.one.drop()
+    until(lambda: unheard(view))
+    clusters.one.refuses[HPAS] = 404
+    until(lambda: not unheard(view))
+    assert signals(view) == []
 
 
 def test_newest_version_that_is_served_is_watched(clusters: Fleet) -> None:

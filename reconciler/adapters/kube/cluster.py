@@ -12,6 +12,7 @@ from reconciler.adapters.kube.life import beating, cancel
 from reconciler.adapters.kube.objects import FollowedObjects
 from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer
+from reconciler.adapters.kube.silence import Silence
 from reconciler.adapters.kube.stream import Scope, Stream
 from reconciler.adapters.kube.targets import Target
 from reconciler.core.kubernetes.parts import Effect, key_of
@@ -29,8 +30,8 @@ class FollowedCluster:
 
     It lives in the event loop; only what returns something is called from other threads. The time of the observation
     moves on while every stream that is needed stands and the server gives signs of life, so that a cluster out of reach
-    grows stale by itself. An optional stream that fails keeps nothing up: what it told last is used. Flux's objects are
-    beside all that, and have no part in it.
+    grows stale by itself. An optional stream that fails keeps nothing up: what it told last is used, and of signals it
+    is said since when they are unheard. Flux's objects are beside all that, and have no part in it.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class FollowedCluster:
         self._seen_at: datetime | None = None
         self._made: ClusterObservation | None = None
         self._unknown: frozenset[Resource] = frozenset()
+        self._silence = Silence()
         self._dirty = True
         self._engine: FollowedObjects | None = None
         self._flux: FluxObjects | None = None
@@ -117,8 +119,9 @@ class FollowedCluster:
                     self._made = self._state.observation(self.target.name, at, unknown)
                     self._unknown = unknown
                     self._dirty = False
-                elif self._made.observed_at != at:
-                    self._made = replace(self._made, observed_at=at)
+                unheard = self._silence.unheard(self._streams)
+                if (self._made.observed_at, self._made.unheard) != (at, unheard):
+                    self._made = replace(self._made, observed_at=at, unheard=unheard)
             return self._made
 
     def _watched_until(self, heard: datetime) -> datetime:
@@ -170,7 +173,8 @@ class FollowedCluster:
     def listed(self, resource: Resource, seen: set[str]) -> None:
         """Forget what a complete list does not name; the last of the first lists makes the cluster seen."""
         with self._lock:
-            self._state.retain(resource, seen)
+            if not self._silence.lasting(resource, self._streams):
+                self._state.retain(resource, seen)
         self.heard()
         self._note(Effect.DEMAND)
 
@@ -186,6 +190,7 @@ class FollowedCluster:
     def heard(self) -> None:
         """Move the time of the observation on, while nothing is missing from it."""
         self._heard_at = self._clock.now()
+        self._silence.note(self._streams, self._heard_at)
         self._see()
 
     def _see(self) -> None:

@@ -99,6 +99,11 @@ class Stream:
         """Tell whether what is known can be relied on: a watch that breaks and comes back at once changes nothing."""
         return self.listed and self.failures <= 1 and not self._lacks
 
+    @property
+    def heard(self) -> bool:
+        """Tell whether it is known what there is; where the resource is not served, that is nothing."""
+        return self.listed and self.failures <= 1 and not self.refusal
+
     async def run(self, failed: Callable[[], None]) -> None:
         """Go on until cancelled; `failed` is called after each failure."""
         while True:
@@ -135,8 +140,8 @@ class Stream:
         """Go on without the resource, and return for how many seconds."""
         self._version = ""
         self._lacks += 1
-        self.refusal = self._told(error) if isinstance(error, Forbidden) else ""
-        if self._lacks == 1:
+        refused, self.refusal = self.refusal, self._told(error) if isinstance(error, Forbidden) else ""
+        if self._lacks == 1 or (refused and not self.refusal):
             self.listed = True
             self._sink.listed(self.resource, set())
         self._answered()

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil
 
 from reconciler.core.kubernetes.pods import moment
-from reconciler.core.kubernetes.resources import Owner
+from reconciler.core.kubernetes.resources import SPOKEN, Owner, Resource
 from reconciler.model.capacity import Ask, ReplicaShape
 from reconciler.model.units import ONE, Quantity, parse_quantity
 from reconciler.model.workload import Json
@@ -94,7 +94,7 @@ def read_autoscaler(raw: Json) -> AutoscalerRecord | None:
     times = (limited.get("lastTransitionTime"), status.get("lastScaleTime"), metadata["creationTimestamp"])
     return AutoscalerRecord(
         owner=Owner(target["kind"], metadata["namespace"], target["name"]),
-        signal=f"hpa {metadata['namespace']}/{metadata['name']}",
+        signal=f"{SPOKEN[Resource.AUTOSCALERS]} {metadata['namespace']}/{metadata['name']}",
         maximum=maximum,
         current=status.get("currentReplicas") or 0,
         since=max(moment(time) for time in times if time),

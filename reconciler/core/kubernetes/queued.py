@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.core.kubernetes.pods import controller_of, moment
-from reconciler.core.kubernetes.resources import Owner
+from reconciler.core.kubernetes.resources import SPOKEN, Owner, Resource
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.model.capacity import Ask, ReplicaShape
 from reconciler.model.workload import Json
@@ -74,7 +74,7 @@ def read_queued(raw: Json) -> QueuedRecord | None:
     _, largest = max(pod_sets, key=lambda one: one[0])
     return QueuedRecord(
         owner=owner,
-        signal=sys.intern(f"kueue {spec.get('queueName') or ''}".rstrip()),
+        signal=sys.intern(f"{SPOKEN[Resource.QUEUED]} {spec.get('queueName') or ''}".rstrip()),
         replicas=sum(count for count, _ in pod_sets),
         since=moment(reserved["lastTransitionTime"]),
         cause=_cause(reserved.get("message") or ""),

@@ -72,35 +72,51 @@ class EngineParts(Protocol):
 
 
 class ArgoCDObjects:
-    """Argo CD's Applications of one project; others are not ours, whatever labels they have (a `parts.Part`)."""
+    """Argo CD's Applications of one project; others are not ours, whatever labels they have (a `parts.Part`).
+
+    Two may be of one placement, as while they are renamed: what was told last counts, and when that one is gone, the
+    other.
+    """
 
     def __init__(self, project: str) -> None:
         self.reports = Reports()
         self.parts: Mapping[Resource, Part] = {Resource.APPLICATIONS: self}
         self._project = project
-        self._paths: dict[str, str] = {}
+        self._known: dict[str, EngineReport] = {}
+        self._by_path: dict[str, dict[str, EngineReport]] = {}
 
     def apply(self, raw: Json) -> Effect:
         """Take note of an Application as it is now."""
         report = read_application(raw) if (raw.get("spec") or {}).get("project") == self._project else None
         key = key_of(raw)
-        before = self._paths.get(key)
+        before = self._known.get(key)
+        if before == report:
+            return Effect.NOTHING
         effect = Effect.NOTHING
-        if before is not None and (report is None or report.path != before):
+        if before is not None and (report is None or report.path != before.path):
             effect = self.remove(key)
         if report is None:
             return effect
-        self._paths[key] = report.path
+        self._known[key] = report
+        of = self._by_path.setdefault(report.path, {})
+        of.pop(key, None)
+        of[key] = report
         return max(effect, self.reports.put(report.path, report))
 
     def remove(self, key: str) -> Effect:
         """Take note that an Application is gone."""
-        path = self._paths.pop(key, None)
-        return Effect.NOTHING if path is None else self.reports.put(path, None)
+        report = self._known.pop(key, None)
+        if report is None:
+            return Effect.NOTHING
+        others = self._by_path[report.path]
+        del others[key]
+        if not others:
+            del self._by_path[report.path]
+        return self.reports.put(report.path, next(reversed(others.values()), None))
 
     def keys(self) -> AbstractSet[str]:
         """Name the Applications of placements."""
-        return self._paths.keys()
+        return self._known.keys()
 
 
 class FluxObjects:

@@ -69,7 +69,10 @@ CAPACITY = frozenset({Resource.NODES, Resource.PODS}) | DEVICES
 CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.REPLICA_SETS, Resource.JOBS})
 """The objects that replicas belong to."""
 
-SIGNALS = frozenset({Resource.AUTOSCALERS, Resource.QUEUED})
+SPOKEN = {Resource.AUTOSCALERS: "hpa", Resource.QUEUED: "kueue"}
+"""The first word of the signals of each resource."""
+
+SIGNALS = frozenset(SPOKEN)
 """The objects that say that a workload is missing replicas."""
 
 FLUX = frozenset({Resource.KUSTOMIZATIONS, Resource.HELM_RELEASES})
