@@ -36,11 +36,11 @@ _INTRODUCTION = """\
 #   * make the service accounts that templates name; placements never bring rights along.
 #
 # Two settings of the controllers are worth having. --requeue-dependency=5s of the kustomize controller lets one stage
-# follow another sooner than in half a minute. With --feature-gates=CancelHealthCheckOnNewRevision=true, of it and of the
-# helm controller, the end of a burst goes first while the burst is still being waited for: without it a chart that never
-# gets ready is taken away only when its timeout is over. And where Flux is not locked down for tenants yet, do so: with
-# --no-cross-namespace-refs=true and --default-service-account=default on its controllers, or a chart that brings
-# objects of Flux along can leave the bounds below.
+# follow another sooner than in half a minute. With --feature-gates=CancelHealthCheckOnNewRevision=true, of it and of
+# the helm controller, the end of a burst goes first while the burst is still being waited for: without it a chart
+# that never gets ready is taken away only when its timeout is over. And where Flux is not locked down for tenants
+# yet, do so: with --no-cross-namespace-refs=true and --default-service-account=default on its controllers, or a chart
+# that brings objects of Flux along can leave the bounds below.
 #
 # Apply it again when namespaces or the kinds of templates change. Never take the accounts away while placements stand:
 # Flux would leave behind what it applied through them.
