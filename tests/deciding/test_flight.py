@@ -1,0 +1,36 @@
+"""What has no node yet takes room, and is counted once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from reconciler.core.standing import Standing
+from reconciler.model.ids import ClusterName
+from reconciler.model.plan import Resize, Revert, Why
+from tests.situations import NOW, free, ledger, placement, short, situation
+
+HERE, THERE = ClusterName("worker-2"), ClusterName("worker-3")
+
+
+def test_what_is_in_flight_is_counted_anew_only_where_something_changed() -> None:
+    """A full fleet refuses each workload on each cluster: to count all placements for each refusal takes seconds."""
+    lent, other = placement("worker-2", 4), placement("worker-3", 2)
+    standing = Standing(situation(short(9), free("worker-2", 8), free("worker-3", 8), there=ledger(lent, other)))
+    here, there = standing.in_flight(HERE), standing.in_flight(THERE)
+    assert (here.total, there.total) == (4, 2)
+    assert standing.in_flight(HERE) is here
+    grown = replace(lent, replicas=6)
+    standing.change(Resize(before=lent, after=grown, detail=""))
+    assert standing.in_flight(HERE).total == 6
+    assert standing.in_flight(THERE) is there
+    standing.change(Revert(placement=grown, why=Why.EXPIRED, detail=""))
+    assert standing.in_flight(HERE).total == 0
+    assert standing.in_flight(THERE) is there
+
+
+def test_replicas_in_flight_end_with_the_first_that_times_out() -> None:
+    older = placement("worker-2", 2, created=NOW - timedelta(minutes=4))
+    newer = placement("worker-2", 2, created=NOW - timedelta(minutes=1))
+    standing = Standing(situation(free("worker-2", 8), there=ledger(newer, older)))
+    assert standing.in_flight(HERE).until == NOW + timedelta(minutes=6)
