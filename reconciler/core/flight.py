@@ -38,21 +38,23 @@ def flight(
 ) -> Flight:
     """Find what has no node in a cluster; `placements` are those that stand there.
 
-    What its engine has called healthy has all its nodes, whether or not its pods can be told apart.
+    What its engine has called healthy had all its nodes, whether or not its pods can be told apart. But a pod that is
+    seen to wait takes the next room there is, however old its placement is: it may have lost its node.
     """
     bound = seen.bound if seen else {}
     homeless = dict(seen.homeless) if seen else {}
     found, moments = [], []
     for placement in placements:
-        if homeless:
-            homeless.pop(placement.name, None)
-        if rollouts.has_arrived(placement):
-            continue
-        timeout = (policies.get(placement.workload) or _DEFAULTS).in_flight_timeout
-        missing = lifecycle.in_flight(placement, bound.get(placement.name, 0), timeout, now)
+        waiting = homeless.pop(placement.name, None) if homeless else None
+        missing = min(waiting.replicas, placement.replicas) if waiting else 0
+        if not rollouts.has_arrived(placement):
+            timeout = (policies.get(placement.workload) or _DEFAULTS).in_flight_timeout
+            unseen = lifecycle.in_flight(placement, bound.get(placement.name, 0), timeout, now)
+            if unseen > missing:
+                moments.append(placement.changed_at + timeout)
+                missing = unseen
         if missing:
             found.append((placement, missing))
-            moments.append(placement.changed_at + timeout)
     return Flight(
         replicas=tuple(found),
         total=sum(missing for _, missing in found),

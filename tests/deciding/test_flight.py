@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+from reconciler.core.rollouts import Rollouts, Ward
 from reconciler.core.standing import Standing
+from reconciler.model.capacity import Homeless
 from reconciler.model.ids import ClusterName
+from reconciler.model.placement import Placement
 from reconciler.model.plan import Resize, Revert, Why
-from tests.situations import NOW, free, ledger, placement, short, situation
+from tests.situations import NOW, free, ledger, placement, shape, short, situation
 
 HERE, THERE = ClusterName("worker-2"), ClusterName("worker-3")
 
@@ -34,3 +37,26 @@ def test_replicas_in_flight_end_with_the_first_that_times_out() -> None:
     newer = placement("worker-2", 2, created=NOW - timedelta(minutes=1))
     standing = Standing(situation(free("worker-2", 8), there=ledger(newer, older)))
     assert standing.in_flight(HERE).until == NOW + timedelta(minutes=6)
+
+
+def lost(lent: Placement, waiting: int, *, arrived: bool, bound: int = 0) -> Standing:
+    """See so many pods of a placement wait for a node, in a cluster with eight GPUs free."""
+    homeless = {lent.name: Homeless(replicas=waiting, shape=shape())} if waiting else {}
+    cluster = free("worker-2", 8, homeless=homeless, bound={lent.name: bound})
+    made = situation(short(9), cluster, there=ledger(lent))
+    ward = Ward(arrived={lent.path: lent.digest} if arrived else {})
+    return Standing(replace(made, rollouts=Rollouts.of({HERE: ward})))
+
+
+def test_pods_that_had_arrived_and_lost_their_node_take_the_next_room() -> None:
+    lent = placement("worker-2", 3, digest="sha256-ours", created=NOW - timedelta(hours=1), lasting=timedelta(hours=9))
+    standing = lost(lent, 2, arrived=True, bound=1)
+    assert standing.in_flight(HERE).replicas == ((lent, 2),)
+    assert standing.in_flight(HERE).until is None, "the time alone brings them no node"
+    assert lost(lent, 0, arrived=True, bound=1).in_flight(HERE).total == 0
+
+
+def test_pods_that_wait_are_among_the_replicas_in_flight() -> None:
+    lent = placement("worker-2", 3)
+    assert lost(lent, 2, arrived=False).in_flight(HERE).total == 3
+    assert lost(lent, 5, arrived=False).in_flight(HERE).total == 3, "they are no more replicas than were committed"
