@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.core import lifecycle
+from reconciler.core import headcount, lifecycle
 from reconciler.core.rollouts import Rollouts
 from reconciler.model.capacity import ClusterObservation, Homeless
 from reconciler.model.ids import WorkloadId
@@ -41,15 +41,13 @@ def flight(
     What its engine has called healthy had all its nodes, whether or not its pods can be told apart. But a pod that is
     seen to wait takes the next room there is, however old its placement is: it may have lost its node.
     """
-    bound = seen.bound if seen else {}
     homeless = dict(seen.homeless) if seen else {}
     found, moments = [], []
     for placement in placements:
-        waiting = homeless.pop(placement.name, None) if homeless else None
-        missing = min(waiting.replicas, placement.replicas) if waiting else 0
+        missing = headcount.waiting(placement, seen) if seen and homeless.pop(placement.name, None) else 0
         if not rollouts.has_arrived(placement):
             timeout = (policies.get(placement.workload) or _DEFAULTS).in_flight_timeout
-            unseen = lifecycle.in_flight(placement, bound.get(placement.name, 0), timeout, now)
+            unseen = lifecycle.in_flight(placement, headcount.bound(placement, seen), timeout, now)
             if unseen > missing:
                 moments.append(placement.changed_at + timeout)
                 missing = unseen

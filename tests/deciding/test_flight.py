@@ -7,10 +7,11 @@ from datetime import timedelta
 
 from reconciler.core.rollouts import Rollouts, Ward
 from reconciler.core.standing import Standing
-from reconciler.model.capacity import Homeless
+from reconciler.model.capacity import Helpers, Homeless, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Resize, Revert, Why
+from reconciler.model.units import Resources
 from tests.situations import NOW, free, ledger, placement, shape, short, situation
 
 HERE, THERE = ClusterName("worker-2"), ClusterName("worker-3")
@@ -60,3 +61,15 @@ def test_pods_that_wait_are_among_the_replicas_in_flight() -> None:
     lent = placement("worker-2", 3)
     assert lost(lent, 2, arrived=False).in_flight(HERE).total == 3
     assert lost(lent, 5, arrived=False).in_flight(HERE).total == 3, "they are no more replicas than were committed"
+
+
+def test_router_on_cpus_is_no_replica_of_what_needs_devices() -> None:
+    """Flux labels every Deployment of a chart: one bound router would let another burst have the replica's GPUs."""
+    gpus, cpus = placement("worker-2", 3), replace(placement("worker-2", 3), shape=ReplicaShape(requests=Resources()))
+    for lent, flying in ((gpus, 2), (cpus, 1)):
+        cluster = free("worker-2", 8, bound={lent.name: 2}, helpers={lent.name: Helpers(bound=1)})
+        assert Standing(situation(cluster, there=ledger(lent))).in_flight(HERE).total == flying
+    old = replace(gpus, created_at=NOW - timedelta(hours=1), changed_at=NOW - timedelta(hours=1))
+    router = Homeless(replicas=1, shape=ReplicaShape(requests=Resources()), helping=True)
+    seen = situation(free("worker-2", 8, homeless={old.name: router}), there=ledger(old))
+    assert Standing(seen).in_flight(HERE).total == 0
