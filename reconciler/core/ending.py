@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.core import lifecycle
+from reconciler.core import headcount, lifecycle
 from reconciler.core.growth import Growth
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
@@ -52,7 +52,7 @@ def revert(situation: Situation, standing: Standing, placement: Placement, why: 
     policy = governing(situation.desired, placement.workload)
     restraint = lifecycle.cool_down(placement, policy, why, situation.now)
     seen = situation.observed.clusters.get(placement.cluster)
-    phase = lifecycle.final_phase(placement, seen.bound.get(placement.name, 0) if seen else 0, why)
+    phase = lifecycle.final_phase(placement, headcount.bound(placement, seen), why)
     standing.change(Revert(placement=placement, why=why, detail=detail, restraint=restraint, phase=phase))
 
 

@@ -17,7 +17,7 @@ from reconciler.core.select import refuse
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wording import count
-from reconciler.model.capacity import Homeless, ReplicaShape
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Choice, Reason, Refusal
@@ -85,9 +85,9 @@ class Growth:
         room = self.room(name)
         fits = room.count(shape, wanted)
         if not fits:
-            flying = sum(replicas for _, replicas, _ in self._standing.in_flight(name))
-            going = sum(homeless.replicas for homeless in self._going(name))
-            waiting = f"; {count(flying, 'replica')} in flight taken off" if flying else ""
+            flight = self._standing.in_flight(name)
+            going = sum(homeless.replicas for homeless in flight.going)
+            waiting = f"; {count(flight.total, 'replica')} in flight taken off" if flight.total else ""
             waiting += f"; {count(going, 'pod')} of bursts that have ended taken off" if going else ""
             return Refusal(
                 cluster=name,
@@ -104,20 +104,13 @@ class Growth:
         """
         if cluster not in self._rooms:
             room = Room(self._observed.clusters[cluster])
-            for placement, replicas, _ in self._standing.in_flight(cluster):
+            flight = self._standing.in_flight(cluster)
+            for placement, replicas in flight.replicas:
                 room.take(placement.shape, replicas)
-            for homeless in self._going(cluster):
+            for homeless in flight.going:
                 room.take(homeless.shape, homeless.replicas)
             self._rooms[cluster] = room
         return self._rooms[cluster]
-
-    def _going(self, cluster: ClusterName) -> list[Homeless]:
-        """List the replicas without a node of placements that stand no more."""
-        homeless = self._observed.clusters[cluster].homeless
-        if not homeless:
-            return []
-        standing = {placement.name for placement in self._standing.on(cluster)}
-        return [replicas for name, replicas in homeless.items() if name not in standing]
 
     def take(self, cluster: ClusterName, shape: ReplicaShape, replicas: int) -> None:
         """Hand out room to replicas that have just been decided on."""
@@ -162,7 +155,8 @@ class Growth:
         """Tell when any of its clusters could take more by time alone: a restraint ends, or replicas time out."""
         moments = [restraint.until for restraint in self._standing.restraints(workload)]
         for rung in self._situation.reach.order(workload):
-            moments += (until for _, _, until in self._standing.in_flight(rung.cluster))
+            until = self._standing.in_flight(rung.cluster).until
+            moments += () if until is None else (until,)
         return min(moments, default=None)
 
     def _offers(

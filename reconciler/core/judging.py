@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from reconciler.core import headcount
 from reconciler.core.rollouts import Ailment, Rollouts, Signs, Ward
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.deployed import EngineReport, EngineState
@@ -173,14 +174,14 @@ class _Judge:
         Fewer pods than replicas prove nothing: they may be on their way, or a template may need no more.
         """
         name = placement.name
-        ready = seen.ready.get(name)
+        ready = headcount.ready(placement, seen)
         if ready is None:
             return
         homeless = seen.homeless.get(name)
         there = seen.bound.get(name, 0) + (homeless.replicas if homeless else 0)
         if ready >= placement.replicas:
             self.arrived[path] = placement.digest
-        elif ready < there or name in seen.troubles:
+        elif seen.ready[name] < there or name in seen.troubles:
             self._ail(path, placement, EngineState.PROGRESSING, f"{ready} of {placement.replicas} ready")
 
     def _ail(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from reconciler.core import lifecycle
+from reconciler.core.demand import ceiling, next_fall
 from reconciler.core.ending import governing
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.model.demand import Demand
-from reconciler.model.placement import RestraintKind
+from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.plan import Hold, Release, Restore
 
 
@@ -21,12 +22,27 @@ def respect_people(situation: Situation, standing: Standing) -> None:
         else:
             standing.change(Restore(tampered=tampered, detail="its files were edited by hand"))
     for workload in sorted(situation.ledger.restraints):
-        demand = situation.demands.get(workload)
         holds = tuple(
             restraint
             for restraint in situation.ledger.restraints[workload]
             if restraint.kind is RestraintKind.HOLD and situation.now < restraint.until
         )
-        if holds and isinstance(demand, Demand) and not demand.deficit:
-            detail = f"nothing is missing on {demand.primary} any more"
-            standing.change(Release(workload=workload, restraints=holds, detail=detail))
+        demand = situation.demands.get(workload)
+        if holds and isinstance(demand, Demand):
+            _let_go(situation, standing, demand, holds)
+
+
+def _let_go(situation: Situation, standing: Standing, demand: Demand, holds: tuple[Restraint, ...]) -> None:
+    """End the holds of a workload whose demand has gone: none was seen for the whole scale-down window.
+
+    A single look is not enough: pods that are made anew wait for nothing until the scheduler has seen them, and a
+    signal that is not heard may ask for all there was.
+    """
+    window = governing(situation.desired, demand.workload).scale_down_window
+    if demand.unheard or demand.deficit:
+        return
+    if ceiling(demand, window) == 0:
+        detail = f"nothing is missing on {demand.primary} any more"
+        standing.change(Release(workload=demand.workload, restraints=holds, detail=detail))
+    else:
+        standing.wake(next_fall(demand, window))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from reconciler.core import lifecycle
+from reconciler.core.flight import Flight, flight
 from reconciler.core.situation import Situation
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.placements import Lent
 from reconciler.model.plan import Change, Extend, Hold, Move, Place, Plan, Release, Resize, Revert, Suppressed
-from reconciler.model.policy import BurstPolicy
 
 
 class Standing:
@@ -26,6 +25,7 @@ class Standing:
         self._before = ledger.placements
         self._of: dict[WorkloadId, Lent] = {}
         self._on: dict[ClusterName, Lent] = {}
+        self._flights: dict[ClusterName, Flight] = {}
         self._begun: list[Placement] = []
         self._moments: list[datetime] = []
         self._restraints = {
@@ -109,22 +109,13 @@ class Standing:
         everywhere = (restraint for restraint in self.restraints(workload) if restraint.cluster is None)
         return max(everywhere, key=lambda restraint: restraint.until, default=None)
 
-    def in_flight(self, cluster: ClusterName) -> list[tuple[Placement, int, datetime]]:
-        """List a cluster's placements with replicas that have no node yet, how many, and until when they count.
-
-        What its engine has called healthy has all its nodes, whether or not its pods can be told apart.
-        """
-        observation = self._observed.clusters.get(cluster)
-        found = []
-        for placement in self.on(cluster):
-            if self._rollouts.has_arrived(placement):
-                continue
-            bound = observation.bound.get(placement.name, 0) if observation else 0
-            policy = self._desired.policies.get(placement.workload) or BurstPolicy(name="")
-            missing = lifecycle.in_flight(placement, bound, policy.in_flight_timeout, self._now)
-            if missing:
-                found.append((placement, missing, placement.changed_at + policy.in_flight_timeout))
-        return found
+    def in_flight(self, cluster: ClusterName) -> Flight:
+        """Return what has no node in a cluster; the same object for as long as nothing changes there."""
+        if cluster not in self._flights:
+            seen = self._observed.clusters.get(cluster)
+            policies = self._desired.policies
+            self._flights[cluster] = flight(self.on(cluster), seen, self._rollouts, policies, self._now)
+        return self._flights[cluster]
 
     def plan(self) -> Plan:
         """Close the decision. The next wake-up is the first expiry, plan, or end of a window or restraint."""
@@ -142,10 +133,12 @@ class Standing:
         self._begun.append(placement)
         self._of[placement.workload] = self.lent(placement.workload).with_(placement)
         self._on[placement.cluster] = self._hosted(placement.cluster).with_(placement)
+        self._flights.pop(placement.cluster, None)
 
     def _drop(self, placement: Placement) -> None:
         self._of[placement.workload] = self.lent(placement.workload).without(placement)
         self._on[placement.cluster] = self._hosted(placement.cluster).without(placement)
+        self._flights.pop(placement.cluster, None)
 
     def _hosted(self, cluster: ClusterName) -> Lent:
         changed = self._on.get(cluster)

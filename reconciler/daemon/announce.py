@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 
 import structlog
 
 from reconciler.core.rollouts import Rollouts
-from reconciler.daemon.reconcile import Outcome
+from reconciler.daemon.reconcile import Outcome, View
 from reconciler.errors import Problem, Severity
 from reconciler.model.ids import CommitId, WorkloadId
-from reconciler.model.plan import Change, Place, Reason, Resize, Revert
+from reconciler.model.plan import Change, Place, Reason, Resize, Revert, Suppressed
+
+FIRST_SIGHT = timedelta(seconds=10)
+"""How long after the start a primary may not have been seen yet before that is news: its first lists take a moment."""
 
 log = structlog.get_logger()
 
@@ -21,6 +25,7 @@ class Announcer:
     def __init__(self, *, source_branch: str) -> None:
         """Know the source branch by the name that its line gives it."""
         self._source_branch = source_branch
+        self._began: datetime | None = None
         self._source: CommitId | None = None
         self._problems: frozenset[Problem] = frozenset()
         self._suppressed: frozenset[tuple[WorkloadId, Reason]] = frozenset()
@@ -64,7 +69,7 @@ class Announcer:
     def _tell_suppressed(self, outcome: Outcome) -> None:
         # By workload and reason: the numbers in the text move on at every pass.
         suppressed = (*outcome.plan.suppressed, *outcome.rendered.suppressed)
-        items = {(item.workload, item.reason): item for item in suppressed}
+        items = {(it.workload, it.reason): it for it in suppressed if not self._too_early(outcome.view, it)}
         grown, shrunk = _resized(outcome.rendered.changes)
         for workload, reason in sorted(self._suppressed - items.keys()):
             # The line of a change that has been made says that nothing holds it back any more.
@@ -74,6 +79,14 @@ class Announcer:
             if key not in self._suppressed:
                 log.info("held back", line=f"{item.workload}: {item.message}", reason=str(item.reason))
         self._suppressed = frozenset(items)
+
+    def _too_early(self, view: View, item: Suppressed) -> bool:
+        """Tell whether all that is wrong is that a primary has not been seen since the start, a moment ago."""
+        self._began = self._began or view.now
+        if item.reason is not Reason.PRIMARY_UNSEEN or view.now - self._began >= FIRST_SIGHT:
+            return False
+        workspace = view.desired.workspaces.get(item.workload.workspace)
+        return workspace is not None and workspace.primary not in view.observed.clusters
 
 
 def _files(problems: Iterable[Problem]) -> frozenset[str]:

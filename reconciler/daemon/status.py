@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.core import lifecycle
+from reconciler.core import headcount, lifecycle
 from reconciler.core.demand import Blind, unseen
 from reconciler.daemon.reconcile import View
 from reconciler.errors import Problem
@@ -112,7 +112,7 @@ def status(view: View) -> Status:
 
 def _placement(view: View, placement: Placement) -> PlacementStatus:
     observation = view.observed.clusters.get(placement.cluster)
-    bound = observation.bound.get(placement.name, 0) if observation else None
+    bound = headcount.bound(placement, observation) if observation else None
     arrived = view.rollouts.has_arrived(placement)
     ailment = view.rollouts.ailing.get(placement.path)
     provided = arrived or (bound or 0) >= placement.replicas

@@ -166,10 +166,22 @@ class WorkloadObservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Homeless:
-    """Replicas of a placement that are there and have no node yet."""
+    """Replicas of a placement that are there and have no node yet; `helping` tells that none asks for a device."""
 
     replicas: int
     shape: ReplicaShape
+    helping: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Helpers:
+    """Pods of a placement that ask for no device, among those that have a node and those that serve.
+
+    Where a replica asks for some they are none, as a chart's router is not. Who looks at pods does not know that.
+    """
+
+    bound: int = 0
+    ready: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,10 +189,11 @@ class ClusterObservation:
     """One cluster at one moment, and what of our placements is there, by name.
 
     `bound` counts the replicas that have a node, `ready` those that serve; a placement that is not in `ready` has no
-    pod there, or nobody looked. `homeless` are the replicas that wait for a node, and `troubles` says in a few words
-    what pods wait for. `reports` is what engines say of placements, keyed by directory, where the observation tells.
-    `device_classes` are its DeviceClasses by name, each with the CEL expressions that a device has to meet. `unheard`
-    are the kinds of signals of which nobody knows right now what they say; `asks` hold what they said last.
+    pod there, or nobody looked. Of both, `helpers` counts what may be none. `homeless` are the replicas that wait for a
+    node, and `troubles` says in a few words what pods wait for. `reports` is what engines say of placements, keyed by
+    directory, where the observation tells. `device_classes` are its DeviceClasses by name, each with the CEL
+    expressions that a device has to meet. `unheard` are the kinds of signals of which nobody knows right now what they
+    say; `asks` hold what they said last.
     """
 
     cluster: ClusterName
@@ -191,6 +204,7 @@ class ClusterObservation:
     workloads: tuple[WorkloadObservation, ...] = ()
     bound: Mapping[PlacementName, int] = field(default_factory=dict)
     ready: Mapping[PlacementName, int] = field(default_factory=dict)
+    helpers: Mapping[PlacementName, Helpers] = field(default_factory=dict)
     homeless: Mapping[PlacementName, Homeless] = field(default_factory=dict)
     troubles: Mapping[PlacementName, str] = field(default_factory=dict)
     reports: Mapping[str, EngineReport] = field(default_factory=dict)

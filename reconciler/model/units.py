@@ -110,6 +110,11 @@ class Resources:
 
     amounts: Mapping[str, Quantity] = field(default_factory=dict)
 
+    @property
+    def extended(self) -> bool:
+        """Tell whether any of it is an extended resource, as GPUs are: those alone have a domain in their name."""
+        return any("/" in name for name, amount in self.amounts.items() if amount)
+
     def minus(self, other: Resources) -> Resources:
         """Take `other` away; what would fall below zero is zero, since nothing less than nothing is free."""
         left = dict(self.amounts)

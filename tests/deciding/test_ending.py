@@ -134,9 +134,19 @@ def test_deletion_by_hand_holds_the_workload_back_on_that_cluster() -> None:
 def test_hold_ends_when_the_demand_has_gone_once() -> None:
     hold = lifecycle.hold(placement(), ordering(), NOW - timedelta(minutes=30))
     there = ledger(restraints={VLLM: (hold,)})
-    assert plan(short(3), free("worker-2", 8), there=there).changes == ()
-    (change,) = plan(short(0), there=there).changes
+    assert plan(short(3), free("worker-2", 8), there=there, history=WATCHED).changes == ()
+    (change,) = plan(short(0), there=there, history=WATCHED).changes
     assert isinstance(change, Release)
+
+
+def test_hold_outlasts_demand_that_is_away_for_less_than_the_scale_down_window() -> None:
+    """A rolling restart on the primary makes the waiting pods anew, and for a moment nobody has looked at them."""
+    hold = lifecycle.hold(placement(), ordering(), NOW - timedelta(minutes=30))
+    history = {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=3), Sample(at=NOW - timedelta(minutes=2), deficit=0))}
+    made = plan(short(0), there=ledger(restraints={VLLM: (hold,)}), history=history)
+    assert made.changes == ()
+    assert made.wake_at == NOW + timedelta(minutes=3)
+    assert plan(short(0), there=ledger(restraints={VLLM: (hold,)})).changes == ()  # nobody has watched so far
 
 
 def test_hold_runs_out() -> None:

@@ -11,7 +11,7 @@ import pytest
 from reconciler.core import judging
 from reconciler.core.decide import decide
 from reconciler.core.rollouts import Rollouts, Signs, stale
-from reconciler.model.capacity import ClusterObservation, Homeless, Observed
+from reconciler.model.capacity import ClusterObservation, Helpers, Homeless, Observed
 from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.ledger import Ledger
@@ -355,6 +355,14 @@ def test_without_an_engines_word_the_pods_tell() -> None:
     assert ended.detail == f"not healthy for 15m: 1 of 3 ready; {trouble}"
     assert isinstance(tried, Place)
     assert tried.placement.cluster == "worker-3"
+
+
+def test_router_that_is_ready_is_no_replica() -> None:
+    there = ledger(lent := flux(engine=EngineName.MANIFESTS, replicas=1))
+    here: dict[str, object] = {"bound": {lent.name: 1}, "ready": {lent.name: 1}}
+    router = pods(**here, helpers={lent.name: Helpers(bound=1, ready=1)})
+    assert not followed(there, seen(clusters=(router,))).has_arrived(lent)
+    assert followed(there, seen(clusters=(pods(**here),))).has_arrived(lent)
 
 
 def test_pods_that_are_ready_are_enough() -> None:

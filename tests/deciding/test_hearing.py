@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from reconciler.adapters.foresight import StillView
+from reconciler.core import lifecycle
 from reconciler.core.decide import decide
 from reconciler.core.demand import measure, remembered
 from reconciler.core.explain import explain
@@ -13,7 +14,7 @@ from reconciler.core.messages import line, message
 from reconciler.core.situation import Situation
 from reconciler.model.capacity import Ask, Hearing, Observed, Waiting
 from reconciler.model.demand import Sample
-from reconciler.model.plan import Place, Reason, Revert
+from reconciler.model.plan import Place, Reason, Release, Revert
 from reconciler.model.policy import BurstPolicy, Desired, Query
 from tests.situations import NOW, SOURCE, VLLM, desired, free, ledger, ordering, placement, seconds, short, situation
 
@@ -43,6 +44,14 @@ def heard(
     base = situation(short(missing), free("worker-2", 8), wanted=wanted, there=there)
     seen = replace(base.observed, asks={VLLM: asks} if asks else {}, hearings={VLLM: hearings})
     return replace(base, observed=seen, demands=measure(wanted, seen, {VLLM: history}, NOW))
+
+
+def test_hold_outlasts_a_signal_that_is_not_heard() -> None:
+    hold = lifecycle.hold(placement(), policy(), NOW - seconds(300))
+    there = ledger(restraints={VLLM: (hold,)})
+    assert decide(heard(hearings=(hearing(at=None),), there=there)).changes == ()
+    (change,) = decide(heard(there=there)).changes
+    assert isinstance(change, Release)
 
 
 def test_what_prometheus_asks_for_is_placed_and_named_in_the_commit() -> None:

@@ -19,7 +19,7 @@ from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.resources import CAPACITY, CONTROLLERS, SIGNALS, Resource, needed
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.kubernetes.state import ClusterState
-from reconciler.model.capacity import ReplicaShape, WorkloadObservation
+from reconciler.model.capacity import Helpers, ReplicaShape, WorkloadObservation
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.units import ONE, Resources, format_quantity
 from reconciler.model.workload import WorkloadRef
@@ -591,6 +591,23 @@ def test_pods_of_a_placement_are_counted_by_how_far_they_have_come() -> None:
     homeless = seen.homeless[PlacementName("vllm-7f3a90c1")]
     assert (homeless.replicas, homeless.shape.requests.amounts[GPU]) == (2, ONE)
     assert seen.troubles == {"vllm-7f3a90c1": "2 of 4 pods Unschedulable: insufficient nvidia.com/gpu"}
+
+
+def test_pods_of_a_placement_that_ask_for_no_device_are_told_apart() -> None:
+    router = ours("router", "gpu-1", ready=True, gpus=0)
+    claiming = ours("claiming", "gpu-1", gpus=0, resourceClaims=[{"name": "g", "resourceClaimTemplateName": "one"}])
+    known = state(nodes=[node("gpu-1")], pods=[router, claiming, ours("a", "gpu-1", ready=True)])
+    seen = known.observation(NAME, AT)
+    assert seen.helpers == {"vllm-7f3a90c1": Helpers(bound=1, ready=1)}
+    assert seen.ready == {"vllm-7f3a90c1": 2}
+
+
+def test_pods_without_a_node_are_told_by_those_that_ask_for_devices() -> None:
+    router, server = ours("a-router", waits=NO_GPU, gpus=0), ours("server", waits=NO_GPU)
+    (both,) = state(pods=[router, server]).observation(NAME, AT).homeless.values()
+    assert (both.replicas, both.helping, both.shape.requests.amounts[GPU]) == (1, False, ONE)
+    (alone,) = state(pods=[router]).observation(NAME, AT).homeless.values()
+    assert (alone.replicas, alone.helping) == (1, True)
 
 
 def test_sums_of_placements_stay_the_same_object_until_one_of_their_pods_changes() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 from structlog.testing import capture_logs
@@ -12,11 +13,12 @@ from reconciler.core.rollouts import Ailment, Rollouts, Signs, Ward
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.reconcile import Outcome, View
 from reconciler.errors import Problem, Severity
+from reconciler.model.capacity import ClusterObservation
 from reconciler.model.deployed import EngineState
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Change, Extend, Plan, Reason, Resize, Revert, Suppressed, Why
 from reconciler.model.tree import Tips
-from tests.situations import NOW, SOURCE, VLLM, desired, placement, situation
+from tests.situations import NOW, SOURCE, VLLM, desired, placement, seconds, short, situation
 
 BROKEN = Problem(path="templates/vllm.yaml", line=14, field="spec.steps", message="names no config")
 OLD = Problem(path="clusters/a.yaml", message="has no labels", severity=Severity.WARNING)
@@ -27,9 +29,12 @@ def outcome(
     problems: tuple[Problem, ...] = (),
     suppressed: tuple[Suppressed, ...] = (),
     source: CommitId = SOURCE,
+    seen: tuple[ClusterObservation, ...] = (short(0),),
+    now: datetime = NOW,
 ) -> Outcome:
     plan = Plan(changes=changes, suppressed=suppressed)
-    view = View.of(situation(wanted=desired(problems=problems)), Tips(source=source, output=None), plan)
+    made = situation(*seen, wanted=desired(problems=problems), now=now)
+    view = View.of(made, Tips(source=source, output=None), plan)
     return Outcome(view=view, rendered=Rendered(commits=(), changes=changes, suppressed=()), commits=())
 
 
@@ -116,6 +121,26 @@ def test_change_that_was_not_waited_for_does_not_hide_the_end_of_a_suppression(a
             announcer.tell(outcome(change))
         assert [entry["event"] for entry in logs] == ["committed", "no longer held back"]
         assert logs[1]["line"] == "llm/vllm: no longer held back (PrimaryUnseen)"
+
+
+def test_primary_that_is_seen_a_moment_after_the_start_is_no_line(announcer: Announcer) -> None:
+    blind = waiting("worker-1 has not been observed", Reason.PRIMARY_UNSEEN)
+    with capture_logs() as logs:
+        announcer.tell(outcome(suppressed=(blind,), seen=()))
+        announcer.tell(outcome(now=NOW + seconds(1)))
+    assert logs == []
+
+
+def test_primary_that_is_not_seen_for_ten_seconds_is_told_and_one_that_was_lost_at_once(announcer: Announcer) -> None:
+    blind = waiting("worker-1 has not been observed", Reason.PRIMARY_UNSEEN)
+    with capture_logs() as logs:
+        for after in (0, 9, 10, 11):
+            announcer.tell(outcome(suppressed=(blind,), seen=(), now=NOW + seconds(after)))
+            assert len(logs) == (after >= 10)
+    assert [entry["event"] for entry in logs] == ["held back"]
+    with capture_logs() as logs:
+        Announcer(source_branch="main").tell(outcome(suppressed=(blind,)))
+    assert [entry["event"] for entry in logs] == ["held back"]
 
 
 def test_source_branch_that_moved_is_told_once_and_not_at_the_start(announcer: Announcer) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reconciler.core.kubernetes.pods import PodRecord
-from reconciler.model.capacity import Homeless
+from reconciler.model.capacity import Helpers, Homeless
 from reconciler.model.ids import PlacementName
 
 
@@ -17,6 +17,7 @@ class Come:
 
     bound: Mapping[PlacementName, int] = field(default_factory=dict)
     ready: Mapping[PlacementName, int] = field(default_factory=dict)
+    helpers: Mapping[PlacementName, Helpers] = field(default_factory=dict)
     homeless: Mapping[PlacementName, Homeless] = field(default_factory=dict)
     troubles: Mapping[PlacementName, str] = field(default_factory=dict)
 
@@ -49,6 +50,7 @@ class OurPods:
 def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> Come:
     bound: dict[PlacementName, int] = {}
     ready: dict[PlacementName, int] = {}
+    helpers: dict[PlacementName, Helpers] = {}
     homeless: dict[PlacementName, Homeless] = {}
     troubles: dict[PlacementName, str] = {}
     for name, pods in sorted(placements.items()):
@@ -58,11 +60,14 @@ def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> C
         ready[name] = sum(pod.ready for pod in there)
         if runs := sum(pod.runs for pod in there):
             bound[name] = runs
+        if helping := [pod for pod in there if pod.helping and pod.node]:
+            helpers[name] = Helpers(bound=len(helping), ready=sum(pod.ready for pod in helping))
         waiting = [pod for pod in there if not pod.node]
-        shape = next((pod.shape for pod in waiting if pod.shape), None)
+        asking = [pod for pod in waiting if not pod.helping]
+        shape = next((pod.shape for pod in asking or waiting if pod.shape), None)
         if shape is not None:
-            homeless[name] = Homeless(replicas=len(waiting), shape=shape)
+            homeless[name] = Homeless(replicas=len(asking or waiting), shape=shape, helping=not asking)
         if told := Counter(pod.trouble for pod in there if pod.trouble):
             trouble, pods_in_it = min(told.items(), key=lambda one: (-one[1], one[0]))
             troubles[name] = f"{pods_in_it} of {len(there)} pods {trouble}"
-    return Come(bound=bound, ready=ready, homeless=homeless, troubles=troubles)
+    return Come(bound=bound, ready=ready, helpers=helpers, homeless=homeless, troubles=troubles)

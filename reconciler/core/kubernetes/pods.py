@@ -36,7 +36,8 @@ class PodRecord:
     `node` is empty until it is bound. One that is `leaving` takes its room on the node still, but is no replica any
     more. One that is `ready` is what autoscalers measure. `shape` is known of pods that are held, and of those of our
     placements that have no node; of theirs that are not ready, the `trouble` is known as well. `claims` are known of
-    pods that are held; `holds` names the claims of one of ours that has a node.
+    pods that are held; `holds` names the claims of one of ours that has a node, and one of ours is `helping` that asks
+    for no device at all.
     """
 
     node: str
@@ -49,6 +50,7 @@ class PodRecord:
     shape: ReplicaShape | None
     claims: PodClaims
     holds: tuple[str, ...]
+    helping: bool = False
     trouble: str = ""
 
     @property
@@ -68,9 +70,10 @@ def read_pod(raw: Json) -> PodRecord | None:
     placement = PlacementName(sys.intern((metadata.get("labels") or {}).get(PLACEMENT_LABEL, "")))
     ours = bool(placement) and not leaving
     ready = bool(node) and not leaving and _is_ready(status)
+    requests = pod_requests(spec)
     return PodRecord(
         node=sys.intern(node),
-        requests=pod_requests(spec),
+        requests=requests,
         owner=controller_of(metadata),
         placement=placement,
         leaving=leaving,
@@ -79,6 +82,7 @@ def read_pod(raw: Json) -> PodRecord | None:
         shape=replica_shape(spec) if held or (ours and not node) else None,
         claims=pod_claims(spec) if held else NO_CLAIMS,
         holds=claims_held(metadata.get("namespace") or "", spec, status) if placement and node else (),
+        helping=ours and not requests.extended and not spec.get("resourceClaims"),
         trouble=causes.trouble(status, held.cause if held else "") if ours and not ready else "",
     )
 

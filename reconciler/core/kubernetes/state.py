@@ -105,6 +105,7 @@ class ClusterState:
             workloads=tuple(observe_workloads(self._followed.refs, members)),
             bound=self._pods.bound(self._claims.keys() if devices_known else None),
             ready=come.ready,
+            helpers=come.helpers,
             homeless=come.homeless,
             troubles=come.troubles,
             device_classes=dict(sorted(self._classes.records.items())) if devices_known else {},

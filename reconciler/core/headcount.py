@@ -1,0 +1,41 @@
+"""How many replicas of a placement are there: its pods, less those that only help."""
+
+from __future__ import annotations
+
+from reconciler.model.capacity import ClusterObservation, Helpers, ReplicaShape
+from reconciler.model.placement import Placement
+
+_NONE = Helpers()
+
+
+def asks_for_devices(shape: ReplicaShape) -> bool:
+    """Tell whether a replica asks for more than CPU and memory: for an extended resource, or by claim."""
+    return bool(shape.devices) or shape.requests.extended
+
+
+def bound(placement: Placement, seen: ClusterObservation | None) -> int:
+    """Count the replicas of a placement that have a node."""
+    if seen is None:
+        return 0
+    pods = seen.bound.get(placement.name, 0)
+    return max(0, pods - _helpers(placement, seen).bound) if pods else 0
+
+
+def ready(placement: Placement, seen: ClusterObservation) -> int | None:
+    """Count the replicas of a placement that serve; None where nobody has looked."""
+    pods = seen.ready.get(placement.name)
+    return None if pods is None else max(0, pods - _helpers(placement, seen).ready)
+
+
+def waiting(placement: Placement, seen: ClusterObservation) -> int:
+    """Count the replicas of a placement that are seen to wait for a node."""
+    homeless = seen.homeless.get(placement.name)
+    if homeless is None or (homeless.helping and asks_for_devices(placement.shape)):
+        return 0
+    return min(placement.replicas, homeless.replicas)
+
+
+def _helpers(placement: Placement, seen: ClusterObservation) -> Helpers:
+    """Return what cannot be a replica, as a router on CPUs beside replicas that need GPUs."""
+    helpers = seen.helpers.get(placement.name)
+    return helpers if helpers is not None and asks_for_devices(placement.shape) else _NONE
