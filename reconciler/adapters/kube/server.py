@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import aiohttp
 from kubernetes.aio.client import ApiClient
@@ -37,6 +39,10 @@ class NotServed(Transient):
     """There is nothing at that path: the server does not know the group, the version or the resource."""
 
 
+class Moved(Transient):
+    """The login leads to another server than before: nothing that is known of this one is true of that."""
+
+
 @dataclass(slots=True)
 class _Session:
     """One login, and how many questions are under way over it; closed once it is not the latest and has none."""
@@ -52,11 +58,17 @@ class ApiServer:
     The connection is made at the first question, and made anew when the login has changed or the server takes the
     credentials no longer; what is under way over the old one goes on. All methods raise Transient, a kind of it,
     or Expired, and nothing else on purpose.
+
+    It is one and the same server for ever. When the login leads to another one, `moved` is called, once, and nothing is
+    asked any more.
     """
 
-    def __init__(self, door: Door, pace: Pace) -> None:
+    def __init__(self, door: Door, pace: Pace, moved: Callable[[], None]) -> None:
         self._door = door
         self._pace = pace
+        self._moved = moved
+        self._identity: object = None
+        self._left = False
         self._session: _Session | None = None
         self._opening = asyncio.Lock()
 
@@ -141,15 +153,35 @@ class ApiServer:
     async def _open(self, stamp: object) -> _Session:
         async with self._door.configuration() as configuration:
             try:
+                self._recognize(_identity(configuration))
                 return _Session(ApiClient(configuration), stamp)
             except (OSError, ValueError) as error:  # a certificate that is none
                 raise Transient(f"cannot be connected to: {plain(error)}") from error
+
+    def _recognize(self, identity: object) -> None:
+        """Make sure that it is the server that it was: versions of one mean something else at another."""
+        if self._identity is None:
+            self._identity = identity
+        if identity == self._identity:
+            return
+        if not self._left:
+            self._left = True
+            self._moved()
+        raise Moved("is another server now")
 
     async def _drop(self, session: _Session) -> None:
         """Use a login no longer."""
         self._session = None
         if not session.questions:
             await session.client.close()
+
+
+def _identity(configuration: Any) -> object:
+    """Tell one server from another: by its address, the name that it goes by there, and who vouches for it."""
+    authority = configuration.ca_cert_data or configuration.ssl_ca_cert
+    if authority and not configuration.ca_cert_data:
+        authority = Path(authority).read_bytes()
+    return configuration.host, configuration.tls_server_name, authority
 
 
 def _hang_up(response: aiohttp.ClientResponse) -> None:
