@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,17 @@ class ApiServer:
         if self._session is not None:
             await self._drop(self._session)
 
+    async def _request(
+        self, session: _Session, path: str, query: Mapping[str, object], times: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        with _logging_in():  # a token may be fetched anew
+            method, url, headers, *_ = await session.client.param_serialize(
+                "GET", path, None, list(query.items()), {"Accept": "application/json"}, auth_settings=["BearerToken"]
+            )
+        answer = await session.client.call_api(method, url, headers, _request_timeout=times)
+        response: aiohttp.ClientResponse = answer.response
+        return response
+
     @asynccontextmanager
     async def _answer(
         self, path: str, query: Mapping[str, object], times: aiohttp.ClientTimeout
@@ -116,11 +127,7 @@ class ApiServer:
         session = await self._latest()
         session.questions += 1
         try:
-            method, url, headers, *_ = await session.client.param_serialize(
-                "GET", path, None, list(query.items()), {"Accept": "application/json"}, auth_settings=["BearerToken"]
-            )
-            answer = await session.client.call_api(method, url, headers, _request_timeout=times)
-            async with answer.response as response:
+            async with await self._request(session, path, query, times) as response:
                 try:
                     await _check(response)
                     yield response
@@ -143,7 +150,8 @@ class ApiServer:
 
     async def _latest(self) -> _Session:
         async with self._opening:
-            stamp = await self._door.stamp()
+            with _logging_in():
+                stamp = await self._door.stamp()
             if self._session is not None and self._session.stamp != stamp:
                 await self._drop(self._session)
             if self._session is None:
@@ -151,12 +159,13 @@ class ApiServer:
             return self._session
 
     async def _open(self, stamp: object) -> _Session:
-        async with self._door.configuration() as configuration:
-            try:
-                self._recognize(_identity(configuration))
-                return _Session(ApiClient(configuration), stamp)
-            except (OSError, ValueError) as error:  # a certificate that is none
-                raise Transient(f"cannot be connected to: {plain(error)}") from error
+        with _logging_in():
+            async with self._door.configuration() as configuration:
+                try:
+                    self._recognize(_identity(configuration))
+                    return _Session(ApiClient(configuration), stamp)
+                except (OSError, ValueError) as error:  # a certificate that is none
+                    raise Transient(f"cannot be connected to: {plain(error)}") from error
 
     def _recognize(self, identity: object) -> None:
         """Make sure that it is the server that it was: versions of one mean something else at another."""
@@ -174,6 +183,21 @@ class ApiServer:
         self._session = None
         if not session.questions:
             await session.client.close()
+
+
+@contextmanager
+def _logging_in() -> Iterator[None]:
+    """Make a Transient of all that goes wrong: logging in runs code of others, which raises what it likes.
+
+    What it says may be secret.
+    """
+    try:
+        yield
+    except Transient:
+        raise
+    except Exception as error:
+        told = error.strerror if isinstance(error, OSError) else None
+        raise Transient(f"cannot be logged in to: {told or type(error).__name__}") from error
 
 
 def _identity(configuration: Any) -> object:
