@@ -29,6 +29,8 @@ class Cluster:
         self.hangs = threading.Event()
         self.refuses: dict[str, int] = {}
         """Statuses, by the end of the paths that are answered with them."""
+        self.redirects: dict[str, str] = {}
+        """Other addresses, by the end of the paths that lead there."""
         self.asked: list[tuple[str, str, dict[str, str]]] = []
         self.url = ""
 
@@ -103,6 +105,10 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(401, {"kind": "Status", "message": "Unauthorized"})
         elif status := next((one for end, one in self.server.cluster.refuses.items() if parts.path.endswith(end)), 0):
             self._answer(status, {"kind": "Status", "message": f"{parts.path} is refused"})
+        elif target := next(
+            (one for end, one in self.server.cluster.redirects.items() if parts.path.endswith(end)), ""
+        ):
+            self._answer(302, {}, Location=target)
         elif "watch" in query:
             self._watch(parts.path, query)
         elif parts.path == "/version":
@@ -147,9 +153,11 @@ class Handler(BaseHTTPRequestHandler):
                 for part in (line[:half], line[half:]):  # an event need not come in one piece
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
 
-    def _answer(self, status: int, body: Raw) -> None:
+    def _answer(self, status: int, body: Raw, **headers: str) -> None:
         data = json.dumps(body).encode()
         self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 from kubernetes.aio.client import ApiClient
@@ -21,6 +22,8 @@ from reconciler.model.workload import Json
 _GONE, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 410, 401, 403, 404
 _LONGEST_EVENT = 16 << 20
 """Bytes of one event; etcd holds no object a tenth as large."""
+_LONGEST_ANSWER = 64 << 20
+"""Bytes of one answer, which is in memory as a whole: of a page of 200 objects that is 320 KiB each."""
 
 
 class Expired(Exception):  # noqa: N818 - it names what happened, as the API server does
@@ -33,6 +36,10 @@ class Unauthorized(Transient):
 
 class Forbidden(Transient):
     """Our rights do not reach this far."""
+
+
+class TooLong(Transient):
+    """The answer is larger than we care to hold: ask for less at once."""
 
 
 class NotServed(Transient):
@@ -76,7 +83,7 @@ class ApiServer:
         """Ask for one document; `within` is the time that the whole answer may take."""
         timeout = aiohttp.ClientTimeout(total=within, connect=self._pace.connect)
         async with self._answer(path, query, timeout) as response:
-            return json.loads(await response.read())
+            return json.loads(await _body(response))
 
     async def watch(self, path: str, query: Mapping[str, object]) -> AsyncGenerator[Json, None]:
         """Ask for a watch and yield its events as they come, after a first None that says it stands.
@@ -163,6 +170,7 @@ class ApiServer:
             async with self._door.configuration() as configuration:
                 try:
                     self._recognize(_identity(configuration))
+                    configuration.trace_configs = [_staying()]
                     return _Session(ApiClient(configuration), stamp)
                 except (OSError, ValueError) as error:  # a certificate that is none
                     raise Transient(f"cannot be connected to: {plain(error)}") from error
@@ -208,6 +216,23 @@ def _identity(configuration: Any) -> object:
     return configuration.host, configuration.tls_server_name, authority
 
 
+def _staying() -> aiohttp.TraceConfig:
+    """Follow no redirect: no API server sends any, and it could lead to what only we can reach."""
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_redirect.append(_refuse)
+    return tracing
+
+
+async def _refuse(_session: object, _context: object, asked: aiohttp.TraceRequestRedirectParams) -> None:
+    asked.response.close()
+    try:
+        target = urlsplit(urljoin(str(asked.url), asked.response.headers.get("Location", "")))
+        told = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"[:300]
+    except ValueError:
+        told = "an address that is none"
+    raise Transient(f"redirects to {told}")
+
+
 def _hang_up(response: aiohttp.ClientResponse) -> None:
     """Break a connection off on which more would come; TLS would go on until the server has agreed to its end."""
     connection = response.connection
@@ -223,12 +248,22 @@ async def _check(response: aiohttp.ClientResponse) -> None:
         raise Expired
     if response.status == _UNAUTHORIZED:
         raise Unauthorized("does not take our credentials")
-    told = _message(await response.read())
+    told = _message(await _body(response))
     if response.status == _FORBIDDEN:
         raise Forbidden(f"forbids it: {told}")
     if response.status == _NOT_FOUND:
         raise NotServed(f"answers 404: {told}")
     raise Transient(f"answers {response.status}: {told}")
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    """Read an answer, as long as it has an end."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > _LONGEST_ANSWER:
+            raise TooLong("sent an answer of over 64 MiB")
+    return bytes(body)
 
 
 def _message(body: bytes) -> str:

@@ -13,7 +13,7 @@ from typing import Protocol
 import structlog
 
 from reconciler.adapters.kube.pace import Pace
-from reconciler.adapters.kube.server import ApiServer, Expired, Forbidden, NotServed
+from reconciler.adapters.kube.server import ApiServer, Expired, Forbidden, NotServed, TooLong
 from reconciler.core.kubernetes.resources import FLUX, Resource
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
@@ -113,6 +113,8 @@ class Stream:
                 if self.resource.optional and isinstance(error, Forbidden | NotServed):
                     await asyncio.sleep(self._lack(error))
                     continue
+                if isinstance(error, TooLong):
+                    self._limit = max(1, self._limit // 2)
                 self._fail(self._told(error))
             except Exception as error:  # one object that we cannot read must not end the watch for good
                 log.exception("bug; listing anew", resource=self.resource.plural)
