@@ -29,6 +29,10 @@ class Cluster:
         self.hangs = threading.Event()
         self.refuses: dict[str, int] = {}
         """Statuses, by the end of the paths that are answered with them."""
+        self.refuses_watches: dict[str, int] = {}
+        """The same, for watches alone."""
+        self.ends_watches: dict[str, Raw] = {}
+        """Errors, by the end of the paths of which each watch ends with them at once."""
         self.redirects: dict[str, str] = {}
         """Other addresses, by the end of the paths that lead there."""
         self.asked: list[tuple[str, str, dict[str, str]]] = []
@@ -128,6 +132,13 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(200, {"metadata": metadata, "items": items[first : first + most]})
 
     def _watch(self, path: str, query: dict[str, str]) -> None:
+        cluster = self.server.cluster
+        if status := next((one for end, one in cluster.refuses_watches.items() if path.endswith(end)), 0):
+            self._answer(status, {"kind": "Status", "message": f"a watch of {path} is refused"})
+            return
+        if error := next((one for end, one in cluster.ends_watches.items() if path.endswith(end)), None):
+            self._answer(200, {"type": "ERROR", "object": error})
+            return
         plural, version = path.rpartition("/")[2], int(query["resourceVersion"])
         if version < self.server.cluster.oldest:
             self._answer(410, {"kind": "Status", "code": 410})
@@ -154,7 +165,7 @@ class Handler(BaseHTTPRequestHandler):
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
 
     def _answer(self, status: int, body: Raw, **headers: str) -> None:
-        data = json.dumps(body).encode()
+        data = json.dumps(body).encode() + b"\n"
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
