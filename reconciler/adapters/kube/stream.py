@@ -74,8 +74,8 @@ class Stream:
     list is complete. A bookmark moves the version on without an event. `failures` counts what went wrong since the last
     answer, `trouble` is the last of it; a watch that ends badly before it has shown that it works goes on counting.
 
-    An optional resource that is not served, or that we may not list, is listed as having no objects, which is no
-    failure, and is asked for again every now and then; `refusal` says what we may not.
+    An optional resource that is not served, or that we may not list and watch, is listed as having no objects, which is
+    no failure, and is asked for again every now and then; `refusal` says what we may not.
     """
 
     def __init__(self, server: ApiServer, resource: Resource, sink: Sink, pace: Pace, scope: Scope = _ALL) -> None:
@@ -177,6 +177,8 @@ class Stream:
     async def _list_at(self, path: str) -> None:
         """List all pages; the last one says from which version to watch."""
         self._proven = False
+        if self._lacks:
+            await self._try(path)
         seen: set[str] = set()
         query = {"limit": self._limit, **self._selected}
         while True:
@@ -190,6 +192,13 @@ class Stream:
         self._path, self._version = path, metadata.get("resourceVersion") or ""
         self.listed, self._lacks, self.refusal = True, 0, ""
         self._sink.listed(self.resource, seen)
+
+    async def _try(self, path: str) -> None:
+        """See whether what was missing can be listed and watched now, before anything of it is taken in."""
+        page = await self._server.get(path, {**self._selected, "limit": 1}, within=self._pace.answer)
+        version = (page.get("metadata") or {}).get("resourceVersion") or ""
+        async with aclosing(self._events(path, version)) as events:
+            await anext(events)
 
     async def _watch(self) -> None:
         """Watch until the server ends it."""
