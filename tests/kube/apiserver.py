@@ -29,6 +29,12 @@ class Cluster:
         self.hangs = threading.Event()
         self.refuses: dict[str, int] = {}
         """Statuses, by the end of the paths that are answered with them."""
+        self.refuses_watches: dict[str, int] = {}
+        """The same, for watches alone."""
+        self.ends_watches: dict[str, Raw] = {}
+        """Errors, by the end of the paths of which each watch ends with them at once."""
+        self.redirects: dict[str, str] = {}
+        """Other addresses, by the end of the paths that lead there."""
         self.asked: list[tuple[str, str, dict[str, str]]] = []
         self.url = ""
 
@@ -103,6 +109,10 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(401, {"kind": "Status", "message": "Unauthorized"})
         elif status := next((one for end, one in self.server.cluster.refuses.items() if parts.path.endswith(end)), 0):
             self._answer(status, {"kind": "Status", "message": f"{parts.path} is refused"})
+        elif target := next(
+            (one for end, one in self.server.cluster.redirects.items() if parts.path.endswith(end)), ""
+        ):
+            self._answer(302, {}, Location=target)
         elif "watch" in query:
             self._watch(parts.path, query)
         elif parts.path == "/version":
@@ -122,6 +132,13 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(200, {"metadata": metadata, "items": items[first : first + most]})
 
     def _watch(self, path: str, query: dict[str, str]) -> None:
+        cluster = self.server.cluster
+        if status := next((one for end, one in cluster.refuses_watches.items() if path.endswith(end)), 0):
+            self._answer(status, {"kind": "Status", "message": f"a watch of {path} is refused"})
+            return
+        if error := next((one for end, one in cluster.ends_watches.items() if path.endswith(end)), None):
+            self._answer(200, {"type": "ERROR", "object": error})
+            return
         plural, version = path.rpartition("/")[2], int(query["resourceVersion"])
         if version < self.server.cluster.oldest:
             self._answer(410, {"kind": "Status", "code": 410})
@@ -147,9 +164,11 @@ class Handler(BaseHTTPRequestHandler):
                 for part in (line[:half], line[half:]):  # an event need not come in one piece
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
 
-    def _answer(self, status: int, body: Raw) -> None:
-        data = json.dumps(body).encode()
+    def _answer(self, status: int, body: Raw, **headers: str) -> None:
+        data = json.dumps(body).encode() + b"\n"
         self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)

@@ -9,6 +9,7 @@ import pytest
 
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.kube import KubeObservations
+from reconciler.adapters.kube.contexts import Contexts
 from reconciler.core.load import assemble, parse_file
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.policy import Connection, Desired
@@ -109,3 +110,36 @@ def test_kubeconfig_that_breaks_keeps_the_clusters_that_it_had(tmp_path: Path) -
         view.close()
     assert f"{path}: cannot be read: it is not a kubeconfig" in told
     assert any(line.startswith("cluster worker-1: cannot be watched") for line in told)
+
+
+CUT_OFF = "apiVersion: v1\nclusters:\n- {name: worker-1, cluster: {server: 'http://127.0.0.1:1'}}\ncontexts:\n"
+BROKEN = {
+    "empty": b"",
+    "no mapping": b"[]",
+    "no text": b"\xff",
+    "nothing in it": b"{}",
+    "a context that is none": b"clusters: []\ncontexts: [x]\nusers: []\n",
+    "a context without a name": b"clusters: []\ncontexts: [{context: {}}]\nusers: []\n",
+    "cut off before contexts": CUT_OFF.removesuffix("contexts:\n").encode(),
+    "cut off at contexts": CUT_OFF.encode(),
+    "cut off after contexts": f"{CUT_OFF}- {{name: worker-2, context: {{cluster: worker-1, user: x}}}}\n".encode(),
+}
+
+
+@pytest.mark.parametrize("written", BROKEN.values(), ids=BROKEN)
+def test_kubeconfig_that_is_broken_or_cut_off_has_the_contexts_that_it_had(tmp_path: Path, written: bytes) -> None:
+    path = kubeconfig(tmp_path / "kubeconfig", ("worker-1", "http://127.0.0.1:1"))
+    contexts = Contexts(path)
+    assert contexts.read() == {"worker-1"}
+    path.write_bytes(written)
+    assert contexts.read() == {"worker-1"}
+    assert [str(problem) for problem in contexts.problems] == [f"{path}: cannot be read: it is not a kubeconfig"]
+    kubeconfig(path, ("worker-2", "http://127.0.0.1:1"))
+    assert contexts.read() == {"worker-2"}
+    assert contexts.problems == ()
+
+
+def test_kubeconfig_without_contexts_is_none_too_few(tmp_path: Path) -> None:
+    contexts = Contexts(kubeconfig(tmp_path / "kubeconfig"))
+    assert contexts.read() == set()
+    assert contexts.problems == ()

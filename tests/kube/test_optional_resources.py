@@ -87,6 +87,26 @@ def test_missing_rights_are_told_and_keep_nothing_else_up(clusters: Fleet) -> No
     assert view.observe().problems == ()
 
 
+def test_rights_to_list_alone_are_told_for_as_long_as_they_are_all(clusters: Fleet) -> None:
+    clusters.one.refuses_watches[HPAS] = 403
+    clusters.one.put("deployments", workload("vllm", 6))
+    clusters.one.put("horizontalpodautoscalers", autoscaler())
+    view = clusters.following()
+    until(lambda: clusters.one.count(HPAS, watch=True) and view.observe().problems)
+    time.sleep(0.2)
+    clusters.woken.clear()
+    before = clusters.one.count(HPAS, watch=True)
+    told = []
+    while clusters.one.count(HPAS, watch=True) < before + 3:
+        told.append((len(view.observe().problems), seen(view).workloads[0].asks))
+        time.sleep(0.01)
+    assert set(told) == {(1, ())}
+    assert clusters.woken == []
+    clusters.one.refuses_watches.clear()
+    until(lambda: seen(view).workloads[0].asks)
+    assert view.observe().problems == ()
+
+
 def test_resource_that_cannot_be_read_is_told_and_keeps_nothing_else_up(clusters: Fleet) -> None:
     clusters.one.refuses[HPAS] = 500
     view = clusters.following()

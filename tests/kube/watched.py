@@ -24,6 +24,7 @@ QUICK = Pace(
     connect=1,
     answer=2,
     silence=1,
+    steady=0.3,
     beat=0.1,
     first_backoff=0.02,
     longest_backoff=0.1,

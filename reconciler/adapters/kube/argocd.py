@@ -28,7 +28,7 @@ class FollowedArgoCD:
     """Keeps what is wanted of Argo CD's cluster in memory (a `login.Logins`).
 
     It lives in the event loop; `reports`, `troubles` and `login` are called from other threads. `renewed` is
-    called when logins have changed.
+    called when logins have changed, `moved` when Argo CD is to be looked for at another server.
     """
 
     def __init__(
@@ -40,11 +40,12 @@ class FollowedArgoCD:
         pace: Pace,
         changed: Callable[[Effect], None],
         renewed: Callable[[], None],
+        moved: Callable[[], None],
     ) -> None:
         self.target = target
         self.door = door
         self._pace = pace
-        self._server = ApiServer(door, pace)
+        self._server = ApiServer(door, pace, moved)
         self._objects = reports.ArgoCDObjects(target.project)
         self._secrets = ClusterSecrets()
         self._applications: FollowedObjects | None = None

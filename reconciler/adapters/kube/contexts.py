@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kubernetes.aio.config.config_exception import ConfigException
 from kubernetes.aio.config.kube_config import KubeConfigMerger
 from yaml import YAMLError
 
@@ -28,12 +29,15 @@ class Contexts:
             stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             if stamp != self._stamp:
                 self._known, self._stamp, self.problems = _names(self._kubeconfig), stamp, ()
-        except (OSError, YAMLError, AttributeError, KeyError, TypeError) as error:
+        except (OSError, ConfigException, YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
             told = (error.strerror if isinstance(error, OSError) else None) or "it is not a kubeconfig"
             self.problems = (Problem(path=str(self._kubeconfig), message=f"cannot be read: {told}"),)
         return self._known
 
 
 def _names(kubeconfig: Path) -> frozenset[str]:
-    config = KubeConfigMerger(str(kubeconfig)).config
-    return frozenset(str(context["name"]) for context in config["contexts"].value)
+    merger = KubeConfigMerger(str(kubeconfig))
+    for part in merger.config_files.values():
+        if any(part[item] is None for item in ("clusters", "contexts")) or "users" not in part:
+            raise ValueError("it is cut off")  # kubectl writes in place, users last
+    return frozenset(str(context["name"]) for context in merger.config["contexts"].value)

@@ -5,20 +5,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
+import structlog
+
 from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer, Expired
 from reconciler.errors import Transient
+
+log = structlog.get_logger()
 
 
 async def beating(server: ApiServer, pace: Pace, heard: Callable[[], None]) -> None:
     """Ask for a sign of life regularly, for ever: between two bookmarks a quiet watch says nothing for a minute."""
     failures = 0
+    told = False
     while True:
         await asyncio.sleep(pace.backoff(failures) if failures else pace.beat)
         try:
             await server.get("/version", {}, within=pace.connect)
         except (Transient, Expired):  # the streams tell what goes wrong
             failures += 1
+        except Exception:  # without signs of life a cluster that is well would grow stale
+            failures += 1
+            if not told:
+                log.exception("bug; asking for signs of life goes on")
+            told = True
         else:
             failures = 0
             heard()

@@ -11,15 +11,16 @@ class Pace:
     """Times in seconds.
 
     `silence` is longer than the minute between two bookmarks of an API server, so that a watch which says nothing for
-    that long is dead. `beat` is how often a cluster is asked for a sign of life between events. `absent` is how long a
-    resource that is not served is left alone. `demand` and `capacity` are how long a change of either kind waits for
-    others before it is told.
+    that long is dead. `steady` is how long one has to last to count as one that works. `beat` is how often a cluster is
+    asked for a sign of life between events. `absent` is how long a resource that is not served is left alone. `demand`
+    and `capacity` are how long a change of either kind waits for others before it is told.
     """
 
     connect: float = 10
     answer: float = 60
     silence: float = 90
     watch: float = 290
+    steady: float = 3
     beat: float = 5
     first_backoff: float = 0.5
     longest_backoff: float = 60

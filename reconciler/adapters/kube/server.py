@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 from kubernetes.aio.client import ApiClient
@@ -19,6 +22,8 @@ from reconciler.model.workload import Json
 _GONE, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 410, 401, 403, 404
 _LONGEST_EVENT = 16 << 20
 """Bytes of one event; etcd holds no object a tenth as large."""
+_LONGEST_ANSWER = 64 << 20
+"""Bytes of one answer, which is in memory as a whole: of a page of 200 objects that is 320 KiB each."""
 
 
 class Expired(Exception):  # noqa: N818 - it names what happened, as the API server does
@@ -33,8 +38,16 @@ class Forbidden(Transient):
     """Our rights do not reach this far."""
 
 
+class TooLong(Transient):
+    """The answer is larger than we care to hold: ask for less at once."""
+
+
 class NotServed(Transient):
     """There is nothing at that path: the server does not know the group, the version or the resource."""
+
+
+class Moved(Transient):
+    """The login leads to another server than before: nothing that is known of this one is true of that."""
 
 
 @dataclass(slots=True)
@@ -52,11 +65,17 @@ class ApiServer:
     The connection is made at the first question, and made anew when the login has changed or the server takes the
     credentials no longer; what is under way over the old one goes on. All methods raise Transient, a kind of it,
     or Expired, and nothing else on purpose.
+
+    It is one and the same server for ever. When the login leads to another one, `moved` is called, once, and nothing is
+    asked any more.
     """
 
-    def __init__(self, door: Door, pace: Pace) -> None:
+    def __init__(self, door: Door, pace: Pace, moved: Callable[[], None]) -> None:
         self._door = door
         self._pace = pace
+        self._moved = moved
+        self._identity: object = None
+        self._left = False
         self._session: _Session | None = None
         self._opening = asyncio.Lock()
 
@@ -64,7 +83,7 @@ class ApiServer:
         """Ask for one document; `within` is the time that the whole answer may take."""
         timeout = aiohttp.ClientTimeout(total=within, connect=self._pace.connect)
         async with self._answer(path, query, timeout) as response:
-            return json.loads(await response.read())
+            return json.loads(await _body(response))
 
     async def watch(self, path: str, query: Mapping[str, object]) -> AsyncGenerator[Json, None]:
         """Ask for a watch and yield its events as they come, after a first None that says it stands.
@@ -96,6 +115,17 @@ class ApiServer:
         if self._session is not None:
             await self._drop(self._session)
 
+    async def _request(
+        self, session: _Session, path: str, query: Mapping[str, object], times: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        with _logging_in():  # a token may be fetched anew
+            method, url, headers, *_ = await session.client.param_serialize(
+                "GET", path, None, list(query.items()), {"Accept": "application/json"}, auth_settings=["BearerToken"]
+            )
+        answer = await session.client.call_api(method, url, headers, _request_timeout=times)
+        response: aiohttp.ClientResponse = answer.response
+        return response
+
     @asynccontextmanager
     async def _answer(
         self, path: str, query: Mapping[str, object], times: aiohttp.ClientTimeout
@@ -104,11 +134,7 @@ class ApiServer:
         session = await self._latest()
         session.questions += 1
         try:
-            method, url, headers, *_ = await session.client.param_serialize(
-                "GET", path, None, list(query.items()), {"Accept": "application/json"}, auth_settings=["BearerToken"]
-            )
-            answer = await session.client.call_api(method, url, headers, _request_timeout=times)
-            async with answer.response as response:
+            async with await self._request(session, path, query, times) as response:
                 try:
                     await _check(response)
                     yield response
@@ -131,7 +157,8 @@ class ApiServer:
 
     async def _latest(self) -> _Session:
         async with self._opening:
-            stamp = await self._door.stamp()
+            with _logging_in():
+                stamp = await self._door.stamp()
             if self._session is not None and self._session.stamp != stamp:
                 await self._drop(self._session)
             if self._session is None:
@@ -139,17 +166,71 @@ class ApiServer:
             return self._session
 
     async def _open(self, stamp: object) -> _Session:
-        async with self._door.configuration() as configuration:
-            try:
-                return _Session(ApiClient(configuration), stamp)
-            except (OSError, ValueError) as error:  # a certificate that is none
-                raise Transient(f"cannot be connected to: {plain(error)}") from error
+        with _logging_in():
+            async with self._door.configuration() as configuration:
+                try:
+                    self._recognize(_identity(configuration))
+                    configuration.trace_configs = [_staying()]
+                    return _Session(ApiClient(configuration), stamp)
+                except (OSError, ValueError) as error:  # a certificate that is none
+                    raise Transient(f"cannot be connected to: {plain(error)}") from error
+
+    def _recognize(self, identity: object) -> None:
+        """Make sure that it is the server that it was: versions of one mean something else at another."""
+        if self._identity is None:
+            self._identity = identity
+        if identity == self._identity:
+            return
+        if not self._left:
+            self._left = True
+            self._moved()
+        raise Moved("is another server now")
 
     async def _drop(self, session: _Session) -> None:
         """Use a login no longer."""
         self._session = None
         if not session.questions:
             await session.client.close()
+
+
+@contextmanager
+def _logging_in() -> Iterator[None]:
+    """Make a Transient of all that goes wrong: logging in runs code of others, which raises what it likes.
+
+    What it says may be secret.
+    """
+    try:
+        yield
+    except Transient:
+        raise
+    except Exception as error:
+        told = error.strerror if isinstance(error, OSError) else None
+        raise Transient(f"cannot be logged in to: {told or type(error).__name__}") from error
+
+
+def _identity(configuration: Any) -> object:
+    """Tell one server from another: by its address, the name that it goes by there, and who vouches for it."""
+    authority = configuration.ca_cert_data or configuration.ssl_ca_cert
+    if authority and not configuration.ca_cert_data:
+        authority = Path(authority).read_bytes()
+    return configuration.host, configuration.tls_server_name, authority
+
+
+def _staying() -> aiohttp.TraceConfig:
+    """Follow no redirect: no API server sends any, and it could lead to what only we can reach."""
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_redirect.append(_refuse)
+    return tracing
+
+
+async def _refuse(_session: object, _context: object, asked: aiohttp.TraceRequestRedirectParams) -> None:
+    asked.response.close()
+    try:
+        target = urlsplit(urljoin(str(asked.url), asked.response.headers.get("Location", "")))
+        told = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"[:300]
+    except ValueError:
+        told = "an address that is none"
+    raise Transient(f"redirects to {told}")
 
 
 def _hang_up(response: aiohttp.ClientResponse) -> None:
@@ -167,12 +248,22 @@ async def _check(response: aiohttp.ClientResponse) -> None:
         raise Expired
     if response.status == _UNAUTHORIZED:
         raise Unauthorized("does not take our credentials")
-    told = _message(await response.read())
+    told = _message(await _body(response))
     if response.status == _FORBIDDEN:
         raise Forbidden(f"forbids it: {told}")
     if response.status == _NOT_FOUND:
         raise NotServed(f"answers 404: {told}")
     raise Transient(f"answers {response.status}: {told}")
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    """Read an answer, as long as it has an end."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > _LONGEST_ANSWER:
+            raise TooLong("sent an answer of over 64 MiB")
+    return bytes(body)
 
 
 def _message(body: bytes) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,7 +13,7 @@ from typing import Protocol
 import structlog
 
 from reconciler.adapters.kube.pace import Pace
-from reconciler.adapters.kube.server import ApiServer, Expired, Forbidden, NotServed
+from reconciler.adapters.kube.server import ApiServer, Expired, Forbidden, NotServed, TooLong
 from reconciler.core.kubernetes.resources import FLUX, Resource
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
@@ -72,10 +72,10 @@ class Stream:
 
     After 410 Gone, and after any error that is not about the connection, it lists anew; what is known stays until the
     list is complete. A bookmark moves the version on without an event. `failures` counts what went wrong since the last
-    answer, `trouble` is the last of it.
+    answer, `trouble` is the last of it; a watch that ends badly before it has shown that it works goes on counting.
 
-    An optional resource that is not served, or that we may not list, is listed as having no objects, which is no
-    failure, and is asked for again every now and then; `refusal` says what we may not.
+    An optional resource that is not served, or that we may not list and watch, is listed as having no objects, which is
+    no failure, and is asked for again every now and then; `refusal` says what we may not.
     """
 
     def __init__(self, server: ApiServer, resource: Resource, sink: Sink, pace: Pace, scope: Scope = _ALL) -> None:
@@ -88,6 +88,9 @@ class Stream:
         self._path = self._paths[0]
         self._version = ""
         self._lacks = 0
+        self._proven = False
+        self._on_trial = False
+        self._unsteady = 0
         self.resource = resource
         self.listed = False
         self.failures = 0
@@ -108,16 +111,22 @@ class Stream:
         """Go on until cancelled; `failed` is called after each failure."""
         while True:
             began = time.monotonic()
+            self._on_trial = False
             try:
                 if not self._version:
                     await self._list()
                 await self._watch()
             except Expired:
                 self._version = ""
+                if not self._proven:
+                    self._on_trial = True
+                    self._fail("calls too old (410) what it has only just listed")
             except Transient as error:
                 if self.resource.optional and isinstance(error, Forbidden | NotServed):
                     await asyncio.sleep(self._lack(error))
                     continue
+                if isinstance(error, TooLong):
+                    self._limit = max(1, self._limit // 2)
                 self._fail(self._told(error))
             except Exception as error:  # one object that we cannot read must not end the watch for good
                 log.exception("bug; listing anew", resource=self.resource.plural)
@@ -132,6 +141,8 @@ class Stream:
     def _fail(self, trouble: str) -> None:
         self.failures += 1
         self.trouble = trouble
+        if self._on_trial:
+            self._unsteady = self.failures
 
     def _told(self, error: Transient) -> str:
         return f"{error} (apply {rights(self.resource)} there)" if isinstance(error, Forbidden) else str(error)
@@ -144,12 +155,21 @@ class Stream:
         if self._lacks == 1 or (refused and not self.refusal):
             self.listed = True
             self._sink.listed(self.resource, set())
+        self._unsteady = 0
         self._answered()
         return self._pace.backoff(self._lacks) if self.refusal else self._pace.absent
 
     def _answered(self) -> None:
-        self.failures, self.trouble = 0, ""
+        """Begin to count anew; what no watch has disproved yet is not made good by a list."""
+        self.failures = self._unsteady
+        if not self._unsteady:
+            self.trouble = ""
         self._sink.heard()
+
+    def _prove(self) -> None:
+        """Take note that a watch works: it has lasted for a while, or has brought something."""
+        self._on_trial, self._proven, self._unsteady = False, True, 0
+        self._answered()
 
     async def _list(self) -> None:
         """List in the newest version of the API that is served."""
@@ -161,6 +181,9 @@ class Stream:
 
     async def _list_at(self, path: str) -> None:
         """List all pages; the last one says from which version to watch."""
+        self._proven = False
+        if self._lacks:
+            await self._try(path)
         seen: set[str] = set()
         query = {"limit": self._limit, **self._selected}
         while True:
@@ -175,21 +198,40 @@ class Stream:
         self.listed, self._lacks, self.refusal = True, 0, ""
         self._sink.listed(self.resource, seen)
 
+    async def _try(self, path: str) -> None:
+        """See whether what was missing can be listed and watched now, before anything of it is taken in."""
+        page = await self._server.get(path, {**self._selected, "limit": 1}, within=self._pace.answer)
+        version = (page.get("metadata") or {}).get("resourceVersion") or ""
+        async with aclosing(self._events(path, version)) as events:
+            await anext(events)
+
     async def _watch(self) -> None:
         """Watch until the server ends it."""
+        trial = None
+        try:
+            async with aclosing(self._events(self._path, self._version)) as events:
+                async for event in events:
+                    if event is None:
+                        self._on_trial = True
+                        trial = asyncio.get_running_loop().call_later(self._pace.steady, self._prove)
+                        self._answered()
+                    else:
+                        self._take(event)
+                        self._prove()
+        finally:
+            if trial is not None:
+                trial.cancel()
+
+    def _events(self, path: str, version: str) -> AsyncGenerator[Json, None]:
         lasting = self._pace.watch * random.uniform(0.9, 1)  # noqa: S311 - spreads load, keeps no secret
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
-            "resourceVersion": self._version,
+            "resourceVersion": version,
             "timeoutSeconds": max(1, int(lasting)),
             **self._selected,
         }
-        async with aclosing(self._server.watch(self._path, query)) as events:
-            async for event in events:
-                if event is not None:
-                    self._take(event)
-                self._answered()
+        return self._server.watch(path, query)
 
     def _take(self, event: Json) -> None:
         """Take one event of a watch. Only what has been taken in is gone on from."""

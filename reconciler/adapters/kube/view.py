@@ -18,7 +18,7 @@ from reconciler.adapters.kube.contexts import Contexts
 from reconciler.adapters.kube.login import Door, OwnDoor, SecretDoor
 from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.targets import Target, Targets, wanted
+from reconciler.adapters.kube.targets import ArgoCDTarget, Target, Targets, wanted
 from reconciler.core.kubernetes.parts import Effect
 from reconciler.errors import Problem, Severity
 from reconciler.model.capacity import Observed
@@ -69,7 +69,7 @@ class KubeObservations:
         self._argocd: FollowedArgoCD | None = None
         self._told: tuple[Mapping[str, EngineReport], ...] = ()
         self._reports: Mapping[str, EngineReport] = {}
-        self._renewing: set[asyncio.Task[None]] = set()
+        self._doing: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
         self._due = 0.0
@@ -152,30 +152,67 @@ class KubeObservations:
     async def _settle(self, targets: Targets) -> None:
         """Take up clusters that are new, let go of those that are not wanted any more, and tell the others."""
         going = []
-        for name, cluster in list(self._clusters.items()):
+        for name in list(self._clusters):
             target = targets.clusters.get(name)
-            if target is None or not target.same_way(cluster.target):
+            if target is None or not target.same_way(self._clusters[name].target):
                 going.append(self._clusters.pop(name).close())
-            elif target != cluster.target:
+                continue
+            while (cluster := self._clusters[name]).target != target:  # it may move meanwhile
                 await cluster.retarget(target)
         if self._argocd is not None and self._argocd.target != targets.argocd:
             going.append(self._argocd.close())
             self._argocd = None
         if self._argocd is None and targets.argocd is not None:
-            door = OwnDoor(targets.argocd.connection, self._kubeconfig)
-            self._argocd = FollowedArgoCD(
-                targets.argocd, door, clock=self._clock, pace=self._pace, changed=self._ring, renewed=self._renew
-            )
+            self._argocd = self._followed_argocd(targets.argocd)
         for name, target in targets.clusters.items():
             if name not in self._clusters:
-                server = ApiServer(self._door(target), self._pace)
-                self._clusters[name] = FollowedCluster(
-                    target, server, clock=self._clock, pace=self._pace, changed=self._ring
-                )
-        await asyncio.gather(*going, *self._renewing)
+                self._clusters[name] = self._followed_cluster(target)
+        await asyncio.gather(*going, *self._doing)
         if not targets.clusters and targets.argocd is None and self._ringing is not None:
             self._ringing.cancel()
             self._ringing = None
+
+    def _followed_cluster(self, target: Target) -> FollowedCluster:
+        def moved() -> None:
+            if self._clusters.get(target.name) is followed:
+                self._begin_anew(target.name)
+
+        server = ApiServer(self._door(target), self._pace, moved)
+        followed = FollowedCluster(target, server, clock=self._clock, pace=self._pace, changed=self._ring)
+        return followed
+
+    def _followed_argocd(self, target: ArgoCDTarget) -> FollowedArgoCD:
+        def moved() -> None:
+            if self._argocd is not followed:
+                return
+            self._argocd = self._followed_argocd(target)
+            self._do(followed.close())
+            for name in [name for name, cluster in self._clusters.items() if cluster.target.argocd is not None]:
+                self._begin_anew(name)  # by the logins that are known there
+
+        followed = FollowedArgoCD(
+            target,
+            OwnDoor(target.connection, self._kubeconfig),
+            clock=self._clock,
+            pace=self._pace,
+            changed=self._ring,
+            renewed=self._renew,
+            moved=moved,
+        )
+        return followed
+
+    def _begin_anew(self, name: ClusterName) -> None:
+        """Forget a cluster at once, and watch the server that is the cluster now."""
+        before = self._clusters[name]
+        self._clusters[name] = self._followed_cluster(before.target)
+        self._do(before.close())
+        self._ring(Effect.CAPACITY)
+
+    def _do(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Do something beside all else; who is let go of waits for it."""
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._doing.add(task)
+        task.add_done_callback(self._doing.discard)
 
     def _door(self, target: Target) -> Door:
         if target.argocd is None or self._argocd is None:
@@ -187,9 +224,7 @@ class KubeObservations:
         """Have the clusters that are reached by Argo CD's logins look at them again."""
         for cluster in self._clusters.values():
             if cluster.target.argocd is not None:
-                task = asyncio.get_running_loop().create_task(cluster.renew())
-                self._renewing.add(task)
-                task.add_done_callback(self._renewing.discard)
+                self._do(cluster.renew())
 
     async def _wait(self) -> None:
         """Wait until each cluster has been seen, or has failed once."""
