@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import aiohttp
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import load_incluster_config, load_kube_config
 from kubernetes.aio.config.config_exception import ConfigException
@@ -20,6 +21,7 @@ from kubernetes.aio.config.kube_config import ConfigNode
 from yaml import YAMLError
 
 from reconciler.core.kubernetes.clustersecrets import Login, Plugin, Unusable
+from reconciler.core.secrets import redacted
 from reconciler.errors import Transient
 from reconciler.model.policy import Connection
 
@@ -217,5 +219,8 @@ def _authorization(login: Login) -> str:
 
 
 def plain(error: BaseException) -> str:
-    """Put an error on one short line."""
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    """Put an error on one short line, without the login of a proxy or server that it may quote."""
+    # The words of a proxy's refusal hold its whole URL.
+    refused = isinstance(error, aiohttp.ClientResponseError)
+    told = f"{error.status} {error.message}" if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    return " ".join(redacted(told).split())[:300] or type(error).__name__
