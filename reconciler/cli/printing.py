@@ -17,6 +17,7 @@ import click
 from reconciler.app import BLIND
 from reconciler.cli.columns import NONE, aligned, fitted, wrapped
 from reconciler.cli.plainly import plainly
+from reconciler.core.secrets import redacted
 from reconciler.core.times import format_time
 from reconciler.errors import Problem, Severity
 from reconciler.model.units import format_duration
@@ -121,6 +122,6 @@ def _width() -> int:
 
 
 def _tell(word: str, colour: str, text: str) -> None:
-    first, *rest = printable(text).split("\n")
+    first, *rest = printable(redacted(text)).split("\n")  # errors quote addresses and other people's words
     lines = [first, *(f"  {line}" for line in rest)]
     click.echo(click.style(f"{word}: ", fg=colour, bold=True) + "\n".join(lines), err=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.core import bounds, commandjobs
 from reconciler.core.dialect import has_expression
-from reconciler.core.engines.fluxnames import APPLIER, ROOT, SOURCE, TOOLKIT, lasting
+from reconciler.core.engines.fluxnames import APPLIER, HOOK, READER, ROOT, SOURCE, TOOLKIT, lasting
 from reconciler.core.kinds import cluster_scoped, group_kind
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
@@ -54,8 +54,10 @@ _ROOT = """\
 
 _APPLIER = """\
 # The account that applies what placements hold and installs their charts, whatever the output branch says. Here it may
-# make releases and their sources, and read no Secrets; elsewhere it may do what Kubernetes calls "edit", in the
-# namespaces of the workspaces that reach this cluster.
+# make releases and their sources, and read no Secrets. Flux's controllers do: a release may take its values from any
+# Secret of this namespace, and a source its login. So keep none here but those of Flux and of chart repositories; the
+# daemon has a namespace of its own. Elsewhere the account may do what Kubernetes calls "edit", in the namespaces of the
+# workspaces that reach this cluster.
 """
 
 _WIDE = """\
@@ -254,7 +256,7 @@ def _source(fleet: Fleet, output_branch: str, cluster: ClusterName) -> str:
             "interval": lasting(fleet.flux.interval),
             "url": fleet.repo_url,
             "ref": {"branch": branch_of(output_branch, cluster) if own else output_branch},
-            "secretRef": {"name": "placements-read"},
+            "secretRef": {"name": READER},
             **({} if own else {"sparseCheckout": [f"clusters/{cluster}"]}),
         },
     }
@@ -290,7 +292,7 @@ def _receiver(settings: Flux) -> Json:
         **_object(f"notification.{TOOLKIT}/v1", "Receiver", "placements", settings.namespace),
         "spec": {
             "type": "generic-hmac",
-            "secretRef": {"name": "placements-hook"},
+            "secretRef": {"name": HOOK},
             "resources": [{"apiVersion": f"source.{TOOLKIT}/v1", "kind": "GitRepository", "name": SOURCE}],
         },
     }

@@ -11,6 +11,7 @@ from reconciler.core.findings import Finding, Loc
 from reconciler.core.schema.complaints import complaints
 from reconciler.core.schema.observation import NodeFile, ObservationFile, PlacedFile, PoolFile, WorkloadFile
 from reconciler.core.schema.strict import resources
+from reconciler.core.wording import told
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import (
     Ask,
@@ -22,7 +23,7 @@ from reconciler.model.capacity import (
     Waiting,
     WorkloadObservation,
 )
-from reconciler.model.deployed import EngineReport, told
+from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.units import Resources
 from reconciler.model.workload import Json, WorkloadRef

@@ -1,9 +1,9 @@
 """Recognises values that look like credentials, so that none reaches git.
 
-Called by `validate` on every string leaf. A value is judged by its form (a known prefix, a private key, a token of
-three dotted parts, a password in a URL), by the name it stands under, and by its randomness. What only points to a
-secret passes: placeholders (``<your-token>``), references, expressions, and what SOPS has encrypted. The value itself
-is never part of an answer.
+`credential` is called by `validate` on every string leaf. A value is judged by its form (a known prefix, a private key,
+a token of three dotted parts, a password in a URL), by the name it stands under, and by its randomness. What only
+points to a secret passes: placeholders (``<your-token>``), references, expressions, and what SOPS has encrypted. The
+value itself is never part of an answer. `redacted` is for texts that somebody else wrote, and that we quote.
 """
 
 from __future__ import annotations
@@ -28,6 +28,18 @@ _FORMS: tuple[tuple[str, str], ...] = (
     ("an authorization header", r"(?i:\b(?:bearer|basic) )(?=\S*\d)[A-Za-z0-9+/_.=-]{16}"),
 )
 _FORM = re.compile("|".join(f"(?P<f{index}>{pattern})" for index, (_, pattern) in enumerate(_FORMS)))
+
+REDACTED = "<redacted>"
+_KEY_BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
+_LOGIN = re.compile(r"(?<=://)[^\s/@<>'\"]+@")
+_NAMED = re.compile(
+    r"(?i)((?:password|passwd|passphrase|token|secret|api[_-]?key|access[_-]?key|signature|credential)"
+    r"[\"']?(?:=|:[ \t]*[\"']|=[\"'])[\"']?)[^\s&\"',;<>]{4,}"
+)
+_TOKEN_LIKE = re.compile(f"(?:{_FORM.pattern})[A-Za-z0-9_.+/=~-]*")
+_LONG = re.compile(r"(?<!\S)\S{15,}")
+"""Words that may hold a token; no form in `_FORMS` has a shorter one, but for URLs and what says Bearer or Basic."""
+_HEADER = re.compile(r"(?i)\b(?:bearer|basic) ")
 
 _PASSWORD = re.compile(r"(?:password|passwd|passphrase|pwd)$")
 _TOKEN = re.compile(r"(?:token|secret|apikey|accesskey|secretkey|secretaccesskey|privatekey|credentials?|signingkey)$")
@@ -66,6 +78,26 @@ def credential(text: str, name: str = "") -> str:
     if len(text) >= 32 and _WORD.fullmatch(text) and not _SAFE.match(text) and _random(text):  # noqa: PLR2004  # as in _WORD
         return "a random key"
     return ""
+
+
+def redacted(text: str) -> str:
+    """Take out of a text what looks like a credential: logins of URLs, private keys, tokens, and what is named as one.
+
+    What is around it stays, and says where to look for it. Redacting twice changes nothing more.
+    """
+    if "PRIVATE KEY" in text:
+        text = _KEY_BLOCK.sub(REDACTED, text)
+    if "://" in text:
+        text = _LOGIN.sub(f"{REDACTED}@", text)
+    if "=" in text or '"' in text or "'" in text:
+        text = _NAMED.sub(rf"\1{REDACTED}", text)
+    if _HEADER.search(text) is not None:
+        return _TOKEN_LIKE.sub(REDACTED, text)
+    return _LONG.sub(_cleared, text)
+
+
+def _cleared(word: re.Match[str]) -> str:
+    return _TOKEN_LIKE.sub(REDACTED, word[0])
 
 
 @lru_cache(maxsize=1024)

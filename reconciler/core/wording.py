@@ -1,7 +1,8 @@
 """How amounts, names and other people's texts are put into sentences.
 
 Commit messages and terminal lines quote things that nobody validated: a scheduler's message, a node label, the reason
-that a person gave. What comes through `plain` is one printable line that cannot pass for a trailer.
+that a person gave. What comes through `plain` is one printable line that holds no credential and cannot pass for a
+trailer.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from reconciler.core.secrets import redacted
+from reconciler.model.deployed import MAX_MESSAGE
 from reconciler.model.devices import CLASS_PREFIX
 from reconciler.model.units import Resources, format_quantity
 
@@ -27,12 +30,20 @@ _END = (".", "!", "?", "…")
 def plain(text: str, limit: int = MAX_TEXT) -> str:
     """Make a text one printable line of at most `limit` characters that forges no trailer of ours.
 
-    Unprintable characters (line breaks, escape sequences, direction marks) become spaces, and spaces are folded.
+    Unprintable characters (line breaks, escape sequences, direction marks) become spaces, and spaces are folded. What
+    looks like a credential is taken out first: of one that is cut in two nobody could tell what it is.
     """
+    text = redacted(text)
     if not text.isprintable():
         text = "".join(char if char.isprintable() else " " for char in text)
     text = _TRAILER.sub("overspill ", " ".join(text.split()))
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def told(message: object) -> str:
+    """Put an engine's message on one line, take credentials out of it, and cut it short."""
+    line = " ".join(redacted(str(message or "")).split())
+    return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"
 
 
 def clause(text: str) -> str:

@@ -49,9 +49,3 @@ class EngineReport:
     def path(self) -> str:
         """The directory of the placement, by which everything knows it."""
         return f"clusters/{self.cluster}/{self.placement}"
-
-
-def told(message: object) -> str:
-    """Put an engine's message on one line and cut it short."""
-    line = " ".join(str(message or "").split())
-    return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"

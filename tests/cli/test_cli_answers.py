@@ -78,3 +78,9 @@ def test_warnings_alone_are_no_error() -> None:
         assert not printing.problems([Problem(path="a", message="is odd", severity=Severity.WARNING)])
         assert printing.problems([Problem(path="a", message="is wrong")])
         assert stderr.getvalue().decode() == "warning: a: is odd\nerror: a: is wrong\n"
+
+
+def test_password_in_an_error_is_not_shown() -> None:
+    with CliRunner().isolation() as (_, stderr, _):
+        printing.complain("fetching https://ada:sesame-2@git.example.com/fleet.git: denied")
+        assert stderr.getvalue().decode() == "error: fetching https://<redacted>@git.example.com/fleet.git: denied\n"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from reconciler.model.policy import Flux
 from reconciler.settings import PREFIX, VARIABLES
 
 CHECKOUT = Path(__file__).parents[2]
@@ -52,3 +53,11 @@ def test_namespace_and_account_are_those_that_the_rights_are_given_to():
         (it["metadata"]["namespace"], it["metadata"]["name"]) for it in documents if it["kind"] == "ServiceAccount"
     }
     assert (DEPLOYMENT["metadata"]["namespace"], POD["serviceAccountName"]) in accounts
+
+
+def test_secret_of_the_daemon_is_where_no_release_of_flux_could_read_it():
+    assert {DEPLOYMENT["metadata"]["namespace"], SERVICE["metadata"]["namespace"]} == {"overspill-system"}
+    assert Flux().namespace != "overspill-system"
+    made = re.findall(r"create secret generic overspill -n (\S+)", (BOOTSTRAP / "daemon.yaml").read_text())
+    made += re.findall(r"-n (\S+) create secret generic overspill ", (CHECKOUT / "docs" / "real-fleet.md").read_text())
+    assert made == ["overspill-system"] * 2

@@ -120,7 +120,7 @@ def kubeconfig(path: Path, control: Cluster) -> Path:
     """Log in to Argo CD's cluster alone, with the rights of bootstrap/rbac-argocd*.yaml and no others."""
     for name in ("rbac-argocd.yaml", "rbac-argocd-logins.yaml"):
         control.kubectl("apply", "-f", str(LAYOUT / "bootstrap" / name))
-    token = control.kubectl("create", "token", "overspill", "--namespace=overspill").strip()
+    token = control.kubectl("create", "token", "overspill", "--namespace=overspill-system").strip()
     authority = base64.b64encode(control.access.authority.read_bytes()).decode()
     server = {"server": control.access.server, "certificate-authority-data": authority}
     target = path / "kubeconfig"

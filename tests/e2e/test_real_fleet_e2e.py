@@ -128,7 +128,7 @@ def person(three_clusters: ThreeClusters, fleet: Fleet) -> Iterator[Person]:
         yield Person(three_clusters, fleet)
     finally:
         control.call("DELETE", f"{path}/{REFRESHER}")
-        control.kubectl("delete", *OURS, "--namespace=overspill", "--ignore-not-found")
+        control.kubectl("delete", *OURS, "--namespace=overspill-system", "--ignore-not-found")
 
 
 def test_the_page_takes_a_reader_from_kubeconfigs_to_a_first_burst_and_back(person: Person) -> None:

@@ -296,6 +296,13 @@ def test_a_secret_is_referred_to_by_name_or_by_object(ref):
     assert desired.templates[VLLM].spec.helm[0].secret_ref == "repo-login"
 
 
+@pytest.mark.parametrize("name", ["placements-read", "placements-hook"])
+def test_secret_of_our_own_is_not_sent_to_the_repository_of_a_chart(name):
+    found = errors(spec_of(f"{CHART}      secretRef: {name}\n{STEPS}"))
+    told = f"{name} is a Secret of Overspill's own (try a Secret with the login of this repository)"
+    assert found == [f"templates/vllm.yaml:17: spec.helmConfig[0].secretRef.name: {told}"]
+
+
 def test_charts_may_stand_under_the_name_of_the_rest_interface():
     desired = spec_of(f"{CHART}{STEPS}", kind="helmConfigs")
     assert desired.templates[VLLM].spec.helm[0].name == "app"

@@ -9,9 +9,11 @@ import shutil
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +213,37 @@ def test_other_way_to_argo_cd_is_taken_at_once(logins: Logins) -> None:
         )
     )
     until(lambda: any("has no cluster Secret" in line for line in trouble(view)))
+
+
+# proxies
+
+
+@pytest.fixture
+def proxy() -> Iterator[int]:
+    """Refuse every client, as a proxy does that wants another login; gives the port."""
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            self.send_response(407, "Proxy Authentication Required")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def test_password_of_a_proxy_that_refuses_is_not_told(logins: Logins, proxy: int) -> None:
+    url = f"http://ada:{OLD}@127.0.0.1:{proxy}"
+    logins.store({"bearerToken": NEW, "proxyUrl": url}, url="https://10.9.8.7:6443")
+    (told,) = trouble(logins.following())
+    assert told == "cluster worker-2: cannot be watched: cannot be reached: 407 Proxy Authentication Required"
 
 
 # programs

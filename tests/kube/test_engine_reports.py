@@ -12,7 +12,8 @@ from reconciler.core.kubernetes.applications import read_application
 from reconciler.core.kubernetes.fluxreports import fold
 from reconciler.core.kubernetes.helmreleases import read_helmrelease
 from reconciler.core.kubernetes.kustomizations import read_kustomization
-from reconciler.model.deployed import MAX_MESSAGE, EngineReport, EngineState, told
+from reconciler.core.wording import told
+from reconciler.model.deployed import MAX_MESSAGE, EngineReport, EngineState
 from reconciler.model.ids import ClusterName
 
 Raw = dict[str, Any]

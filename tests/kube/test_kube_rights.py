@@ -55,3 +55,8 @@ def test_account_of_argo_cds_cluster_is_made_as_that_of_any_other() -> None:
 def test_refusal_names_the_file_that_has_the_right(resource: Resource) -> None:
     (named,) = [name for name, (_, resources) in PARTS.items() if resource in resources]
     assert stream.rights(resource) == f"bootstrap/{named}"
+
+
+def test_part_for_flux_makes_the_namespace_that_its_role_is_in() -> None:
+    spaces = {one["metadata"]["name"] for one in documents("rbac-flux.yaml") if one["kind"] == "Namespace"}
+    assert spaces == {Flux().namespace}

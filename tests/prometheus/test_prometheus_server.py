@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import socket
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -105,3 +108,26 @@ def test_a_server_that_hangs_is_not_waited_for(metrics: Metrics) -> None:
 def test_a_host_that_is_no_name_is_nobody_there() -> None:
     with pytest.raises(Transient):
         ask("http://a..example.com:9090")
+
+
+def test_an_answer_that_drips_is_given_up_in_time() -> None:
+    class Dripping(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "1000")
+            self.end_headers()
+            with suppress(OSError):
+                for _ in range(60):
+                    self.wfile.write(b" ")
+                    time.sleep(0.05)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Dripping) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        with pytest.raises(Transient, match="it does not answer in time"):
+            ask(f"http://127.0.0.1:{server.server_port}", patience=timedelta(seconds=0.3))
+        server.shutdown()
+        thread.join()

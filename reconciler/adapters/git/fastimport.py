@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from reconciler.core.secrets import redacted
 from reconciler.model.branches import ROOT, Projection
 from reconciler.model.ids import CommitId
 from reconciler.model.tree import Commit, Identity
@@ -66,13 +67,16 @@ def projected(projections: Sequence[Projection], committer: Identity) -> bytes:
 
 
 def _head(number: int, message: str, author: Identity, committer: Identity, seconds: int) -> bytes:
-    """Begin a commit with its people, its time and its message."""
+    """Begin a commit with its people, its time and its message.
+
+    Whoever wrote the message should have taken credentials out of it; here is the last place to do so.
+    """
     people = (
         f"commit {_BRANCH}\nmark :{number}\n"
         f"author {_person(author)} {seconds} +0000\n"
         f"committer {_person(committer)} {seconds} +0000\n"
     )
-    text = message.replace("\0", "").rstrip("\n") + "\n"
+    text = redacted(message).replace("\0", "").rstrip("\n") + "\n"
     return people.encode() + _data(text.encode(errors="replace"))
 
 

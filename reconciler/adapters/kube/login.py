@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
-import shutil
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -12,21 +10,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+import aiohttp
 from kubernetes.aio.client import Configuration
-from kubernetes.aio.config import load_incluster_config, load_kube_config
+from kubernetes.aio.config import load_incluster_config
 from kubernetes.aio.config.config_exception import ConfigException
-from kubernetes.aio.config.exec_provider import ExecProvider
-from kubernetes.aio.config.kube_config import ConfigNode
+from kubernetes.aio.config.kube_config import KubeConfigMerger
 from yaml import YAMLError
 
+from reconciler.adapters.kube.plugins import credentials, load
 from reconciler.core.kubernetes.clustersecrets import Login, Plugin, Unusable
+from reconciler.core.secrets import redacted
 from reconciler.errors import Transient
 from reconciler.model.policy import Connection
 
-_PLUGIN = 30
-"""Seconds that a login plugin may take."""
 _BEARER = "BearerToken"
-_OURS = "OVERSPILL_"
 
 
 class Door(Protocol):
@@ -87,15 +84,8 @@ class OwnDoor:
             if self._connection.in_cluster:
                 load_incluster_config(client_configuration=configuration)
             else:
-                async with asyncio.timeout(_PLUGIN):  # wait_for of Python 3.11 can swallow a cancellation
-                    await load_kube_config(
-                        config_file=str(self._kubeconfig),
-                        context=self._connection.context,
-                        client_configuration=configuration,
-                        persist_config=False,  # the file is the user's
-                    )
-        except TimeoutError as error:
-            raise Transient(f"cannot be logged in to: no answer in {_PLUGIN} s") from error
+                config = KubeConfigMerger(str(self._kubeconfig)).config
+                await load(config, self._connection.context, configuration)
         except (ConfigException, YAMLError, OSError, ValueError, KeyError, TypeError) as error:
             raise Transient(f"cannot be connected to: {plain(error)}") from error
         yield configuration
@@ -156,31 +146,14 @@ def _forbidden(login: Login, plugins: frozenset[str]) -> str:
 
 
 async def _asked(login: Login, plugin: Plugin) -> Login:
-    """Have a program log in: the one of that name on our own PATH, whatever the Secret says of the environment.
-
-    Our settings, some of which are secret, are not in that.
-    """
-    env = [{"name": name, "value": value} for name, value in plugin.env]
-    call = {"command": plugin.command, "args": list(plugin.args), "env": env, "apiVersion": plugin.version}
-    provider = ExecProvider(ConfigNode("exec", call))
-    provider.env = {name: value for name, value in provider.env.items() if not name.startswith(_OURS)}
-    provider.args[0] = shutil.which(plugin.command) or plugin.command
-    try:
-        async with asyncio.timeout(_PLUGIN):
-            status = await provider.run()
-        return replace(
-            login,
-            token=str(status.get("token") or ""),
-            certificate=str(status.get("clientCertificateData") or "").encode() or login.certificate,
-            key=str(status.get("clientKeyData") or "").encode() or login.key,
-        )
-    except TimeoutError as error:
-        raise Transient(f"cannot be logged in to: {plugin.command!r} gave no answer in {_PLUGIN} s") from error
-    except OSError as error:
-        raise Transient(f"cannot be logged in to: {plugin.command!r}: {error.strerror}") from None
-    except (ConfigException, AttributeError, ValueError, TypeError):
-        # What it said may quote what it was called with, and that is from the Secret.
-        raise Transient(f"cannot be logged in to: {plugin.command!r} failed (run it here to see why)") from None
+    """Have a program log in, and add what it gives."""
+    status = await credentials(plugin)
+    return replace(
+        login,
+        token=str(status.get("token") or ""),
+        certificate=str(status.get("clientCertificateData") or "").encode() or login.certificate,
+        key=str(status.get("clientKeyData") or "").encode() or login.key,
+    )
 
 
 def _overridden(configuration: Any, login: Login) -> Any:
@@ -217,5 +190,7 @@ def _authorization(login: Login) -> str:
 
 
 def plain(error: BaseException) -> str:
-    """Put an error on one short line."""
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    """Put an error on one short line, without the login of a proxy or server that it may quote."""
+    # The words of a proxy's refusal hold its whole URL.
+    told = f"{error.status} {error.message}" if isinstance(error, aiohttp.ClientResponseError) else str(error)
+    return " ".join(redacted(told).split())[:300] or type(error).__name__

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -57,14 +57,26 @@ class _Session:
     client: ApiClient
     stamp: object
     questions: int = 0
+    since: float = field(default_factory=time.monotonic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refusal:
+    """A login that led nowhere: so many times in a row, and not to be tried again before a moment of the loop."""
+
+    stamp: object
+    error: Transient
+    times: int
+    until: float
 
 
 class ApiServer:
     """Answers of one API server as raw JSON.
 
     The connection is made at the first question, and made anew when the login has changed or the server takes the
-    credentials no longer; what is under way over the old one goes on. All methods raise Transient, a kind of it,
-    or Expired, and nothing else on purpose.
+    credentials no longer; what is under way over the old one goes on. A login that led nowhere is tried again, by all
+    who ask, only after a while or when it has changed: logging in may take a program of its own. All methods raise
+    Transient, a kind of it, or Expired, and nothing else on purpose.
 
     It is one and the same server for ever. When the login leads to another one, `moved` is called, once, and nothing is
     asked any more.
@@ -77,6 +89,7 @@ class ApiServer:
         self._identity: object = None
         self._left = False
         self._session: _Session | None = None
+        self._refusal: _Refusal | None = None
         self._opening = asyncio.Lock()
 
     async def get(self, path: str, query: Mapping[str, object], *, within: float) -> Json:
@@ -140,9 +153,11 @@ class ApiServer:
                     yield response
                 finally:
                     _hang_up(response)
-        except Unauthorized:
+        except Unauthorized as error:
             if session is self._session:  # and not a later one already
                 self._session = None
+                if time.monotonic() - session.since < self._pace.longest_backoff:
+                    self._refused(session.stamp, error)  # what was good for long has expired, and is renewed at once
             raise
         except TimeoutError as error:
             raise Transient("did not answer in time") from error
@@ -162,8 +177,23 @@ class ApiServer:
             if self._session is not None and self._session.stamp != stamp:
                 await self._drop(self._session)
             if self._session is None:
-                self._session = await self._open(stamp)
+                refusal = self._refusal
+                if refusal is not None and refusal.stamp == stamp and time.monotonic() < refusal.until:
+                    raise type(refusal.error)(str(refusal.error))
+                try:
+                    self._session = await self._open(stamp)
+                except Transient as error:
+                    self._refused(stamp, error)
+                    raise
             return self._session
+
+    def _refused(self, stamp: object, error: Transient) -> None:
+        """Let nobody try a login again for a while, longer each time."""
+        last = self._refusal
+        young = last is not None and last.stamp == stamp and time.monotonic() < last.until + self._pace.longest_backoff
+        times = last.times + 1 if last is not None and young else 1
+        until = time.monotonic() + self._pace.backoff(times)
+        self._refusal = _Refusal(stamp=stamp, error=error, times=times, until=until)
 
     async def _open(self, stamp: object) -> _Session:
         with _logging_in():

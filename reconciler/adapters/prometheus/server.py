@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
+import time
 from datetime import timedelta
 from urllib.parse import urlencode, urlsplit
 
@@ -81,10 +82,20 @@ class PrometheusServer:
             self._connection = self._connect()
         self._connection.request("GET", target, headers=self._headers)
         response = self._connection.getresponse()
-        body = response.read(_MOST + 1)
+        body = self._read(response)
         if len(body) > _MOST or response.will_close:
             self.close()
         return response.status, response.reason, body
+
+    def _read(self, response: http.client.HTTPResponse) -> bytes:
+        """Read a body, which may take as long as a connection may be silent: one that drips would keep us for ever."""
+        end = time.monotonic() + self._patience
+        body = b""
+        while len(body) <= _MOST and (part := response.read1(_MOST + 1)):
+            body += part
+            if time.monotonic() > end:
+                raise TimeoutError
+        return body if len(body) > _MOST else body + response.read()  # which raises what an answer cut off does
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._secure:

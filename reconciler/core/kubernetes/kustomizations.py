@@ -7,7 +7,8 @@ from datetime import datetime
 
 from reconciler.core.kubernetes.conditions import condition, since
 from reconciler.core.kubernetes.pods import PLACEMENT_LABEL
-from reconciler.model.deployed import EngineState, told
+from reconciler.core.wording import told
+from reconciler.model.deployed import EngineState
 from reconciler.model.ids import PlacementName
 from reconciler.model.workload import Json
 

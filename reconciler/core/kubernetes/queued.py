@@ -10,6 +10,7 @@ from datetime import datetime
 from reconciler.core.kubernetes.pods import controller_of, moment
 from reconciler.core.kubernetes.resources import SPOKEN, Owner, Resource
 from reconciler.core.kubernetes.shapes import replica_shape
+from reconciler.core.secrets import redacted
 from reconciler.model.capacity import Ask, ReplicaShape
 from reconciler.model.workload import Json
 
@@ -89,4 +90,4 @@ def _count(pod_set: Json) -> int:
 
 def _cause(message: str) -> str:
     """Shorten Kueue's words, of which the first say no more than that it waits."""
-    return sys.intern(_PREAMBLE.sub("", " ".join(message.split()))[:_LONGEST] or "waits for quota")
+    return sys.intern(_PREAMBLE.sub("", " ".join(redacted(message).split()))[:_LONGEST] or "waits for quota")

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
+from reconciler.core.engines.fluxnames import HOOK, READER
 from reconciler.core.schema.addresses import ChartAddress
 from reconciler.core.schema.strict import Anything, Duration, Metadata, Name, Strict, Text, refusal
 from reconciler.model.workload import DeletionPolicy, Json, StepType
@@ -38,6 +39,14 @@ class SecretRefFile(Strict):
     def _from_text(cls, value: Json) -> Json:
         """Take a bare name for an object that has one."""
         return {"name": value} if isinstance(value, str) else value
+
+    @field_validator("name")
+    @classmethod
+    def _not_ours(cls, name: str) -> str:
+        """Refuse the Secrets of Overspill's own objects: whoever serves the chart's repository would be sent them."""
+        if name in (READER, HOOK):
+            raise refusal(f"{name} is a Secret of Overspill's own", "try a Secret with the login of this repository")
+        return name
 
 
 def _or(schema: Json, other: Json) -> None:

@@ -1,0 +1,109 @@
+"""Whatever somebody else wrote, no credential in it gets into a commit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.adapters.git.fastimport import stream
+from reconciler.core.kubernetes.applications import read_application
+from reconciler.core.messages import line, message
+from reconciler.core.secrets import redacted
+from reconciler.core.wording import told
+from reconciler.model.plan import Why
+from reconciler.model.tree import Commit, Identity
+from tests.kube.engines import application
+from tests.recording.changes import PLACE, REVERT, SHORTAGE
+from tests.recording.samples import SOURCE
+
+PASSWORD = "hunter-2-" + "sesame"
+TOKENS = (
+    "glpat-" + "Zx8Qv3rT1mN7bLk2Pq9W",
+    "hf_" + "AbCdEfGhIjKlMnOpQrStUvWxYz012345",
+    "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8",
+    "AKIA" + "ABCDEFGHIJKLMNOP",
+    "eyJ" + "hbGciOiJIUzI1NiJ9.eyJ" + "zdWIiOiJhZGEtbG92ZWxhY2UifQ.c2lnbmF0dXJlMTIz",
+)
+SAYINGS = (
+    f"helm pull: Get https://bot:{PASSWORD}@charts.example.com/index.yaml: 403",
+    f"failed to fetch https://{PASSWORD}@git.example.com/acme: denied",
+    f"GET https://example.com/chart.tgz?x=1&access_token={PASSWORD}&y=2 failed",
+    f'login with {{"password": "{PASSWORD}"}} failed',
+    *(f"cannot log in with '{token}', is it right?" for token in TOKENS),
+    f"sent Authorization: Bearer {TOKENS[0]}",
+)
+SECRETS = (PASSWORD, *TOKENS)
+
+
+def tells(text: str) -> bool:
+    """Tell whether half of a secret is in a text, or more of it."""
+    return any(secret[:size] in text for secret in SECRETS for size in (len(secret) // 2,))
+
+
+@pytest.mark.parametrize("saying", SAYINGS)
+def test_credentials_are_taken_out_and_the_rest_stays(saying: str) -> None:
+    clean = redacted(saying)
+    assert not tells(clean)
+    assert "<redacted>" in clean
+    assert clean.split(" ")[0] == saying.split(" ", maxsplit=1)[0]
+    assert redacted(clean) == clean
+
+
+@pytest.mark.parametrize(
+    "saying",
+    [
+        "0/4 nodes are available: 1 Insufficient nvidia.com/gpu, 3 node(s) had untolerated taint {a: b}",
+        "cannot reach https://charts.example.com:8443/index.yaml?a=b: no such host",
+        "image ghcr.io/acme/llama-2-7b-chat-hf@sha256:" + "0a1b2c3d" * 8,
+        "secret registry-credentials-read not found; the token has expired",
+        "revert commit " + "0a1b2c3d4e" * 4,
+    ],
+)
+def test_what_is_no_credential_stays_as_it_is(saying: str) -> None:
+    assert redacted(saying) == saying
+
+
+def test_private_key_goes_as_a_whole() -> None:
+    key = "-----BEGIN RSA " + "PRIVATE KEY-----\nMIIEow\nIBAAKC\n-----END RSA " + "PRIVATE KEY-----"
+    assert redacted(f"cannot use {key} here") == "cannot use <redacted> here"
+
+
+@given(st.text(max_size=20), st.sampled_from(SAYINGS), st.text(max_size=20))
+def test_no_surroundings_save_a_token(before: str, saying: str, after: str) -> None:
+    assert not tells(redacted(f"{before} {saying} {after}"))
+
+
+@pytest.mark.parametrize("saying", SAYINGS)
+def test_message_of_an_engine_is_kept_without_credentials(saying: str) -> None:
+    for margin in range(250, 300, 7):  # cut in two, a token could not be told any more
+        assert not tells(told("x" * margin + " " + saying))
+    raw = application("worker-2", "vllm-7f3a90c1")
+    raw["status"]["operationState"] |= {"phase": "Failed", "message": saying}
+    report = read_application(raw)
+    assert report is not None
+    assert "<redacted>" in report.message
+    assert not tells(report.message)
+
+
+@pytest.mark.parametrize("saying", SAYINGS)
+def test_no_reason_takes_a_credential_into_a_commit(saying: str) -> None:
+    failed = replace(REVERT, why=Why.FAILED, detail=saying)
+    asked = replace(PLACE, shortage=replace(SHORTAGE, causes=(saying,), asks=(saying,)))
+    for change in (failed, asked):
+        for text in (message(change, source=SOURCE), line(change)):
+            assert not tells(text)
+    assert "<redacted>" in message(failed, source=SOURCE)
+    assert "<redacted>" in message(asked, source=SOURCE)
+
+
+def test_git_gets_no_credential_whoever_wrote_the_message() -> None:
+    people = Identity(name="Ada", email="ada@example.com")
+    now = datetime(2026, 11, 20, tzinfo=UTC)
+    commit = Commit(message="\n".join(("Subject", "", *SAYINGS)), author=people, at=now)
+    written = stream(None, now, [commit], people).decode()
+    assert "<redacted>" in written
+    assert not tells(written)
