@@ -129,12 +129,20 @@ def signals(view: KubeObservations) -> list[str]:
     return [ask.signal for one in seen(view).workloads for ask in one.asks]
 
 
+def until_heard(clusters: Fleet, view: KubeObservations) -> None:
+    """Wait until autoscalers are watched, and the cluster has given a sign of life since."""
+    until(lambda: clusters.one.count(HPAS, watch=True))
+    before = seen(view).observed_at
+    until(lambda: seen(view).observed_at > before)
+
+
 @pytest.mark.parametrize("status", [403, 500])
 def test_signal_that_can_no_longer_be_read_is_unheard_and_not_content(clusters: Fleet, status: int) -> None:
     clusters.one.put("deployments", workload("vllm", 6))
     clusters.one.put("horizontalpodautoscalers", autoscaler())
     view = clusters.following()
     assert (signals(view), unheard(view)) == (["hpa demo/vllm"], [])
+    until_heard(clusters, view)
     clusters.one.refuses[HPAS] = status
     clusters.one.drop()
     until(lambda: unheard(view) == [("hpa", True)])
@@ -163,6 +171,7 @@ def test_signal_that_is_gone_after_a_refusal_asks_for_nothing(clusters: Fleet) -
     clusters.one.put("deployments", workload("vllm", 6))
     clusters.one.put("horizontalpodautoscalers", autoscaler())
     view = clusters.following()
+    until_heard(clusters, view)
     clusters.one.refuses[HPAS] = 403
     clusters.one.drop()
     until(lambda: unheard(view))

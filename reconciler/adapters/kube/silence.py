@@ -13,8 +13,8 @@ from reconciler.model.capacity import Hearing
 class Silence:
     """Remembers when each kind of signal was last known as it is.
 
-    What we may not look at from the first list on is no signal at all: nobody who never gave us that right shall keep
-    all that is lent from coming home. What was known once, or fails without a refusal, is unheard.
+    What we may not list and watch from the first on is no signal at all: nobody who never gave us that right shall keep
+    all that is lent from coming home. What was watched once, or fails without a refusal, is unheard.
     """
 
     def __init__(self) -> None:
@@ -26,12 +26,12 @@ class Silence:
             stream = streams.get(resource)
             if stream is None:
                 self._at.pop(resource, None)
-            elif stream.heard:
+            elif stream.heard and stream.watched:
                 self._at[resource] = now
 
     def lasting(self, resource: Resource, streams: Mapping[Resource, Stream]) -> bool:
-        """Tell whether what a resource said last is kept although its list came to nothing: it was refused."""
-        return resource in SPOKEN and bool(streams[resource].refusal)
+        """Tell whether what a resource said last is kept although its list came to nothing: it is refused by now."""
+        return resource in self._at and bool(streams[resource].refusal)
 
     def unheard(self, streams: Mapping[Resource, Stream]) -> tuple[Hearing, ...]:
         """Tell of each kind that cannot be heard now when it last was."""

@@ -75,7 +75,8 @@ class Stream:
     answer, `trouble` is the last of it; a watch that ends badly before it has shown that it works goes on counting.
 
     An optional resource that is not served, or that we may not list and watch, is listed as having no objects, which is
-    no failure, and is asked for again every now and then; `refusal` says what we may not.
+    no failure, and is asked for again every now and then; `refusal` says what we may not. `watched` tells that a watch
+    has stood at some time.
     """
 
     def __init__(self, server: ApiServer, resource: Resource, sink: Sink, pace: Pace, scope: Scope = _ALL) -> None:
@@ -88,6 +89,7 @@ class Stream:
         self._path = self._paths[0]
         self._version = ""
         self._lacks = 0
+        self.watched = False
         self._proven = False
         self._on_trial = False
         self._unsteady = 0
@@ -212,7 +214,7 @@ class Stream:
             async with aclosing(self._events(self._path, self._version)) as events:
                 async for event in events:
                     if event is None:
-                        self._on_trial = True
+                        self.watched = self._on_trial = True
                         trial = asyncio.get_running_loop().call_later(self._pace.steady, self._prove)
                         self._answered()
                     else:
