@@ -77,7 +77,7 @@ class Rollout:
     def expected(self) -> int:
         """Count them from what there is: a pod on an open node takes one, and so does a replica without a node.
 
-        So does a pod of ours that waits beside those that run, as in a rolling update: it takes its room any moment now.
+        So does a pod of ours that waits beside those that run, as in a rolling update: it may take its room any moment.
         """
         bound = [one for one in self.pods.values() if one["spec"].get("nodeName")]
         taken = sum(one["spec"]["nodeName"] not in self.closed for one in bound)
