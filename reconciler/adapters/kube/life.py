@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 
 import structlog
 
+from reconciler.adapters.kube.answers import Expired
 from reconciler.adapters.kube.pace import Pace
-from reconciler.adapters.kube.server import ApiServer, Expired
+from reconciler.adapters.kube.server import ApiServer
 from reconciler.errors import Transient
 
 log = structlog.get_logger()

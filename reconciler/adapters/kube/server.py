@@ -1,4 +1,4 @@
-"""One API server: how it is reached, and its answers as JSON, with errors told apart by what they ask of us."""
+"""One API server: how it is reached, and its answers as JSON."""
 
 from __future__ import annotations
 
@@ -15,40 +15,14 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 from kubernetes.aio.client import ApiClient
 
+from reconciler.adapters.kube.answers import Moved, Unauthorized, body, check
 from reconciler.adapters.kube.login import Door, plain
 from reconciler.adapters.kube.pace import Pace
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
 
-_GONE, _UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND = 410, 401, 403, 404
 _LONGEST_EVENT = 16 << 20
 """Bytes of one event; etcd holds no object a tenth as large."""
-_LONGEST_ANSWER = 64 << 20
-"""Bytes of one answer, which is in memory as a whole: of a page of 200 objects that is 320 KiB each."""
-
-
-class Expired(Exception):  # noqa: N818 - it names what happened, as the API server does
-    """The version to go on from is no longer known: list anew."""
-
-
-class Unauthorized(Transient):
-    """The credentials are not, or no longer, good: read them anew."""
-
-
-class Forbidden(Transient):
-    """Our rights do not reach this far."""
-
-
-class TooLong(Transient):
-    """The answer is larger than we care to hold: ask for less at once."""
-
-
-class NotServed(Transient):
-    """There is nothing at that path: the server does not know the group, the version or the resource."""
-
-
-class Moved(Transient):
-    """The login leads to another server than before: nothing that is known of this one is true of that."""
 
 
 @dataclass(slots=True)
@@ -97,7 +71,7 @@ class ApiServer:
         """Ask for one document; `within` is the time that the whole answer may take."""
         timeout = aiohttp.ClientTimeout(total=within, connect=self._pace.connect)
         async with self._answer(path, query, timeout) as response:
-            return json.loads(await _body(response))
+            return json.loads(await body(response))
 
     async def watch(self, path: str, query: Mapping[str, object]) -> AsyncGenerator[Json, None]:
         """Ask for a watch and yield its events as they come, after a first None that says it stands.
@@ -150,7 +124,7 @@ class ApiServer:
         try:
             async with await self._request(session, path, query, times) as response:
                 try:
-                    await _check(response)
+                    await check(response)
                     yield response
                 finally:
                     _hang_up(response)
@@ -269,39 +243,3 @@ def _hang_up(response: aiohttp.ClientResponse) -> None:
     connection = response.connection
     if connection is not None and connection.transport is not None:
         connection.transport.abort()
-
-
-async def _check(response: aiohttp.ClientResponse) -> None:
-    """Raise what an error status asks of us, in the server's words."""
-    if response.status < 400:  # noqa: PLR2004 - where HTTP's errors begin
-        return
-    if response.status == _GONE:
-        raise Expired
-    if response.status == _UNAUTHORIZED:
-        raise Unauthorized("does not take our credentials")
-    told = _message(await _body(response))
-    if response.status == _FORBIDDEN:
-        raise Forbidden(f"forbids it: {told}")
-    if response.status == _NOT_FOUND:
-        raise NotServed(f"answers 404: {told}")
-    raise Transient(f"answers {response.status}: {told}")
-
-
-async def _body(response: aiohttp.ClientResponse) -> bytes:
-    """Read an answer, as long as it has an end."""
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > _LONGEST_ANSWER:
-            raise TooLong("sent an answer of over 64 MiB")
-    return bytes(body)
-
-
-def _message(body: bytes) -> str:
-    """Find the message of a Status object; a proxy in between may have sent anything."""
-    try:
-        status = json.loads(body)
-    except ValueError:
-        return "no reason given"
-    message = status.get("message") if isinstance(status, dict) else None
-    return str(message)[:300] if message else "no reason given"

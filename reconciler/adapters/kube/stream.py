@@ -12,8 +12,9 @@ from typing import Protocol
 
 import structlog
 
+from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, TooLong
 from reconciler.adapters.kube.pace import Pace
-from reconciler.adapters.kube.server import ApiServer, Expired, Forbidden, NotServed, TooLong
+from reconciler.adapters.kube.server import ApiServer
 from reconciler.core.kubernetes.resources import FLUX, Resource
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
