@@ -7,6 +7,7 @@ kind of record, what is held back, is in `core.restraints` and offered here too.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -120,7 +121,7 @@ def digest(files: Mapping[str, bytes], placement: Placement, spec: DeploySpec) -
         total.update(f"{path}\0{len(files[path])}\0".encode())
         total.update(files[path])
     lasting = replace(placement, digest="", expires_at=placement.created_at)
-    total.update(emit(_document(lasting, spec, "")).encode())
+    total.update(json.dumps(_document(lasting, spec, ""), sort_keys=True, default=str).encode())
     return f"sha256-{total.hexdigest()}"
 
 

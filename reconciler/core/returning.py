@@ -72,9 +72,10 @@ def _follow_demand(situation: Situation, standing: Standing, demand: Demand, pol
                 until=next_fall(demand, window),
             )
         )
-    detail = f"no more than {keep} of {placed} replicas were needed in the last {format_duration(window)}"
-    placements = standing.of(demand.workload)
-    _drain(situation, standing, placed - keep, placements, why=Why.DEMAND_GONE, detail=detail)
+    if placed > keep:
+        detail = f"no more than {keep} of {placed} replicas were needed in the last {format_duration(window)}"
+        placements = standing.of(demand.workload)
+        _drain(situation, standing, placed - keep, placements, why=Why.DEMAND_GONE, detail=detail)
 
 
 def _deaf(demand: Demand, placed: int) -> Suppressed:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import NewType
+from typing import NamedTuple, NewType
 
 ClusterName = NewType("ClusterName", str)
 WorkspaceName = NewType("WorkspaceName", str)
@@ -29,9 +28,11 @@ def is_name(text: str) -> bool:
     return NAME.fullmatch(text) is not None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class WorkloadId:
-    """A workload: one template of one workspace. Its text, ``llm/vllm``, is how commits name it."""
+class WorkloadId(NamedTuple):
+    """A workload: one template of one workspace. Its text, ``llm/vllm``, is how commits name it.
+
+    A tuple, since it is the key of nearly every table and a tuple's hash costs no call.
+    """
 
     workspace: WorkspaceName
     name: TemplateName

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from reconciler.adapters.git.fastimport import stream
 from reconciler.core.kubernetes.applications import read_application
 from reconciler.core.messages import line, message
-from reconciler.core.secrets import redacted
+from reconciler.core.secrets import FORMS, redacted
 from reconciler.core.wording import told
 from reconciler.model.plan import Why
 from reconciler.model.tree import Commit, Identity
@@ -65,6 +66,13 @@ def test_credentials_are_taken_out_and_the_rest_stays(saying: str) -> None:
 )
 def test_what_is_no_credential_stays_as_it_is(saying: str) -> None:
     assert redacted(saying) == saying
+
+
+@pytest.mark.parametrize("form", [form for _, part, form in FORMS if part not in ("", "://")])
+@given(data=st.data())
+def test_every_form_of_a_token_is_taken_out(form: str, data: st.DataObject) -> None:
+    saying = data.draw(st.from_regex(re.compile(form, re.ASCII), fullmatch=True))
+    assert redacted(saying) != saying
 
 
 def test_private_key_goes_as_a_whole() -> None:

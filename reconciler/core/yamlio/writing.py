@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from reconciler.errors import InvalidInput
 from reconciler.model.workload import Json
@@ -42,7 +43,7 @@ def _mapping(value: Mapping[str, Json], depth: int, out: list[str]) -> None:
     """Write the entries of a mapping; the caller has already indented the first line."""
     indent = ""
     for key, child in value.items():
-        text = key if _is_plain(key) else _quoted(key)
+        text = _key(key)
         out.append(f"{indent}{text}:" if len(text) <= _LONGEST_SIMPLE_KEY else f"{indent}? {text}\n{'  ' * depth}:")
         indent = "  " * depth
         if isinstance(child, str):
@@ -55,6 +56,12 @@ def _mapping(value: Mapping[str, Json], depth: int, out: list[str]) -> None:
             _sequence(child, depth, out)
         else:
             out.append(f" {_leaf(child)}\n")
+
+
+@lru_cache(maxsize=4096)
+def _key(key: str) -> str:
+    """Write a key; kept, since the documents of one process share most of theirs."""
+    return key if _is_plain(key) else _quoted(key)
 
 
 def _sequence(value: list[Json] | tuple[Json, ...], depth: int, out: list[str]) -> None:
