@@ -18,7 +18,7 @@ from reconciler.cli import options, printing
 from reconciler.core.load import assemble, is_read, parse_file
 from reconciler.core.parsed import ParsedFile
 from reconciler.core.schema import KINDS, json_schema
-from reconciler.core.schema.fleet import BurstPolicyFile
+from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.wording import count
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.ids import CommitId

@@ -18,7 +18,9 @@ from reconciler.core.gathered import NAME, Gathered, Placed, unknown
 from reconciler.core.governing import govern
 from reconciler.core.ignoring import ignored
 from reconciler.core.parsed import ParsedFile
-from reconciler.core.schema.fleet import BurstPolicyFile, ClusterFile, FleetFile, WorkspaceFile
+from reconciler.core.schema.fleet import ClusterFile, FleetFile
+from reconciler.core.schema.policy import BurstPolicyFile
+from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.errors import Severity
 from reconciler.model.ids import BlobId, ClusterName, CommitId, WorkloadId, WorkspaceName
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, Fleet, Workspace

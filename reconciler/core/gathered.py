@@ -8,7 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.parsed import Declared, ParsedFile, Value
-from reconciler.core.schema.fleet import BurstPolicyFile, ClusterFile, WorkspaceFile
+from reconciler.core.schema.fleet import ClusterFile
+from reconciler.core.schema.policy import BurstPolicyFile
+from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.spelling import nearest
 from reconciler.errors import Problem, Severity
 

@@ -18,8 +18,10 @@ from reconciler.core.draft import draft
 from reconciler.core.findings import Finding, Loc
 from reconciler.core.parsed import Declared, ParsedFile, Value
 from reconciler.core.schema import KNOWN_KINDS, Standing, Strict, complaints, standing
-from reconciler.core.schema.fleet import BurstPolicyFile, ClusterFile, FleetFile, WorkspaceFile
+from reconciler.core.schema.fleet import ClusterFile, FleetFile
+from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.template import WorkloadTemplateFile
+from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.yamlio import MAX_BYTES, MAX_PROBLEMS, Document
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.workload import Json

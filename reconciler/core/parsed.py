@@ -7,7 +7,9 @@ from typing import TypeAlias
 
 from reconciler.core.draft import Draft
 from reconciler.core.findings import Finding, Loc
-from reconciler.core.schema.fleet import BurstPolicyFile, ClusterFile, FleetFile, WorkspaceFile
+from reconciler.core.schema.fleet import ClusterFile, FleetFile
+from reconciler.core.schema.policy import BurstPolicyFile
+from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.yamlio import Document
 from reconciler.errors import Problem, Severity
 

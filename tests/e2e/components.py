@@ -100,7 +100,9 @@ def build(name: str, timeout: float) -> Ready | Missing:
     target = _target(component)
     target.parent.mkdir(parents=True, exist_ok=True)
     unfinished, told = target.with_suffix(f".{os.getpid()}"), target.with_suffix(".error")
-    flags = ["-p", "2", "-trimpath", "-ldflags", f"-s -w {_stamp(component)}", "-o", str(unfinished)]
+    # Nobody debugs them, and a sixth of the time goes into what a debugger needs.
+    small = ["-gcflags=all=-dwarf=false", "-ldflags", f"-s -w {_stamp(component)}"]
+    flags = ["-p", "2", "-trimpath", *small, "-o", str(unfinished)]
     began = time.monotonic()
     find.cache_clear()
     try:

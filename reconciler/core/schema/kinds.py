@@ -12,10 +12,12 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from reconciler.core.findings import shortened
 from reconciler.core.schema.complaints import nearest
-from reconciler.core.schema.fleet import BurstPolicyFile, ClusterFile, FleetFile, WorkspaceFile
+from reconciler.core.schema.fleet import ClusterFile, FleetFile
 from reconciler.core.schema.observation import ObservationFile
+from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.strict import API_VERSION, Strict
 from reconciler.core.schema.template import WorkloadTemplateFile
+from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.model.units import format_duration
 from reconciler.model.workload import Json
 

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 
 from reconciler.core.findings import shortened
 from reconciler.core.schema.affinity import NodeTermFile
-from reconciler.core.schema.fleet import TaintFile, TolerationFile
 from reconciler.core.schema.strict import Amounts, Labels, Name, Strict, Text, refusal
+from reconciler.core.schema.taints import TaintFile, TolerationFile
 from reconciler.core.times import NO_SUCH_YEAR, is_plausible
 from reconciler.model.deployed import EngineState
 from reconciler.model.workload import Json

@@ -1,0 +1,81 @@
+"""The kind Workspace of ``overspill.dev``: what a tenant may use."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, WithJsonSchema
+
+from reconciler.core.findings import shortened
+from reconciler.core.schema.strict import Metadata, Name, Strict, refusal
+from reconciler.model import policy as model
+from reconciler.model.ids import ClusterName, WorkspaceName
+
+_PINNED = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}")
+_KIND = re.compile(r"[a-z0-9.-]*/[A-Z][A-Za-z0-9]*")
+_VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
+
+
+def _pinned(image: str) -> str:
+    """Refuse an image that could be another one tomorrow."""
+    if _PINNED.fullmatch(image):
+        return image
+    raise refusal(f"{shortened(image)!r} is not pinned by digest", "try 'registry/name@sha256:…'")
+
+
+def _kind(text: str) -> str:
+    """Refuse what is not a group and a kind."""
+    group, _, kind = text.partition("/")
+    if _KIND.fullmatch(text) and not _VERSION.fullmatch(group):
+        return text
+    likely = f"/{kind}" if kind else f"/{text}"
+    hint = f"try '{likely}'" if _KIND.fullmatch(likely) else "try 'rbac.authorization.k8s.io/Role'"
+    raise refusal(f"{shortened(text)!r} is not a group and a kind ('/Namespace' for the core group)", hint)
+
+
+PinnedImage = Annotated[
+    str, AfterValidator(_pinned), WithJsonSchema({"type": "string", "pattern": "@sha256:[0-9a-f]{64}$"})
+]
+GroupKind = Annotated[
+    str, AfterValidator(_kind), WithJsonSchema({"type": "string", "pattern": "^[a-z0-9.-]*/[A-Z][A-Za-z0-9]*$"})
+]
+
+
+class CommandJobsFile(Strict):
+    """Commands that are no plain object may run as Jobs in the destination cluster, with this image."""
+
+    image: PinnedImage = Field(description="The image that runs a command, with kubectl in it.")
+
+
+class WorkspaceSpec(Strict):
+    """A tenant's clusters, namespaces and limits."""
+
+    primary_cluster: Name = Field(description="Where the tenant's workloads live, and never burst to.")
+    clusters: list[Name] = Field(min_length=1, description="Where they may run, the primary among them.")
+    namespaces: list[Name] = Field([], description="What they may touch.")
+    allow_unpinned_charts: bool = Field(False, description="Charts without a version are allowed.")
+    allowed_kinds: list[GroupKind] = Field([], description="group/Kind that manifests may hold beyond the usual.")
+    command_jobs: CommandJobsFile | None = None
+
+
+class WorkspaceFile(Strict):
+    """A tenant: its clusters, its primary cluster, its namespaces, its limits."""
+
+    api_version: Literal["overspill.dev/v1alpha1"]
+    kind: Literal["Workspace"]
+    metadata: Metadata
+    spec: WorkspaceSpec
+
+    def value_of(self) -> model.Workspace:
+        """Make the model's value."""
+        spec, jobs = self.spec, self.spec.command_jobs
+        return model.Workspace(
+            name=WorkspaceName(self.metadata.name),
+            primary=ClusterName(spec.primary_cluster),
+            clusters=tuple(ClusterName(name) for name in dict.fromkeys(spec.clusters)),
+            namespaces=tuple(dict.fromkeys(spec.namespaces)),
+            allow_unpinned_charts=spec.allow_unpinned_charts,
+            allowed_kinds=tuple(spec.allowed_kinds),
+            command_jobs=None if jobs is None else model.CommandJobs(image=jobs.image),
+        )
