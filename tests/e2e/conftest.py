@@ -156,6 +156,20 @@ class Fleet:
                 process.wait()
         assert "Traceback" not in self.told()
 
+    @contextmanager
+    def bursting(self, *, missing: int, namespace: str = "vllm-demo") -> Iterator[None]:
+        """Run the daemon on a shortage, and go on once its burst is committed."""
+        self.observe(missing=missing, namespace=namespace)
+        with self.daemon():
+            self.until(self.subjects, "no burst")
+            yield
+
+    def give_back(self) -> None:
+        """Show that nothing is missing any more, and wait until the burst is reverted."""
+        before = len(self.subjects())
+        self.observe(missing=0, namespace=self._seeing[1] if self._seeing else "vllm-demo")
+        self.until(lambda: len(self.subjects()) > before, "no revert")
+
     def bootstrap(self, *arguments: str) -> str:
         """Return what `overspill bootstrap` prints for the repository."""
         env = {**os.environ, "PYTHONPATH": str(CHECKOUT), "OVERSPILL_CACHE_DIR": str(self.path / "cache-of-bootstrap")}

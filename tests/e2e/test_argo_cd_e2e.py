@@ -75,9 +75,7 @@ def follow(controllers: ArgoCD, fleet: Fleet, charts: str) -> Iterator[Callable[
 
 def test_burst_comes_and_goes_by_commits_alone(cluster: Cluster, fleet: Fleet, follow: Callable[..., ArgoCD]) -> None:
     argo_cd = follow()
-    fleet.observe(missing=3)
-    with fleet.daemon():
-        fleet.until(fleet.subjects, "no burst")
+    with fleet.bursting(missing=3):
         argo_cd.look()
         cluster.until(lambda: settled(cluster) == HEALTHY, "Argo CD has not applied the burst", told=argo_cd.told)
         [application] = cluster.items(APPLICATIONS)
@@ -85,10 +83,8 @@ def test_burst_comes_and_goes_by_commits_alone(cluster: Cluster, fleet: Fleet, f
         assert len(cluster.items(PODS, f"overspill.dev/placement={placement}")) == 3
         cluster.until(lambda: said(cluster).state is EngineState.HEALTHY, "its health is still as of before the sync")
         assert (said(cluster).digest, said(cluster).revision) == written(fleet)
-        fleet.observe(missing=0)
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
-    argo_cd.look()
-    cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there", told=argo_cd.told)
+        fleet.give_back()
+    gone(cluster, argo_cd)
     assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
 
 
@@ -96,16 +92,12 @@ def test_chart_is_installed_by_argo_cd_with_the_values_of_the_burst(
     cluster: Cluster, fleet: Fleet, follow: Callable[..., ArgoCD]
 ) -> None:
     argo_cd = follow()
-    fleet.observe(missing=2, namespace="vllm-stack")
-    with fleet.daemon():
-        fleet.until(fleet.subjects, "no burst")
+    with fleet.bursting(missing=2, namespace="vllm-stack"):
         argo_cd.look()
         cluster.until(lambda: settled(cluster) == HEALTHY, "Argo CD has not installed the chart", told=argo_cd.told)
         assert len(cluster.items("/api/v1/namespaces/vllm-stack/pods", "model=llama3")) == 2
-        fleet.observe(missing=0, namespace="vllm-stack")
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
-    argo_cd.look()
-    cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there", told=argo_cd.told)
+        fleet.give_back()
+    gone(cluster, argo_cd)
     assert cluster.items("/apis/apps/v1/namespaces/vllm-stack/deployments") == []
 
 
@@ -113,9 +105,7 @@ def test_command_is_done_before_what_follows_it_begins(
     cluster: Cluster, fleet: Fleet, follow: Callable[..., ArgoCD]
 ) -> None:
     argo_cd = follow(command_step.EDITS)
-    fleet.observe(missing=2)
-    with fleet.daemon():
-        fleet.until(fleet.subjects, "no burst")
+    with fleet.bursting(missing=2):
         with command_step.held(cluster):
             argo_cd.look()
             cluster.until(lambda: cluster.items(command_step.JOBS), "there is no Job")
@@ -124,10 +114,8 @@ def test_command_is_done_before_what_follows_it_begins(
         cluster.until(lambda: settled(cluster) == HEALTHY, "Argo CD has not applied the burst", told=argo_cd.told)
         assert [command_step.done(job) for job in cluster.items(command_step.JOBS)] == [True]
         assert len(cluster.items(PODS)) == 2
-        fleet.observe(missing=0)
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
-    argo_cd.look()
-    cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there", told=argo_cd.told)
+        fleet.give_back()
+    gone(cluster, argo_cd)
     assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
 
 
@@ -154,9 +142,7 @@ def test_burst_that_the_cluster_refuses_is_given_up_and_says_why(
 ) -> None:
     another = {"matchLabels:\n            app: vllm": "matchLabels:\n            app: another"}
     argo_cd = follow({"templates/vllm.yaml": another})
-    fleet.observe(missing=3)
-    with fleet.daemon():
-        fleet.until(fleet.subjects, "no burst")
+    with fleet.bursting(missing=3):
         argo_cd.look()
         cluster.until(lambda: settled(cluster), "Argo CD has not seen the burst")
         cluster.until(lambda: said(cluster).state is EngineState.FAILED, "Argo CD has not given up", told=argo_cd.told)
@@ -164,10 +150,8 @@ def test_burst_that_the_cluster_refuses_is_given_up_and_says_why(
         assert (report.digest, report.revision) == written(fleet)
         assert 'Deployment.apps "vllm" is invalid' in report.message
         assert report.message.endswith("(retried 3 times).")
-        fleet.observe(missing=0)
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
-    argo_cd.look()
-    cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there", told=argo_cd.told)
+        fleet.give_back()
+    gone(cluster, argo_cd)
 
 
 def test_burst_that_the_project_forbids_has_failed_before_it_was_tried(
@@ -176,27 +160,21 @@ def test_burst_that_the_project_forbids_has_failed_before_it_was_tried(
     argo_cd = follow()
     nowhere = '{"spec": {"destinations": []}}'
     cluster.kubectl("patch", "appproject", "overspill", "--namespace", NAMESPACE, "--type=merge", "--patch", nowhere)
-    fleet.observe(missing=3)
-    with fleet.daemon():
-        fleet.until(fleet.subjects, "no burst")
+    with fleet.bursting(missing=3):
         argo_cd.look()
         cluster.until(lambda: settled(cluster), "Argo CD has not seen the burst")
         cluster.until(lambda: said(cluster).state is EngineState.FAILED, "Argo CD has not refused it")
         assert said(cluster).digest == written(fleet)[0]
         assert "do not match any of the allowed destinations" in said(cluster).message
-        fleet.observe(missing=0)
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
-    argo_cd.look()
-    cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there", told=argo_cd.told)
+        fleet.give_back()
+    gone(cluster, argo_cd)
 
 
 def test_fleet_gets_a_branch_for_each_cluster_while_a_burst_runs(
     cluster: Cluster, fleet: Fleet, follow: Callable[..., ArgoCD]
 ) -> None:
     argo_cd = follow()
-    fleet.observe(missing=3)
-    with fleet.daemon():
-        fleet.until(fleet.subjects, "no burst")
+    with fleet.bursting(missing=3):
         argo_cd.look()
         cluster.until(lambda: settled(cluster) == HEALTHY, "Argo CD has not applied the burst", told=argo_cd.told)
         [before] = cluster.items(APPLICATIONS)
@@ -212,11 +190,15 @@ def test_fleet_gets_a_branch_for_each_cluster_while_a_burst_runs(
         cluster.until(lambda: settled(cluster) == HEALTHY, "Argo CD has not settled on the branch")
         [after] = cluster.items(APPLICATIONS)
         assert after["metadata"]["uid"] == before["metadata"]["uid"], "it was taken away in between"
-        fleet.observe(missing=0)
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
+        fleet.give_back()
+    gone(cluster, argo_cd)
+    assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
+
+
+def gone(cluster: Cluster, argo_cd: ArgoCD) -> None:
+    """Wait until Argo CD has taken the Application away."""
     argo_cd.look()
     cluster.until(lambda: not cluster.items(APPLICATIONS), "the Application is still there", told=argo_cd.told)
-    assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
 
 
 def said(cluster: Cluster) -> EngineReport:

@@ -67,19 +67,15 @@ def follow(controllers: Flux, fleet: Fleet, charts: str) -> Iterator[Callable[..
 
 def test_burst_comes_and_goes_by_commits_alone(cluster: Cluster, fleet: Fleet, follow: Callable[..., Flux]) -> None:
     flux = follow()
-    fleet.observe(missing=3)
-    with fleet.daemon():
-        fleet.until(fleet.subjects, "no burst")
+    with fleet.bursting(missing=3):
         flux.look()
         cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
         [stage] = stages(cluster)
         placement = stage["metadata"]["labels"]["overspill.dev/placement"]
         assert len(cluster.items(PODS, f"overspill.dev/placement={placement}")) == 3
         assert stage["status"]["lastAppliedRevision"] == f"placements@sha1:{fleet.tip()}"
-        fleet.observe(missing=0)
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
-    flux.look()
-    cluster.until(lambda: not stages(cluster), "the Kustomization is still there", told=flux.told)
+        fleet.give_back()
+    gone(cluster, flux)
     assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
 
 
@@ -87,15 +83,11 @@ def test_anchor_keeps_the_path_alive_after_the_last_placement_has_left(
     cluster: Cluster, fleet: Fleet, follow: Callable[..., Flux]
 ) -> None:
     flux = follow()
-    fleet.observe(missing=1)
-    with fleet.daemon():
-        fleet.until(fleet.subjects, "no burst")
+    with fleet.bursting(missing=1):
         flux.look()
         cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
-        fleet.observe(missing=0)
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
-        flux.look()
-        cluster.until(lambda: not stages(cluster), "the Kustomization is still there", told=flux.told)
+        fleet.give_back()
+        gone(cluster, flux)
         cluster.until(lambda: applied(cluster, fleet.tip()), "the root does not apply the empty directory")
         fleet.observe(missing=2)
         fleet.until(lambda: len(fleet.subjects()) == 3, "no second burst")
@@ -109,18 +101,14 @@ def test_chart_is_installed_by_flux_with_the_values_of_the_burst(
     if reason := lacking(HELM):
         pytest.skip(reason)
     flux = follow()
-    fleet.observe(missing=2, namespace="vllm-stack")
-    with fleet.daemon():
-        fleet.until(fleet.subjects, "no burst")
+    with fleet.bursting(missing=2, namespace="vllm-stack"):
         flux.look()
         cluster.until(lambda: settled(stages(cluster)), "Flux has not installed the chart", told=flux.told)
         [release] = cluster.items(RELEASES)
         assert release["status"]["history"][0]["chartVersion"] == "0.1.7"
         assert len(cluster.items("/api/v1/namespaces/vllm-stack/pods", "model=llama3")) == 2
-        fleet.observe(missing=0, namespace="vllm-stack")
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
-    flux.look()
-    cluster.until(lambda: not stages(cluster), "the Kustomization is still there", told=flux.told)
+        fleet.give_back()
+    gone(cluster, flux)
     cluster.until(lambda: not cluster.items(RELEASES), "the release is still there")
     assert cluster.items("/apis/apps/v1/namespaces/vllm-stack/deployments") == []
     assert cluster.items("/api/v1/namespaces/vllm-stack/secrets", "owner=helm") == []
@@ -130,15 +118,11 @@ def test_retained_placement_leaves_its_objects_behind(
     cluster: Cluster, fleet: Fleet, follow: Callable[..., Flux]
 ) -> None:
     flux = follow({"templates/vllm.yaml": {"deletionPolicy: Delete": "deletionPolicy: Retain"}})
-    fleet.observe(missing=2)
-    with fleet.daemon():
-        fleet.until(fleet.subjects, "no burst")
+    with fleet.bursting(missing=2):
         flux.look()
         cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
-        fleet.observe(missing=0)
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
-    flux.look()
-    cluster.until(lambda: not stages(cluster), "the Kustomization is still there", told=flux.told)
+        fleet.give_back()
+    gone(cluster, flux)
     try:
         assert [one["metadata"]["name"] for one in cluster.items(DEPLOYMENTS)] == ["vllm"]
         assert len(cluster.items(PODS)) == 2
@@ -152,9 +136,7 @@ def test_command_is_done_before_what_follows_it_begins(
     cluster: Cluster, fleet: Fleet, follow: Callable[..., Flux]
 ) -> None:
     flux = follow(command_step.EDITS)
-    fleet.observe(missing=2)
-    with fleet.daemon():
-        fleet.until(fleet.subjects, "no burst")
+    with fleet.bursting(missing=2):
         with command_step.held(cluster):
             flux.look()
             cluster.until(lambda: cluster.items(command_step.JOBS), "there is no Job")
@@ -163,10 +145,8 @@ def test_command_is_done_before_what_follows_it_begins(
         cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
         assert [command_step.done(job) for job in cluster.items(command_step.JOBS)] == [True]
         assert len(cluster.items(PODS)) == 2
-        fleet.observe(missing=0)
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
-    flux.look()
-    cluster.until(lambda: not stages(cluster), "the Kustomizations are still there", told=flux.told)
+        fleet.give_back()
+    gone(cluster, flux)
     assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
 
 
@@ -176,16 +156,12 @@ def test_revert_does_not_wait_for_a_burst_that_never_gets_ready(
     flux = follow()
     cluster.kubectl("cordon", "gpu")  # no observation of ours says so
     try:
-        fleet.observe(missing=2)
-        with fleet.daemon():
-            fleet.until(fleet.subjects, "no burst")
+        with fleet.bursting(missing=2):
             flux.look()
             cluster.until(lambda: len(cluster.items(PODS)) == 2, "Flux has not applied the burst", told=flux.told)
             assert "Progressing" in reasons(stages(cluster)), "it waits for the pods, ten minutes at most"
-            fleet.observe(missing=0)
-            fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
-        flux.look()
-        cluster.until(lambda: not stages(cluster), "the Kustomization is still there", told=flux.told)
+            fleet.give_back()
+        gone(cluster, flux)
         assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
     finally:
         cluster.kubectl("uncordon", "gpu")
@@ -209,9 +185,7 @@ def test_killed_controllers_take_up_where_they_were(
     cluster: Cluster, fleet: Fleet, follow: Callable[..., Flux]
 ) -> None:
     flux = follow()
-    fleet.observe(missing=2)
-    with fleet.daemon():
-        fleet.until(fleet.subjects, "no burst")
+    with fleet.bursting(missing=2):
         flux.kill(KUSTOMIZE)  # between fetch and apply: what is fetched now is applied by the next one
         flux.look()
         cluster.until(lambda: flux.fetched() == fleet.tip(), "the source has not fetched the burst")
@@ -220,10 +194,8 @@ def test_killed_controllers_take_up_where_they_were(
         flux.start(KUSTOMIZE)
         flux.start(flux.source)
         cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
-        fleet.observe(missing=0)
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
-    flux.look()
-    cluster.until(lambda: not stages(cluster), "the Kustomization is still there", told=flux.told)
+        fleet.give_back()
+    gone(cluster, flux)
     assert cluster.inventory(selector="overspill.dev/placement") == frozenset()
 
 
@@ -233,14 +205,18 @@ def test_signed_webhook_makes_flux_fetch_and_others_are_refused(
     if reason := lacking(NOTIFICATION):
         pytest.skip(reason)
     flux = follow()
-    fleet.observe(missing=1)
-    with fleet.daemon():
-        fleet.until(fleet.subjects, "no burst")
+    with fleet.bursting(missing=1):
         url = flux.webhook_url()
         assert webhooks.generic(url, "wrong") == 400
         assert webhooks.generic(url, flux.hook_token) == 200
         cluster.until(lambda: flux.fetched() == fleet.tip(), "the webhook was not heard")
         cluster.until(lambda: settled(stages(cluster)), "Flux has not applied the burst", told=flux.told)
+
+
+def gone(cluster: Cluster, flux: Flux) -> None:
+    """Wait until Flux has taken every stage away."""
+    flux.look()
+    cluster.until(lambda: not stages(cluster), "a Kustomization is still there", told=flux.told)
 
 
 def stages(cluster: Cluster) -> list[Json]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.e2e.conftest import Fleet
@@ -53,10 +55,7 @@ def test_demand_that_comes_while_the_server_is_down_is_met_once_when_it_is_back(
 
 
 def test_server_killed_in_the_middle_of_a_push_leaves_one_burst_in_the_end(fleet: Fleet) -> None:
-    marker, hook = fleet.path / "pushing", fleet.bare / "hooks" / "pre-receive"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\ntouch '{marker}'\nsleep 30\n")
-    hook.chmod(0o755)
+    marker, hook = slow(fleet, "pre-receive")
     fleet.observe(missing=3)
     with fleet.daemon():
         fleet.until(marker.exists, "no push")
@@ -65,17 +64,13 @@ def test_server_killed_in_the_middle_of_a_push_leaves_one_burst_in_the_end(fleet
         hook.unlink()
         fleet.server.start()
         fleet.until(fleet.subjects, "no burst")
-        fleet.observe(missing=0)
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
+        fleet.give_back()
     assert fleet.subjects() == [PLACE_ON_WORKER_2, f'Revert "{PLACE_ON_WORKER_2}"']
     fleet.git("fsck", "--strict", at=fleet.bare)
 
 
 def test_server_killed_after_the_push_was_taken_but_not_answered_adds_nothing(fleet: Fleet) -> None:
-    marker, hook = fleet.path / "taken", fleet.bare / "hooks" / "post-receive"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\ntouch '{marker}'\nsleep 30\n")
-    hook.chmod(0o755)
+    marker, hook = slow(fleet, "post-receive")
     fleet.observe(missing=3)
     with fleet.daemon():
         fleet.until(marker.exists, "no push")
@@ -84,6 +79,14 @@ def test_server_killed_after_the_push_was_taken_but_not_answered_adds_nothing(fl
         hook.unlink()
         fleet.server.start()
         fleet.until(lambda: "working again" in fleet.told(), "it has not come back")
-        fleet.observe(missing=0)
-        fleet.until(lambda: len(fleet.subjects()) == 2, "no revert")
+        fleet.give_back()
     assert fleet.subjects() == [PLACE_ON_WORKER_2, f'Revert "{PLACE_ON_WORKER_2}"']
+
+
+def slow(fleet: Fleet, hook: str) -> tuple[Path, Path]:
+    """Make the server take half a minute in a hook; returns the file that shows it has begun, and the hook."""
+    marker, script = fleet.path / hook, fleet.bare / "hooks" / hook
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(f"#!/bin/sh\ntouch '{marker}'\nsleep 30\n")
+    script.chmod(0o755)
+    return marker, script
