@@ -9,7 +9,7 @@ import random
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import structlog
@@ -22,11 +22,11 @@ from reconciler.adapters.foresight import StillClock, StillView
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.helm import Helm
 from reconciler.adapters.notify import Notifier, Report
+from reconciler.adapters.outboxes import JoinedOutbox, PushLog
 from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.adapters.pushed import PushedObservations
-from reconciler.adapters.views import JoinedView
+from reconciler.adapters.views import Here, JoinedView
 from reconciler.core.schedule import next_turn
-from reconciler.core.wording import count
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import OBSERVATION, Loop
@@ -35,9 +35,6 @@ from reconciler.daemon.signals import signals_for
 from reconciler.daemon.source import SourceReader
 from reconciler.daemon.steer import guarded
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import Observed
-from reconciler.model.policy import Desired
-from reconciler.model.push import Push
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
 from reconciler.ports import Charts, ClusterView, Outbox, Wake
@@ -69,8 +66,8 @@ def connected(settings: Settings, outbox: Outbox | None = None) -> Iterator[tupl
         _clusters(settings, PATIENCE) as clusters,
         _prometheus(settings, PATIENCE) as prometheus,
     ):
-        views: list[ClusterView] = [_Here(charts=charts), *_files(settings), *clusters, prometheus]
-        yield _world(settings, repository, JoinedView(*views), charts, outbox or _Joined()), _memory(repository)
+        views: list[ClusterView] = [Here(charts=charts), *_files(settings), *clusters, prometheus]
+        yield _world(settings, repository, JoinedView(*views), charts, outbox or JoinedOutbox()), _memory(repository)
 
 
 def look_ahead(world: World, memory: Memory, at: datetime | None) -> View:
@@ -119,9 +116,9 @@ def serve(settings: Settings) -> None:
         world = _world(
             settings,
             repository,
-            JoinedView(_Here(charts=charts), *files, pushed, *clusters, prometheus),
+            JoinedView(Here(charts=charts), *files, pushed, *clusters, prometheus),
             charts,
-            _Joined(_Log(), notifier),
+            JoinedOutbox(PushLog(), notifier),
         )
         memory = _memory(repository)
         alarms = Alarms(wake)
@@ -281,37 +278,3 @@ def _prometheus(settings: Settings, patience: timedelta, wake: Wake | None = Non
 
 def _committer(settings: Settings) -> Identity:
     return Identity(name=settings.committer_name, email=settings.committer_email)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Here:
-    """What is known without looking at any cluster: whether charts can be rendered here (a `ports.ClusterView`)."""
-
-    charts: Charts
-
-    def follow(self, desired: Desired) -> None:
-        """Ignore what is asked for."""
-
-    def observe(self) -> Observed:
-        return Observed(helm=self.charts.available())
-
-
-class _Joined:
-    """Several who are told of pushes, as one (a `ports.Outbox`); where there are none, nobody is told."""
-
-    def __init__(self, *outboxes: Outbox) -> None:
-        self._outboxes = outboxes
-
-    def pushed(self, push: Push) -> None:
-        """Tell each."""
-        for outbox in self._outboxes:
-            outbox.pushed(push)
-
-
-class _Log:
-    """Notes each push in the log (a `ports.Outbox`)."""
-
-    def pushed(self, push: Push) -> None:
-        """Log one line for the push; the loop's announcer tells each change."""
-        line = f"pushed {count(push.commits, 'commit')} to {push.branch}"
-        log.info("pushed", line=line, tip=push.new[:12], took=f"{push.took.total_seconds():.3f}s")

@@ -1,8 +1,9 @@
-"""Several sources of observations seen as one."""
+"""Several sources of observations seen as one, and what is known without any."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from operator import is_
 from types import MappingProxyType
 
@@ -11,7 +12,7 @@ from reconciler.model.capacity import Ask, ClusterObservation, Hearing, Observed
 from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import Desired
-from reconciler.ports import ClusterView
+from reconciler.ports import Charts, ClusterView
 
 Reports = Mapping[str, EngineReport]
 _NONE: Reports = MappingProxyType({})
@@ -75,3 +76,17 @@ class JoinedView:
             joined = {path: report for part in reversed(parts) for path, report in part.items()}
             self._parts, self._reports = parts, parts[0] if len(parts) == 1 else joined
         return self._reports
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """What is known without looking at any cluster: whether charts can be rendered here (a `ports.ClusterView`)."""
+
+    charts: Charts
+
+    def follow(self, desired: Desired) -> None:
+        """Ignore what is asked for."""
+
+    def observe(self) -> Observed:
+        """Tell whether charts can be rendered, and nothing else."""
+        return Observed(helm=self.charts.available())

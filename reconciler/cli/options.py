@@ -21,7 +21,8 @@ from reconciler.adapters.git import checkout
 from reconciler.cli.printing import note, problems
 from reconciler.errors import InvalidInput
 from reconciler.model.units import parse_duration
-from reconciler.settings import PREFIX, Settings
+from reconciler.settings import Settings
+from reconciler.variables import PREFIX
 
 P = ParamSpec("P")
 C = TypeVar("C", bound=click.Command)

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.settings import PREFIX, VARIABLES
+from reconciler.settings import VARIABLES
+from reconciler.variables import PREFIX
 
 CHECKOUT = Path(__file__).parents[2]
 TEXT = (CHECKOUT / "Dockerfile").read_text()

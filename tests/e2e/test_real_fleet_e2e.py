@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from reconciler.settings import PREFIX, VARIABLES
+from reconciler.settings import VARIABLES
+from reconciler.variables import PREFIX
 from tests.e2e import argo_cd, flux
 from tests.e2e.api_server import Json
 from tests.e2e.conftest import CHECKOUT, Fleet

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.errors import InvalidInput
-from reconciler.settings import VARIABLES, Listen, from_environment
+from reconciler.settings import VARIABLES, from_environment
+from reconciler.variables import Listen
 
 TOKEN = "t0ken-" * 4
 

@@ -1,0 +1,179 @@
+"""Reads variables of the environment, each kind of value in its way, and says what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from reconciler.core.endpoints import EXAMPLES, read_endpoint
+from reconciler.errors import Problem
+from reconciler.model.push import Endpoint
+from reconciler.model.units import parse_duration
+
+PREFIX = "OVERSPILL_"
+
+_BRANCH = re.compile(r"(?!.*(\.\.|@\{|//|\.lock(/|$)|/\.))[A-Za-z0-9_][\w./@+-]*(?<![/.])", re.ASCII)
+_LISTEN = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):(\d{1,5})")
+_MAX_SECRET = 64 << 10
+_SHORT = 16
+_MADE = "the output of `openssl rand -hex 32`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listen:
+    """An address to listen at."""
+
+    host: str
+    port: int
+
+
+class Reader:
+    """Reads variables one by one and gathers what is wrong with them; a wrong one reads as its default."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.env = env
+        self.problems: list[Problem] = []
+
+    def refuse(self, name: str, message: str, example: str) -> None:
+        """Note that a variable is wrong."""
+        self.problems.append(Problem(path=PREFIX + name, message=message, hint=f"try {example}"))
+
+    def text(self, name: str, default: str) -> str:
+        """Read one line."""
+        value = self.env.get(PREFIX + name, default)
+        if not value.isprintable():
+            self.refuse(name, "holds control characters", default or "one line of plain text")
+            return default
+        return value
+
+    def branch(self, name: str, default: str) -> str:
+        """Read the name of a branch, as strictly as git does or more so."""
+        value = self.text(name, default)
+        if _BRANCH.fullmatch(value) is None or len(value) > 200:  # noqa: PLR2004 - a file name of 255 has to hold it
+            self.refuse(name, f"{value!r} is not the name of a branch", default)
+            return default
+        return value
+
+    def path(self, name: str) -> Path | None:
+        """Read a path; whether it exists is for its reader to see."""
+        value = self.text(name, "")
+        return Path(value).expanduser() if value else None
+
+    def programs(self, name: str) -> frozenset[str]:
+        """Read names of programs, parted by commas."""
+        names = [one.strip() for one in self.text(name, "").split(",")]
+        wrong = [one for one in names if not one or " " in one]
+        if wrong and names != [""]:
+            self.refuse(name, f"{wrong[0]!r} is not the name of a program", "aws,gke-gcloud-auth-plugin")
+            return frozenset()
+        return frozenset(names) - {""}
+
+    def duration(self, name: str, default: timedelta) -> timedelta:
+        """Read a duration of at least a second."""
+        value = self.env.get(PREFIX + name)
+        if value is None:
+            return default
+        try:
+            duration = parse_duration(value)
+        except ValueError as error:
+            self.problems.append(Problem(path=PREFIX + name, message=str(error)))
+            return default
+        if duration < timedelta(seconds=1):
+            self.refuse(name, f"{value!r} is shorter than a second", "30s")
+            return default
+        return duration
+
+    def listen(self, name: str) -> Listen | None:
+        """Read ``host:port``, ``:port`` (all interfaces) or ``[address]:port``."""
+        value = self.env.get(PREFIX + name)
+        if value is None:
+            return None
+        match = _LISTEN.fullmatch(value)
+        if match is None or int(match[3]) > 65535:  # noqa: PLR2004 - the largest port there is
+            self.refuse(name, f"{value!r} is not host:port", "127.0.0.1:8080, or :8080 for every interface")
+            return None
+        return Listen(host=match[1] or match[2] or "0.0.0.0", port=int(match[3]))  # noqa: S104 - asked for by ":8080"
+
+    def endpoints(self, name: str) -> tuple[Endpoint, ...]:
+        """Read ``ENGINE=URL`` words, each once, with the secret of its engine, or else the one for all of them."""
+        known = len(self.problems)
+        shared = self.strong_secret(f"{name}_SECRET")
+        secrets = {engine: self.strong_secret(f"{name}_SECRET_{engine.upper()}") or shared for engine in EXAMPLES}
+        unread = len(self.problems) > known
+        found = []
+        for word in dict.fromkeys(self.env.get(PREFIX + name, "").split()):
+            try:
+                engine, url = read_endpoint(word)
+            except ValueError as error:
+                self.problems.append(Problem(path=PREFIX + name, message=str(error)))
+                continue
+            found.append(Endpoint(engine=engine, url=url, secret=secrets[engine]))
+        if not unread and any(not endpoint.secret for endpoint in found):
+            self.refuse(f"{name}_SECRET", "is not set, and engines are told of pushes with a signature only", _MADE)
+        return tuple(found)
+
+    def address(self, name: str) -> str:
+        """Read the address of an HTTP server; who asks it is not part of it."""
+        value = self.text(name, "")
+        try:
+            parts = urlsplit(value)
+            whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:  # a port that is no number, or half an IPv6 address
+            parts, whole = urlsplit(""), False
+        if not value:
+            return ""
+        if "@" in value:
+            self.refuse(name, "holds a user or a password", f"the address without, and {PREFIX}{name}_TOKEN")
+        elif not whole or parts.query or parts.fragment or re.search(r"[^!-~]", value):
+            self.refuse(name, f"{value!r} is not the address of a server", "http://prometheus.monitoring:9090")
+        else:
+            return value
+        return ""
+
+    def email(self, name: str, default: str) -> str:
+        """Read what can stand between the angle brackets of a commit's committer."""
+        value = self.text(name, default)
+        if re.fullmatch(r"[^\s<>]+@[^\s<>]+", value) is None:
+            self.refuse(name, f"{value!r} is not a mail address", default)
+            return default
+        return value
+
+    def log_format(self, name: str) -> Literal["text", "json"]:
+        """Read one of the two formats."""
+        value = self.env.get(PREFIX + name, "text")
+        if value == "json":
+            return "json"
+        if value != "text":
+            self.refuse(name, f"{value!r} is no log format", "text or json")
+        return "text"
+
+    def strong_secret(self, name: str) -> str:
+        """Read a secret that must not be guessed; none is fine."""
+        value = self.secret(name)
+        if 0 < len(value) < _SHORT:
+            self.refuse(name, f"is shorter than {_SHORT} characters", _MADE)
+        return value
+
+    def secret(self, name: str) -> str:
+        """Read a secret from its variable, or from the file that ``<name>_FILE`` names, less its last newline."""
+        value, file = self.env.get(PREFIX + name, ""), self.env.get(f"{PREFIX}{name}_FILE")
+        if file is None:
+            return value
+        if value:
+            self.refuse(f"{name}_FILE", f"is set, and so is {PREFIX}{name}", "setting only one of them")
+            return ""
+        try:
+            with Path(file).expanduser().open("rb") as stream:
+                text = stream.read(_MAX_SECRET).decode().removesuffix("\n").removesuffix("\r")
+        except (OSError, UnicodeDecodeError) as error:
+            told = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            self.refuse(f"{name}_FILE", f"{file} cannot be read: {told}", "the path of a file that holds nothing else")
+            return ""
+        if not text.strip():
+            self.refuse(f"{name}_FILE", f"{file} is empty", "the path of a file that holds the secret")
+        return text
