@@ -36,7 +36,7 @@ check: $(STAMP)
 
 e2e: $(STAMP)
 	@$(RUN)/python -m tests.e2e.components
-	$(RUN)/pytest tests/e2e -q
+	$(RUN)/pytest tests/e2e -q -n 2 --dist loadgroup
 
 times: $(STAMP)
 	@$(RUN)/python -m tests.e2e.times

@@ -30,6 +30,13 @@ PATIENCE = 30
 """Seconds within which the daemon must have done what it is watched for."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests on the three clusters in one process, and those of a file together: each starts what it needs."""
+    for item in items:
+        shared = "three_clusters" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("three clusters" if shared else item.path.name))
+
+
 @pytest.fixture(scope="session")
 def start_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Cluster]]:
     """Start clusters by name, each once, and stop them all in the end."""
