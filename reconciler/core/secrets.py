@@ -13,19 +13,26 @@ import re
 from collections import Counter
 from functools import lru_cache
 
+MIXED = "(?=[a-z0-9_.-]*[A-Z])"
+"""What parts a token with dashes in it from a name: no name of Kubernetes has a capital letter."""
+
 FORMS: tuple[tuple[str, str, str], ...] = (
     ("a private key", "-----BEGIN |AGE-", r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bAGE-SECRET-KEY-1[0-9A-Z]{20}"),
     ("a GitHub token", "gh[pousr]_|github_", r"\bgh[pousr]_[A-Za-z0-9]{30}|\bgithub_pat_[A-Za-z0-9_]{30}"),
-    ("a GitLab token", "gl[a-z]+-", r"\bgl(?:pat|ptt|dt|rt|cbt|soat)-[A-Za-z0-9_.-]{18}"),
+    ("a GitLab token", "gl[a-z]+-", rf"\bgl(?:pat|ptt|dt|rt|cbt|soat)-{MIXED}[A-Za-z0-9_.-]{{18}}"),
     ("a Hugging Face token", "hf_", r"\bhf_[A-Za-z0-9]{25}"),
     (
         "an API key",
         "sk-|nvapi-|gsk_",
-        r"\bsk-(?:ant-|proj-|or-)?[A-Za-z0-9_-]{24}|\bnvapi-[A-Za-z0-9_-]{30}|\bgsk_[A-Za-z0-9]{30}",
+        rf"\bsk-{MIXED}[A-Za-z0-9_-]{{24}}|\bnvapi-{MIXED}[A-Za-z0-9_-]{{30}}|\bgsk_[A-Za-z0-9]{{30}}",
     ),
     ("an AWS key", "AKIA|ASIA", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
     ("a Google API key", "AIza", r"\bAIza[0-9A-Za-z_-]{35}"),
-    ("a Slack token", "xox|hooks[.]slack", r"\bxox[abeoprs]-[0-9A-Za-z-]{10}|hooks\.slack\.com/services/T[0-9A-Z]+/B"),
+    (
+        "a Slack token",
+        "xox|hooks[.]slack",
+        rf"\bxox[abeoprs]-{MIXED}[0-9A-Za-z-]{{10}}|hooks\.slack\.com/services/T[0-9A-Z]+/B",
+    ),
     (
         "a package registry token",
         "npm_|pypi-|dckr_",
@@ -48,12 +55,21 @@ _PART = re.compile("|".join(part for _, part, _ in FORMS if part))
 
 REDACTED = "<redacted>"
 _KEY_BLOCK = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
-_LOGIN = re.compile(r"(?<=://)[^\s/@<>'\"]+@")
+_LOGIN = re.compile(r"(?<=://)(?:[^\s/:@<>'\"]+:(?!\d{1,5}/)[^\s<>'\"]{1,200}|[^\s/@<>'\"]+)@")
+"""A login in a URL, up to the last @ where it has a password: people put slashes into those. A port is no password."""
+_QUOTE = r"\\*[\"']?"
 _NAMED = re.compile(
-    r"(?i)((?:password|passwd|passphrase|token|secret|api[_-]?key|access[_-]?key|signature|credential)"
-    r"[\"']?(?:=|:[ \t]*[\"']|=[\"'])[\"']?)[^\s&\"',;<>]{4,}"
+    r"(?i)((?:password|passwd|passphrase|\bpwd(?!=/)|token|secret|api[_-]?key|access[_-]?key|signature|\bsig|credential"
+    rf"|\bauth){_QUOTE}(?:,[ \t]*{_QUOTE}value{_QUOTE}[ \t]*:|=|:(?=[ \t]*\\*[\"']))[ \t]*{_QUOTE})"
+    r"(?:[^\s&\"'\\,;<>]|\\(?![\"'])){4,}"
 )
-_NAMES = ("pass", "token", "secret", "key", "signature", "credential")
+"""A value under a telling name: an assignment, a field in quotes of any depth, a variable of a container."""
+_SPOKEN = re.compile(
+    r"(?i)((?:\b(?:password|passwd|passphrase|pwd)|api[_-]?key)[ \t]*:[ \t]+"
+    r"|--[a-z-]*(?:password|token|secret|key)[ \t])(?=\S*\d)[^\s\"',;<>]{6,}"
+)
+"""One without quotes: a header, a line of a form, a flag. A word without a digit is rather a word about it."""
+_NAMES = ("pass", "pwd", "token", "secret", "key", "sig", "credential", "auth")
 _TOKEN_LIKE = re.compile(f"(?:{_FORM.pattern})[A-Za-z0-9_.+/=~-]*")
 _LONG = re.compile(r"(?<!\S)\S{15,}")
 """Words that may hold a token; no form in `FORMS` has a shorter one, but for URLs and what says Bearer or Basic."""
@@ -107,8 +123,8 @@ def redacted(text: str) -> str:
         text = _KEY_BLOCK.sub(REDACTED, text)
     if "://" in text:
         text = _LOGIN.sub(f"{REDACTED}@", text)
-    if ("=" in text or '"' in text or "'" in text) and any(map(text.lower().__contains__, _NAMES)):
-        text = _NAMED.sub(rf"\1{REDACTED}", text)
+    if any(map(text.lower().__contains__, _NAMES)):
+        text = _SPOKEN.sub(rf"\1{REDACTED}", _NAMED.sub(rf"\1{REDACTED}", text))
     if _HEADER.search(text) is not None:
         return _TOKEN_LIKE.sub(REDACTED, text)
     if _PART.search(text) is None:
