@@ -24,7 +24,7 @@ from tests.e2e.processes import Processes
 NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok")
 STAGES = Path(__file__).with_name("stages.yaml")
 START_TIMEOUT = 90
-SETTLE_TIMEOUT = 60
+SETTLE_TIMEOUT = 180
 _USERS = {
     # token file of the API server: user, groups. The names are what Kubernetes' own RBAC rules are made for.
     "admin": ("admin", "system:masters"),

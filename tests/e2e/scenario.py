@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tests.e2e import flux
 from tests.e2e.api_server import Json
-from tests.e2e.control_plane import SETTLE_TIMEOUT, Cluster
+from tests.e2e.control_plane import Cluster
 from tests.e2e.three_clusters import ARGO_CD, FLUX, GPU, HOME, NODES, ThreeClusters
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Scenario:
         """Scale the workload at home, as its autoscaler would."""
         self.home.kubectl("scale", "deployment/vllm", f"--namespace={NAMESPACE}", f"--replicas={replicas}")
 
-    def until_lent(self, *, by_flux: int, by_argo_cd: int, within: float = SETTLE_TIMEOUT) -> None:
+    def until_lent(self, *, by_flux: int, by_argo_cd: int) -> None:
         """Wait until so many replicas run away from home."""
         for cluster, wanted in ((self.by_flux, by_flux), (self.by_argo_cd, by_argo_cd)):
             try:
