@@ -40,6 +40,8 @@ _NAMED = re.compile(
 )
 _MOST_NAMES = 10_000
 """Names of a broken file that are kept; a file of more has more to tell than what is missing without it."""
+_BLANK = re.compile(rb"(?:\s|#[^\n]*(?:\n|$)|---(?=\s|$))*+")
+"""Only white space, comments, and the beginnings of documents that are not there."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _ENDINGS = (".yaml", ".yml", ".json")
 
@@ -59,7 +61,7 @@ def parse_file(data: bytes) -> ParsedFile:
         if _DECLARED.search(_plain(data)) is None:
             return ParsedFile()
     elif _MENTIONED.search(data) is None:
-        return ParsedFile()
+        return ParsedFile(blank=_BLANK.fullmatch(data) is not None)
     try:
         documents = yamlio.parse(data, "")
     except InvalidInput as error:

@@ -43,12 +43,13 @@ class ParsedFile:
     """The objects of one file and everything that is wrong within it. The problems have no path yet.
 
     `mentioned` are the names and kinds that a broken file seems to declare, so that nobody is told that they are
-    missing; of a good file it is empty.
+    missing; of a good file it is empty. `blank` tells that nothing at all is in the file, not even something foreign.
     """
 
     objects: tuple[Declared, ...] = ()
     problems: tuple[Problem, ...] = ()
     mentioned: frozenset[str] = frozenset()
+    blank: bool = False
 
     @property
     def broken(self) -> bool:

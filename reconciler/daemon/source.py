@@ -71,6 +71,8 @@ class SourceReader:
             if version.file.broken:
                 told[path] = tuple(replace(problem, path=path) for problem in version.file.problems)
                 self._step_back(commit, path, in_force, past)
+            elif version.file.blank and (lost := self._emptied(commit, path, version.blob)) is not None:
+                told[path], in_force[path] = (_blank(path, lost.file),), lost
         while True:
             files = {path: version.file for path, version in in_force.items()}
             blobs = {path: version.blob for path, version in in_force.items()}
@@ -147,6 +149,17 @@ class SourceReader:
             if found or len(versions) < limit:
                 return
 
+    def _emptied(self, commit: CommitId, path: str, blank: BlobId) -> _Version | None:
+        """Return the version of a blank file before it was emptied, if objects were in it.
+
+        An editor or a script that failed leaves an empty file; who wants an object away deletes the file.
+        """
+        for blob in self._earlier(commit, path, blank):
+            file = self._parsed[blob]
+            if not file.blank:
+                return _Version(blob=blob, file=file) if file.objects else None
+        return None
+
     def _is_good(self, blob: BlobId) -> bool:
         """Tell whether a version has no error of its own."""
         self._looked_at.add(blob)
@@ -158,6 +171,13 @@ class SourceReader:
         self._in_force = {path: version.blob for path, version in in_force.items()}
         kept = {version.blob for version in current.values()} | {*self._in_force.values()} | self._looked_at
         self._parsed = {blob: file for blob, file in self._parsed.items() if blob in kept}
+
+
+def _blank(path: str, lost: ParsedFile) -> Problem:
+    """Tell that a file is empty, and how to do what may have been meant."""
+    count = len(lost.objects)
+    what = f"{count} objects" if count > 1 else "an object"
+    return Problem(path=path, message=f"is empty, and {what} stood in it", hint="delete the file if that is to go")
 
 
 def _stands_in(path: str, version: _Version | None) -> Problem:

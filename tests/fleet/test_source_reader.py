@@ -101,6 +101,37 @@ def test_it_stays_so_while_other_files_change_and_until_it_is_mended(fleet):
     assert desired.problems == ()
 
 
+@pytest.mark.parametrize("nothing", ["", "\n", "# to be written\n---\n"])
+def test_a_file_that_was_emptied_keeps_what_was_in_it(fleet, nothing):
+    for text in (LONGER, nothing, nothing + "\n"):
+        fleet.person("source", {PATH: text})
+    desired = SourceReader(fleet).desired(tip(fleet))
+    assert desired.templates[VLLM].spec.burst_duration == timedelta(minutes=20)
+    assert errors(desired) == [f"{PATH}: is empty, and an object stood in it (delete the file if that is to go)"]
+    assert warnings(desired) == [stays(LONGER)]
+    assert not desired.incomplete
+
+
+def test_a_file_that_was_deleted_or_given_to_another_use_takes_its_objects_with_it(fleet):
+    assert VLLM not in SourceReader(fleet).desired(fleet.person("source", {}, removes=[PATH])).templates
+    desired = SourceReader(fleet).desired(fleet.person("source", {PATH: "kind: ConfigMap\n"}))
+    assert VLLM not in desired.templates
+    assert errors(desired) == []
+
+
+def test_an_empty_file_that_never_held_anything_of_ours_is_nobodys_business(fleet):
+    fleet.person("source", {"notes.yaml": "a: 1\n"})
+    assert SourceReader(fleet).desired(fleet.person("source", {"notes.yaml": "", "new.yaml": ""})).problems == ()
+
+
+def test_a_typo_in_the_group_keeps_a_cluster_in_force(fleet):
+    path = "clusters/worker-2.yaml"
+    typo = FLEET[path].replace("overspill.dev", "overspil.dev")
+    desired = SourceReader(fleet).desired(fleet.person("source", {path: typo}))
+    assert "worker-2" in desired.clusters
+    assert errors(desired) == [f"{path}:1: apiVersion: unknown group overspil.dev (try 'overspill.dev/v1alpha1')"]
+
+
 def test_a_restart_finds_the_last_good_version_in_history(fleet):
     for text in (LONGER, BROKEN, BROKEN + "# again\n", "nonsense: [overspill.dev\nkind: Fleet\n"):
         fleet.person("source", {PATH: text})

@@ -59,7 +59,7 @@ OURS = re.compile(r"overspill\.dev|(?:[a-z0-9-]+\.)*kubeslice\.io|apps\.kruise\.
 
 _GROUPS = ("overspill.dev", "gpr.kubeslice.io", "apps.kruise.io")
 _GENERIC = frozenset({"Cluster", "Workspace", "Fleet"})
-"""Names that other projects use too: in a foreign group they are simply not ours."""
+"""Names that other projects use too: they are ours only in a group that is nearly our own."""
 
 
 class Standing(StrEnum):
@@ -93,9 +93,9 @@ def standing(api_version: Json, kind: Json) -> Verdict:
     if not isinstance(api_version, str) or not api_version:
         expected = _versions(kind)
         return _wrong("apiVersion", "is required", f"try '{expected[0]}'") if expected else _FOREIGN
-    # 3. Another project's, unless a kind that only we have stands in a group that is nearly ours.
+    # 3. Another project's, unless one of our kinds stands in a group that is nearly ours.
     if not ours:
-        guess = nearest(group, _GROUPS) if kind in KNOWN_KINDS - _GENERIC else ""
+        guess = nearest(group, _GROUPS[:1] if kind in _GENERIC else _GROUPS) if kind in KNOWN_KINDS else ""
         return (
             _wrong("apiVersion", f"unknown group {shortened(group)}", f"try '{_versions(kind)[0]}'")
             if guess
