@@ -1,4 +1,4 @@
-"""Observations of clusters that nobody describes: most likely a name that is written differently here and there."""
+"""Clusters that are observed and not described, or described and observed by nobody: most likely misspelt names."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from reconciler.model.policy import Desired
 
 
 def with_strangers_told(observed: Observed, desired: Desired) -> Observed:
-    """Add a warning for each observed cluster that no file describes.
+    """Add a warning for each observed cluster that no file describes, and for each that nothing can tell of.
 
-    Says nothing while a file cannot be read: it may be the one that describes it.
+    Says nothing of the former while a file cannot be read: it may be the one that describes it.
     """
-    strangers = sorted(observed.clusters.keys() - desired.clusters.keys())
-    if not strangers or desired.incomplete:
+    strangers = () if desired.incomplete else sorted(observed.clusters.keys() - desired.clusters.keys())
+    unwatched = sorted(observed.nameless.keys() - observed.clusters.keys())
+    if not strangers and not unwatched:
         return observed
-    problems = tuple(
+    problems = [
         Problem(
             path=f"observation of {name}",
             field="cluster",
@@ -27,5 +28,14 @@ def with_strangers_told(observed: Observed, desired: Desired) -> Observed:
             severity=Severity.WARNING,
         )
         for name in strangers
+    ]
+    problems += (
+        Problem(
+            path=f"cluster {name}",
+            message="is not watched: the kubeconfig has no context of its name, and nothing else tells of it",
+            hint=f"say which in its spec.connection: {observed.nameless[name] or 'the kubeconfig has none'}",
+            severity=Severity.WARNING,
+        )
+        for name in unwatched
     )
-    return replace(observed, problems=observed.problems + problems)
+    return replace(observed, problems=(*observed.problems, *problems))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,10 +13,12 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.kube import KubeObservations
 from reconciler.adapters.kube.contexts import Contexts
 from reconciler.core.load import assemble, parse_file
+from reconciler.core.strangers import with_strangers_told
+from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.policy import Connection, Desired
 from tests.kube.apiserver import kubeconfig
-from tests.situations import cluster, desired
+from tests.situations import NOW, cluster, desired
 
 
 def read(connection: str, fleet: str = "") -> Desired:
@@ -143,3 +147,31 @@ def test_kubeconfig_without_contexts_is_none_too_few(tmp_path: Path) -> None:
     contexts = Contexts(kubeconfig(tmp_path / "kubeconfig"))
     assert contexts.read() == set()
     assert contexts.problems == ()
+
+
+def test_context_that_is_not_there_is_told_with_one_that_is(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    kubeconfig(path, ("worker-1", "http://127.0.0.1:9"), ("worker-3", "http://127.0.0.1:9"))
+    lost = cluster("worker-3", connection=Connection(context="wroker-3"))
+    with closing(KubeObservations(path, clock=SystemClock())) as view:
+        view.follow(desired(clusters=[lost]))
+        (problem,) = view.observe().problems
+    assert (
+        str(problem) == "cluster worker-3: cannot be watched: the kubeconfig has no context wroker-3 (try 'worker-3')"
+    )
+
+
+def test_cluster_that_nothing_leads_to_is_told_unless_somebody_else_sees_it(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    kubeconfig(path, ("worker-44", "http://127.0.0.1:9"))
+    fleet = desired(clusters=[cluster("worker-4")])
+    with closing(KubeObservations(path, clock=SystemClock())) as view:
+        view.follow(fleet)
+        observed = view.observe()
+    (problem,) = with_strangers_told(observed, fleet).problems
+    assert str(problem) == (
+        "cluster worker-4: is not watched: the kubeconfig has no context of its name, and nothing else tells of it"
+        " (say which in its spec.connection: try 'worker-44')"
+    )
+    pushed = {ClusterName("worker-4"): ClusterObservation(cluster=ClusterName("worker-4"), observed_at=NOW)}
+    assert with_strangers_told(replace(observed, clusters=pushed), fleet).problems == ()

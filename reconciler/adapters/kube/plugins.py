@@ -53,18 +53,21 @@ async def _output(plugin: Plugin) -> bytes:
     """Run a program in a session of its own, which is ended with all that is in it. Raises OSError or ValueError."""
     call = {"apiVersion": plugin.version, "kind": "ExecCredential", "spec": {"interactive": False}}
     env = {**os.environ, **dict(plugin.env), "KUBERNETES_EXEC_INFO": json.dumps(call)}
-    process = await asyncio.create_subprocess_exec(
-        shutil.which(plugin.command) or plugin.command,
-        *plugin.args,
-        env={name: value for name, value in env.items() if not name.startswith(_OURS)},
-        stdin=DEVNULL,
-        stdout=PIPE,
-        stderr=DEVNULL,
-        start_new_session=True,
+    starting = asyncio.create_task(
+        asyncio.create_subprocess_exec(
+            shutil.which(plugin.command) or plugin.command,
+            *plugin.args,
+            env={name: value for name, value in env.items() if not name.startswith(_OURS)},
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            start_new_session=True,
+        )
     )
     try:
-        output, _ = await process.communicate()
+        output, _ = await (await asyncio.shield(starting)).communicate()
     finally:
+        process = await starting  # a start that is broken off would end the program alone, and not what it has started
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()

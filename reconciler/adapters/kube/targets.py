@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from reconciler.core.findings import shortened
+from reconciler.core.spelling import nearest
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Cluster, Connection, Desired, EngineName
 from reconciler.model.workload import WorkloadRef
@@ -45,11 +47,16 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """All that is to be followed; `deployed` are the clusters that Argo CD deploys to."""
+    """All that is to be followed; `deployed` are the clusters that Argo CD deploys to.
+
+    `lost` says of clusters why their way leads nowhere. `nameless` have none, though others have, and what to try.
+    """
 
     clusters: Mapping[ClusterName, Target] = field(default_factory=dict)
     argocd: ArgoCDTarget | None = None
     deployed: frozenset[ClusterName] = frozenset()
+    lost: Mapping[str, str] = field(default_factory=dict)
+    nameless: Mapping[ClusterName, str] = field(default_factory=dict)
 
 
 def wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> Targets:
@@ -64,10 +71,13 @@ def wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> Target
         if ref is not None:
             refs.setdefault(desired.workspaces[workload.workspace].primary, set()).add(ref)
     argocd = _argocd(desired, asked=asked)
-    clusters = {}
+    clusters: dict[ClusterName, Target] = {}
+    nameless: dict[ClusterName, str] = {}
     for name, cluster in desired.clusters.items():
         connection = cluster.connection or Connection(context=name if name in contexts else "")
         if not _reachable(connection, argocd, asked=asked):
+            if asked and cluster.connection is None:
+                nameless[name] = nearest(name, contexts)
             continue
         clusters[name] = Target(
             name=name,
@@ -77,7 +87,15 @@ def wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> Target
             argocd=argocd if connection.argocd else None,
         )
     deployed = (name for name, cluster in desired.clusters.items() if _deploys(cluster))
-    return Targets(clusters=clusters, argocd=argocd, deployed=frozenset(deployed))
+    ways = {f"cluster {name}": target.connection.context for name, target in clusters.items()}
+    if argocd is not None:
+        ways["Argo CD"] = argocd.connection.context
+    lost = {
+        path: f"the kubeconfig has no context {shortened(context)} ({nearest(context, contexts) or 'it has none'})"
+        for path, context in ways.items()
+        if context and context not in contexts
+    }
+    return Targets(clusters=clusters, argocd=argocd, deployed=frozenset(deployed), lost=lost, nameless=nameless)
 
 
 def _argocd(desired: Desired, *, asked: bool) -> ArgoCDTarget | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from operator import is_
 from pathlib import Path
@@ -20,7 +21,7 @@ from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.targets import ArgoCDTarget, Target, Targets, wanted
 from reconciler.core.kubernetes.parts import Effect
-from reconciler.errors import Problem, Severity
+from reconciler.errors import Problem, Severity, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName
@@ -70,6 +71,7 @@ class KubeObservations:
         self._told: tuple[Mapping[str, EngineReport], ...] = ()
         self._reports: Mapping[str, EngineReport] = {}
         self._doing: set[asyncio.Task[None]] = set()
+        self._settling = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: Thread | None = None
         self._due = 0.0
@@ -86,7 +88,8 @@ class KubeObservations:
             self._run(self._settle(targets), _SOON)
         self._followed, self._targets = (desired, contexts), targets
         if changed and self._patience:
-            self._run(self._wait(), self._patience + _SOON)
+            with suppress(Transient):  # what has not been seen is told as such
+                self._run(self._wait(), self._patience + _SOON)
 
     def observe(self) -> Observed:
         """Return each cluster as it was last seen; those that were never seen whole are left out.
@@ -97,7 +100,7 @@ class KubeObservations:
         seen = {}
         told, reporting = [], set()
         for name, cluster in list(self._clusters.items()):
-            observation, trouble = cluster.observation(), cluster.trouble()
+            observation, trouble = cluster.observation(), self._targets.lost.get(f"cluster {name}") or cluster.trouble()
             if observation is not None:
                 seen[name] = observation
             elif not trouble and self._patience:
@@ -110,7 +113,8 @@ class KubeObservations:
                 reporting.add(name)
         argocd = self._argocd
         if argocd is not None:
-            problems += _warnings("Argo CD", argocd.troubles())
+            lost = self._targets.lost.get("Argo CD")
+            problems += _warnings("Argo CD", (f"cannot be watched: {lost}",) if lost else argocd.troubles())
             reports = argocd.reports()
             if reports is not None:
                 told.append(reports)
@@ -119,6 +123,7 @@ class KubeObservations:
             clusters=seen,
             reports=self._joined(tuple(one for one in told if one)),
             reporting=frozenset(reporting),
+            nameless=self._targets.nameless,
             problems=tuple(problems),
         )
 
@@ -142,15 +147,27 @@ class KubeObservations:
         self._followed, self._targets = (None, frozenset()), Targets()
 
     def _run(self, coroutine: Coroutine[Any, Any, T], within: float) -> T:
-        """Run something in the event loop, which begins here when there is none yet."""
+        """Run something in the event loop, which begins here when there is none yet.
+
+        Raises Transient when that takes too long, as on a machine that has far too much else to do; it goes on there.
+        """
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = Thread(target=self._loop.run_forever, name="kube", daemon=True)
             self._thread.start()
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(within)
+        try:
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(within)
+        except TimeoutError as error:
+            raise Transient(
+                f"watching clusters: nothing came of it for {within:g} s (is this machine busy?)"
+            ) from error
 
     async def _settle(self, targets: Targets) -> None:
         """Take up clusters that are new, let go of those that are not wanted any more, and tell the others."""
+        async with self._settling:  # the one before may have taken longer than anybody waited
+            await self._settled(targets)
+
+    async def _settled(self, targets: Targets) -> None:
         going = []
         for name in list(self._clusters):
             target = targets.clusters.get(name)
