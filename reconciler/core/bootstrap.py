@@ -112,7 +112,8 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
     """
     if not fleet.repo_url:
         raise InvalidInput("writing Argo CD's objects: the Fleet has no spec.repoURL (set it to where Argo CD fetches)")
-    names = sorted(name for name, cluster in desired.clusters.items() if cluster.engine is EngineName.ARGOCD)
+    lenders = bounds.lenders(desired)
+    names = sorted(name for name in lenders if desired.clusters[name].engine is EngineName.ARGOCD)
     if not names:
         raise InvalidInput(
             "writing Argo CD's objects: no Cluster has the engine argocd (add one, or use another engine)"
@@ -120,7 +121,7 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
     introduction = _INTRODUCTION.format(fleet=fleet.name, namespace=fleet.argocd.namespace)
     project = emit(_project(fleet, desired))
     # Other engines' clusters have a placement.yaml too; only where there are none of them will one pattern do.
-    followed = ["*"] if len(names) == len(desired.clusters) else names
+    followed = ["*"] if len(names) == len(lenders) else names
     own = fleet.branch_per_cluster
     revision = f"refs/heads/{branch_of(output_branch, _CLUSTER) if own else output_branch}"
     generators = [_generator(fleet.repo_url, f"refs/heads/{output_branch}", followed)]

