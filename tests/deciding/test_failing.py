@@ -289,6 +289,16 @@ def test_an_engine_that_cannot_say_makes_nothing_unhealthy() -> None:
         assert known.ailing == {}
 
 
+def test_engine_that_reached_nobody_ends_what_is_new_in_its_time_and_leaves_what_runs_well() -> None:
+    for minutes, well in ((1, False), (60, True)):
+        there = ledger(lent := flux(minutes=minutes))
+        known = followed(there, seen(report(lent, EngineState.HEALTHY))) if well else Rollouts()
+        for now in (NOW, NOW + 15 * MINUTE):
+            observed = seen(report(lent, EngineState.PENDING, "connection refused", revision=""), at=now)
+            known = followed(there, observed, now=now, before=known)
+        assert (decided(there, observed, known, now=now).changes == ()) is well
+
+
 def test_what_runs_well_stays_while_its_engine_cannot_get_a_new_version_of_it() -> None:
     old = {"digest": "sha256-old", "revision": OTHER}
     lent = flux(minutes=60, changed_at=NOW)
