@@ -19,7 +19,6 @@ from reconciler.model.capacity import ClusterObservation
 from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.placement import Placement
-from reconciler.model.policy import EngineName
 
 Place = tuple[CommitId, str]
 """A file at a commit."""
@@ -28,6 +27,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _NOT_YET = "its engine has not taken this version up"
 _STAYS = "the version before it is well and stays"
 _NOTHING = "its engine has nothing of it"
+_SERVES = "all its pods are ready, and it stays"
 
 
 def doubts(before: Rollouts, signs: Signs, clusters: AbstractSet[ClusterName]) -> frozenset[Place]:
@@ -102,7 +102,7 @@ class _Judge:
         """Judge all of them."""
         observed = self.signs.observed
         sight = self.cluster in self.signs.seen
-        reporting = self.cluster in observed.reporting
+        reporting = observed.reporting.get(self.cluster)
         unknown = False
         if not (observed.reports or reporting or self.signs.ready(self.cluster) or self.before.arrived):
             return Ward(leaving=leaving)  # nobody says anything: no placement has to be looked at
@@ -115,10 +115,10 @@ class _Judge:
                 continue
             if report is not None:
                 unknown |= self._read(path, placement, report) is None
-            elif not reporting:
+            elif placement.engine is reporting:
+                self._miss(path, placement, observed.clusters[self.cluster])
+            else:  # its engine is not heard, or is not the one of this cluster any more
                 self._count(path, placement, observed.clusters[self.cluster])
-            elif placement.engine is not EngineName.MANIFESTS:
-                self._ail(path, placement, EngineState.PENDING, _NOTHING)
         return Ward(arrived=self.arrived, ailing=self.ailing, leaving=leaving, open=unknown)
 
     def _read(self, path: str, placement: Placement, report: EngineReport) -> bool | None:
@@ -168,20 +168,26 @@ class _Judge:
         message = "; ".join(part for part in (report.message or _NOT_YET, _STAYS if behind else "") if part)
         self._ail(path, placement, EngineState.PENDING, message, behind=behind)
 
+    def _miss(self, path: str, placement: Placement, seen: ClusterObservation) -> None:
+        """Judge one placement that its engine does not have where it is looked at.
+
+        What is ready all the same is not taken back: the engine may have it where nobody looks any more.
+        """
+        serves = headcount.serves(placement, seen) is True
+        message = f"{_NOTHING}; {_SERVES}" if serves else _NOTHING
+        self._ail(path, placement, EngineState.PENDING, message, behind=serves)
+
     def _count(self, path: str, placement: Placement, seen: ClusterObservation) -> None:
         """Judge one placement by its pods: enough that are ready are healthy, and one that is not is not.
 
         Fewer pods than replicas prove nothing: they may be on their way, or a template may need no more.
         """
-        name = placement.name
         ready = headcount.ready(placement, seen)
         if ready is None:
             return
-        homeless = seen.homeless.get(name)
-        there = seen.bound.get(name, 0) + (homeless.replicas if homeless else 0)
         if ready >= placement.replicas:
             self.arrived[path] = placement.digest
-        elif seen.ready[name] < there or name in seen.troubles:
+        elif headcount.serves(placement, seen) is False:
             self._ail(path, placement, EngineState.PROGRESSING, f"{ready} of {placement.replicas} ready")
 
     def _ail(

@@ -40,14 +40,18 @@ def report(
 
 
 def seen(
-    *reports: EngineReport, at: datetime = NOW, clusters: Iterable[ClusterObservation] = (), reporting: str = ""
+    *reports: EngineReport,
+    at: datetime = NOW,
+    clusters: Iterable[ClusterObservation] = (),
+    reporting: str = "",
+    by: EngineName = EngineName.FLUX,
 ) -> Observed:
     three = (short(3, at=at, since=NOW - timedelta(hours=1)), free("worker-2", 8, at=at), free("worker-3", 8, at=at))
     known = {one.cluster: one for one in (*three, *clusters)}
     return Observed(
         clusters=known,
         reports={one.path: one for one in reports},
-        reporting=frozenset(ClusterName(name) for name in reporting.split()),
+        reporting=dict.fromkeys(map(ClusterName, reporting.split()), by),
     )
 
 
@@ -346,6 +350,62 @@ def test_a_watched_engine_that_has_nothing_of_a_placement_has_failed_it_in_the_e
     ended = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes[0]
     assert isinstance(ended, Revert)
     assert ended.detail == "not healthy for 15m: its engine has nothing of it"
+
+
+@pytest.mark.parametrize(("old", "new"), [(EngineName.FLUX, EngineName.ARGOCD), (EngineName.ARGOCD, EngineName.FLUX)])
+@pytest.mark.parametrize("count", [{"bound": {"vllm-2090500": 3}, "ready": {"vllm-2090500": 3}}, {}])
+def test_what_runs_well_stays_when_its_cluster_gets_another_engine(
+    old: EngineName, new: EngineName, count: dict[str, object]
+) -> None:
+    there = ledger(lent := flux(minutes=60, engine=old))
+    known = followed(there, seen(report(lent, EngineState.HEALTHY), reporting="worker-2", by=old))
+    for minutes in (1, 20):
+        now = NOW + minutes * MINUTE
+        observed = seen(at=now, clusters=(pods(at=now, **count),), reporting="worker-2", by=new)
+        known = followed(there, observed, now=now, before=known)
+        assert decided(there, observed, known, now=now).changes == ()
+        assert known.ailing == {}
+
+
+def test_pods_tell_of_what_another_engine_of_its_cluster_had() -> None:
+    there = ledger(lent := flux(minutes=60, engine=EngineName.FLUX))
+    stuck = pods(bound={lent.name: 3}, ready={lent.name: 1})
+    known = followed(there, seen(clusters=(stuck,), reporting="worker-2", by=EngineName.ARGOCD))
+    assert known.ailing[lent.path].message == "1 of 3 ready"
+
+
+def test_a_cluster_with_another_engine_has_been_watched_since_then() -> None:
+    there = ledger(lent := flux(minutes=60))
+    before = followed(there, seen(reporting="worker-2", by=EngineName.ARGOCD))
+    later = NOW + 5 * MINUTE
+    said = report(lent, EngineState.PROGRESSING, since=NOW)
+    known = followed(there, seen(said, at=later, reporting="worker-2"), now=later, before=before)
+    assert (known.watched[lent.cluster], known.ailing[lent.path].since) == (later, later)
+
+
+@pytest.mark.parametrize("count", [3, 2])
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_what_is_ready_stays_and_is_told_though_its_engine_has_nothing_of_it(count: int, forgotten: bool) -> None:
+    there = ledger(lent := flux(minutes=60))
+    before = Rollouts() if forgotten else followed(there, seen(report(lent, EngineState.HEALTHY), reporting="worker-2"))
+    known, told_of = before, []
+    for minutes in (1, 20):
+        now = NOW + minutes * MINUTE
+        ready = pods(at=now, bound={lent.name: count}, ready={lent.name: count})
+        observed = seen(at=now, clusters=(ready,), reporting="worker-2")
+        earlier, known = known, followed(there, observed, now=now, before=known)
+        told_of += known.fallen_ill(earlier)
+        assert decided(there, observed, known, now=now).changes == ()
+        assert known.ailing[lent.path].message == "its engine has nothing of it; all its pods are ready, and it stays"
+    assert [path for path, _ in told_of] == ([] if forgotten else [lent.path]), "once"
+    late = NOW + 40 * MINUTE
+    for now in (late, late + 15 * MINUTE):
+        observed = seen(
+            at=now, clusters=(pods(at=now, bound={lent.name: 3}, ready={lent.name: 2}),), reporting="worker-2"
+        )
+        known = followed(there, observed, now=now, before=known)
+        assert known.ailing[lent.path].since == late
+    assert isinstance(decided(there, observed, known, now=now).changes[0], Revert), "not all of it is ready any more"
 
 
 def pods(**fields: object) -> ClusterObservation:

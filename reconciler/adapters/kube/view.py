@@ -24,7 +24,7 @@ from reconciler.errors import Problem, Severity
 from reconciler.model.capacity import Observed
 from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName
-from reconciler.model.policy import Desired
+from reconciler.model.policy import Desired, EngineName
 from reconciler.ports import Clock, Wake
 
 log = structlog.get_logger()
@@ -95,7 +95,8 @@ class KubeObservations:
         """
         problems = list(self._contexts.problems)
         seen = {}
-        told, reporting = [], set()
+        told: list[Mapping[str, EngineReport]] = []
+        reporting: dict[ClusterName, EngineName] = {}
         for name, cluster in list(self._clusters.items()):
             observation, trouble = cluster.observation(), cluster.trouble()
             if observation is not None:
@@ -107,18 +108,18 @@ class KubeObservations:
             reports = cluster.reports()
             if reports is not None:
                 told.append(reports)
-                reporting.add(name)
+                reporting[name] = EngineName.FLUX
         argocd = self._argocd
         if argocd is not None:
             problems += _warnings("Argo CD", argocd.troubles())
             reports = argocd.reports()
             if reports is not None:
                 told.append(reports)
-                reporting |= self._targets.deployed
+                reporting |= dict.fromkeys(self._targets.deployed, EngineName.ARGOCD)
         return Observed(
             clusters=seen,
             reports=self._joined(tuple(one for one in told if one)),
-            reporting=frozenset(reporting),
+            reporting=reporting,
             problems=tuple(problems),
         )
 
