@@ -104,7 +104,8 @@ class _Judge:
         sight = self.cluster in self.signs.seen
         reporting = observed.reporting.get(self.cluster)
         unknown = False
-        if not (observed.reports or reporting or self.signs.ready(self.cluster) or self.before.arrived):
+        known = self.before.arrived or self.before.ailing
+        if not (observed.reports or reporting or self.signs.ready(self.cluster) or known):
             return Ward(leaving=leaving)  # nobody says anything: no placement has to be looked at
         for placement in self.signs.ledger.placements.on(self.cluster).placements:
             path = placement.path
@@ -112,8 +113,8 @@ class _Judge:
                 self.arrived[path] = placement.digest
             report = observed.reports.get(path)
             if not sight:
-                continue
-            if report is not None:
+                self._keep(path)
+            elif report is not None:
                 unknown |= self._read(path, placement, report) is None
             elif placement.engine is reporting:
                 self._miss(path, placement, observed.clusters[self.cluster])
@@ -159,10 +160,15 @@ class _Judge:
     def _wait(self, path: str, placement: Placement, report: EngineReport) -> None:
         """Note that an engine does not have this version yet, and whether the one before is well as far as is known.
 
-        While the engine cannot say how that is, it is as it was.
+        While the engine cannot say how that is, it is as it was; where nobody knows that, as after a restart, its pods
+        tell: an engine that has not got this version has made none of them from it.
         """
-        earlier = self.before.ailing.get(path)
-        was_well = earlier.behind if earlier is not None else path in self.before.arrived
+        earlier, seen = self.before.ailing.get(path), self.signs.observed.clusters[self.cluster]
+        if earlier is not None:
+            was_well = earlier.behind
+        else:
+            serves = bool(report.digest) and headcount.serves(placement, seen) is True
+            was_well = path in self.before.arrived or serves
         is_well = report.state is EngineState.HEALTHY and bool(report.digest)
         behind = is_well or (report.state is EngineState.PENDING and was_well)
         message = "; ".join(part for part in (report.message or _NOT_YET, _STAYS if behind else "") if part)
@@ -183,12 +189,18 @@ class _Judge:
         Fewer pods than replicas prove nothing: they may be on their way, or a template may need no more.
         """
         ready = headcount.ready(placement, seen)
-        if ready is None:
-            return
-        if ready >= placement.replicas:
+        if ready is not None and ready >= placement.replicas:
             self.arrived[path] = placement.digest
         elif headcount.serves(placement, seen) is False:
             self._ail(path, placement, EngineState.PROGRESSING, f"{ready} of {placement.replicas} ready")
+        else:
+            self._keep(path)
+
+    def _keep(self, path: str) -> None:
+        """Remember that a placement runs well and its engine is late, while nobody can look; no time runs for it."""
+        earlier = self.before.ailing.get(path)
+        if earlier is not None and earlier.behind:
+            self.ailing[path] = earlier
 
     def _ail(
         self,

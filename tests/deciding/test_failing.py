@@ -328,6 +328,54 @@ def test_what_runs_well_stays_while_its_engine_cannot_get_a_new_version_of_it() 
         assert isinstance(decided(there, observed, known, now=late).changes[0], Revert), "looking again is no delay"
 
 
+@pytest.mark.parametrize(("bound", "ready", "stays"), [(3, 3, True), (2, 2, True), (3, 2, False), (0, 0, False)])
+def test_after_a_restart_its_pods_tell_whether_it_runs_well_while_its_engine_lacks_the_next_version(
+    bound: int, ready: int, stays: bool
+) -> None:
+    there, known = ledger(lent := flux(minutes=60)), Rollouts()
+    for minutes in (0, 15):
+        now = NOW + minutes * MINUTE
+        here = pods(at=now, bound={lent.name: bound}, ready={lent.name: ready})
+        observed = seen(report(lent, EngineState.PENDING, "no git", digest="sha256-old"), at=now, clusters=(here,))
+        known = followed(there, observed, now=now, before=known)
+    assert (decided(there, observed, known, now=now).changes == ()) is stays
+    assert known.ailing[lent.path].behind is stays
+
+
+def test_pods_that_are_ready_prove_nothing_of_a_version_that_nobody_names() -> None:
+    there = ledger(lent := flux(minutes=60))
+    here = pods(bound={lent.name: 2}, ready={lent.name: 2})
+    known = followed(there, seen(report(lent, EngineState.PENDING, digest=""), clusters=(here,)))
+    assert not known.ailing[lent.path].behind
+
+
+@pytest.mark.parametrize("lost", ["its cluster", "its engine", "all that is said of it"])
+def test_what_runs_well_stays_when_it_comes_into_sight_again_and_its_engine_still_lacks_the_next_version(
+    lost: str,
+) -> None:
+    there = ledger(lent := flux(minutes=60))
+    old = ledger(replace(lent, digest="sha256-old"))
+    without = report(lent, EngineState.PENDING, "no git", digest="sha256-old", revision=OTHER)
+    well = report(lent, EngineState.HEALTHY, digest="sha256-old")
+    known = followed(there, seen(without), before=followed(old, seen(well)))
+    blind = (free("worker-2", 8, at=NOW - timedelta(hours=1)),) if lost == "its cluster" else ()
+    counted = (pods(bound={lent.name: 2}, ready={lent.name: 2}),) if lost == "its engine" else ()
+    said = (without,) if lost == "its cluster" else ()
+    for minutes in (1, 2):
+        now = NOW + minutes * MINUTE
+        observed = seen(*said, clusters=(*blind, *counted))
+        known = followed(there, observed, now=now, before=known)
+        assert decided(there, observed, known, now=now).changes == ()
+    for minutes in (3, 20, 40):
+        now = NOW + minutes * MINUTE
+        observed = seen(without, at=now)
+        known = followed(there, observed, now=now, before=known)
+        assert decided(there, observed, known, now=now).changes == ()
+    got = NOW + 60 * MINUTE
+    known = followed(there, seen(report(lent, EngineState.PROGRESSING), at=got), now=got, before=known)
+    assert (known.ailing[lent.path].since, known.ailing[lent.path].behind) == (got, False), "only now it has its time"
+
+
 def test_what_was_not_well_does_not_stay_because_its_engine_has_not_got_the_next_version() -> None:
     old = {"digest": "sha256-old", "revision": OTHER}
     there = ledger(lent := flux(minutes=60))
