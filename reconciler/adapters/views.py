@@ -11,7 +11,7 @@ from reconciler.errors import Problem
 from reconciler.model.capacity import Ask, ClusterObservation, Hearing, Observed
 from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.policy import Desired
+from reconciler.model.policy import Desired, EngineName
 from reconciler.ports import Charts, ClusterView
 
 Reports = Mapping[str, EngineReport]
@@ -42,7 +42,7 @@ class JoinedView:
         problems: list[Problem] = []
         asks: dict[WorkloadId, tuple[Ask, ...]] = {}
         reports: list[Reports] = []
-        reporting: frozenset[ClusterName] = frozenset()
+        reporting: dict[ClusterName, EngineName] = {}
         hearings: dict[WorkloadId, tuple[Hearing, ...]] = {}
         nameless: dict[ClusterName, str] = {}
         helm = False

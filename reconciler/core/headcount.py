@@ -27,6 +27,19 @@ def ready(placement: Placement, seen: ClusterObservation) -> int | None:
     return None if pods is None else max(0, pods - _helpers(placement, seen).ready)
 
 
+def serves(placement: Placement, seen: ClusterObservation) -> bool | None:
+    """Tell whether all pods of a placement that are there are ready; None where no replica is, or nobody has looked.
+
+    They may be fewer than its replicas: on their way, or as few as its template needs.
+    """
+    name, pods = placement.name, seen.ready.get(placement.name)
+    if pods is None:
+        return None
+    homeless = seen.homeless.get(name)
+    there = seen.bound.get(name, 0) + (homeless.replicas if homeless else 0)
+    return False if pods < there or name in seen.troubles else bool(ready(placement, seen)) or None
+
+
 def waiting(placement: Placement, seen: ClusterObservation) -> int:
     """Count the replicas of a placement that are seen to wait for a node."""
     homeless = seen.homeless.get(placement.name)

@@ -19,7 +19,6 @@ from reconciler.model.capacity import ClusterObservation
 from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.placement import Placement
-from reconciler.model.policy import EngineName
 
 Place = tuple[CommitId, str]
 """A file at a commit."""
@@ -28,6 +27,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _NOT_YET = "its engine has not taken this version up"
 _STAYS = "the version before it is well and stays"
 _NOTHING = "its engine has nothing of it"
+_SERVES = "all its pods are ready, and it stays"
 
 
 def doubts(before: Rollouts, signs: Signs, clusters: AbstractSet[ClusterName]) -> frozenset[Place]:
@@ -102,9 +102,10 @@ class _Judge:
         """Judge all of them."""
         observed = self.signs.observed
         sight = self.cluster in self.signs.seen
-        reporting = self.cluster in observed.reporting
+        reporting = observed.reporting.get(self.cluster)
         unknown = False
-        if not (observed.reports or reporting or self.signs.ready(self.cluster) or self.before.arrived):
+        known = self.before.arrived or self.before.ailing
+        if not (observed.reports or reporting or self.signs.ready(self.cluster) or known):
             return Ward(leaving=leaving)  # nobody says anything: no placement has to be looked at
         for placement in self.signs.ledger.placements.on(self.cluster).placements:
             path = placement.path
@@ -112,13 +113,13 @@ class _Judge:
                 self.arrived[path] = placement.digest
             report = observed.reports.get(path)
             if not sight:
-                continue
-            if report is not None:
+                self._keep(path)
+            elif report is not None:
                 unknown |= self._read(path, placement, report) is None
-            elif not reporting:
+            elif placement.engine is reporting:
+                self._miss(path, placement, observed.clusters[self.cluster])
+            else:  # its engine is not heard, or is not the one of this cluster any more
                 self._count(path, placement, observed.clusters[self.cluster])
-            elif placement.engine is not EngineName.MANIFESTS:
-                self._ail(path, placement, EngineState.PENDING, _NOTHING)
         return Ward(arrived=self.arrived, ailing=self.ailing, leaving=leaving, open=unknown)
 
     def _read(self, path: str, placement: Placement, report: EngineReport) -> bool | None:
@@ -159,30 +160,47 @@ class _Judge:
     def _wait(self, path: str, placement: Placement, report: EngineReport) -> None:
         """Note that an engine does not have this version yet, and whether the one before is well as far as is known.
 
-        While the engine cannot say how that is, it is as it was.
+        While the engine cannot say how that is, it is as it was; where nobody knows that, as after a restart, its pods
+        tell: an engine that has not got this version has made none of them from it.
         """
-        earlier = self.before.ailing.get(path)
-        was_well = earlier.behind if earlier is not None else path in self.before.arrived
+        earlier, seen = self.before.ailing.get(path), self.signs.observed.clusters[self.cluster]
+        if earlier is not None:
+            was_well = earlier.behind
+        else:
+            serves = bool(report.digest) and headcount.serves(placement, seen) is True
+            was_well = path in self.before.arrived or serves
         is_well = report.state is EngineState.HEALTHY and bool(report.digest)
         behind = is_well or (report.state is EngineState.PENDING and was_well)
         message = "; ".join(part for part in (report.message or _NOT_YET, _STAYS if behind else "") if part)
         self._ail(path, placement, EngineState.PENDING, message, behind=behind)
+
+    def _miss(self, path: str, placement: Placement, seen: ClusterObservation) -> None:
+        """Judge one placement that its engine does not have where it is looked at.
+
+        What is ready all the same is not taken back: the engine may have it where nobody looks any more.
+        """
+        serves = headcount.serves(placement, seen) is True
+        message = f"{_NOTHING}; {_SERVES}" if serves else _NOTHING
+        self._ail(path, placement, EngineState.PENDING, message, behind=serves)
 
     def _count(self, path: str, placement: Placement, seen: ClusterObservation) -> None:
         """Judge one placement by its pods: enough that are ready are healthy, and one that is not is not.
 
         Fewer pods than replicas prove nothing: they may be on their way, or a template may need no more.
         """
-        name = placement.name
         ready = headcount.ready(placement, seen)
-        if ready is None:
-            return
-        homeless = seen.homeless.get(name)
-        there = seen.bound.get(name, 0) + (homeless.replicas if homeless else 0)
-        if ready >= placement.replicas:
+        if ready is not None and ready >= placement.replicas:
             self.arrived[path] = placement.digest
-        elif seen.ready[name] < there or name in seen.troubles:
+        elif headcount.serves(placement, seen) is False:
             self._ail(path, placement, EngineState.PROGRESSING, f"{ready} of {placement.replicas} ready")
+        else:
+            self._keep(path)
+
+    def _keep(self, path: str) -> None:
+        """Remember that a placement runs well and its engine is late, while nobody can look; no time runs for it."""
+        earlier = self.before.ailing.get(path)
+        if earlier is not None and earlier.behind:
+            self.ailing[path] = earlier
 
     def _ail(
         self,

@@ -24,7 +24,8 @@ from reconciler.model.policy import Fleet
 class Ailment:
     """That a version of a placement is not healthy, since when as far as anybody has watched, and in whose words.
 
-    It is `behind` while the version before it is there and well, and its engine merely has not got this one.
+    It is `behind` while it runs well and its engine merely has not got this version: it has the one before, or nothing
+    that can be seen.
     """
 
     digest: str
@@ -113,7 +114,8 @@ class Rollouts:
 
     def watching(self, signs: Signs, now: datetime) -> dict[ClusterName, datetime]:
         """Tell since when each cluster has been watched: now, where sight of it or of its engine is new."""
-        new = signs.observed.reporting - (self.signs.observed.reporting if self.signs else frozenset())
+        then = self.signs.observed.reporting if self.signs else {}
+        new = {name for name, engine in signs.observed.reporting.items() if then.get(name) is not engine}
         return {name: now if name in new else self.watched.get(name, now) for name in signs.seen}
 
     def ward(self, cluster: ClusterName) -> Ward:
@@ -162,7 +164,8 @@ def stale(before: Rollouts, signs: Signs) -> frozenset[ClusterName]:
     placements = signs.ledger.placements
     if old is None:
         return frozenset({*placements.clusters(), *(report.cluster for report in signs.observed.reports.values())})
-    found = set(signs.seen ^ old.seen) | (signs.observed.reporting ^ old.observed.reporting)
+    engines = signs.observed.reporting.items() ^ old.observed.reporting.items()
+    found = set(signs.seen ^ old.seen) | {name for name, _ in engines}
     now, then = signs.observed.reports, old.observed.reports
     if now is not then:
         found.update(report.cluster for path, report in now.items() if then.get(path) is not report)

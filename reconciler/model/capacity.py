@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from reconciler.errors import Problem
 from reconciler.model.deployed import EngineReport
@@ -12,6 +13,9 @@ from reconciler.model.devices import DeviceRequest, DeviceStock
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadRef
+
+if TYPE_CHECKING:
+    from reconciler.model.policy import EngineName  # which itself needs Taint and Toleration from here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,9 +223,9 @@ class Observed:
     `asks` are signals of workloads from elsewhere than their cluster, and `hearings` when those were last heard.
     `reports` is what engines say, keyed by the placement's directory (``clusters/worker-2/vllm-7f3a90c1``); the same
     object for as long as nothing in it has changed, so that who looks at it can tell. `reporting` are the clusters
-    whose engine's objects are all known right now, so that no report of a placement means that the engine does not have
-    it: listed whole and watched since, or known to have no such API; not one that refuses us or cannot be reached.
-    `nameless` are clusters that cannot be watched since nothing says how they are reached, with what to try instead.
+    with the engine whose objects are all known right now, so that no report of a placement means that this engine does
+    not have it: listed whole and watched since, or known to have no such API; not one that refuses us or cannot be
+    reached. `nameless` are clusters that cannot be watched since nothing says how, with what to try instead.
     `helm` tells whether charts can be rendered here. `problems` are observations that could not be read.
     """
 
@@ -229,7 +233,7 @@ class Observed:
     asks: Mapping[WorkloadId, tuple[Ask, ...]] = field(default_factory=dict)
     hearings: Mapping[WorkloadId, tuple[Hearing, ...]] = field(default_factory=dict)
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
-    reporting: frozenset[ClusterName] = frozenset()
+    reporting: Mapping[ClusterName, EngineName] = field(default_factory=dict)
     nameless: Mapping[ClusterName, str] = field(default_factory=dict)
     helm: bool = False
     problems: tuple[Problem, ...] = ()

@@ -40,14 +40,18 @@ def report(
 
 
 def seen(
-    *reports: EngineReport, at: datetime = NOW, clusters: Iterable[ClusterObservation] = (), reporting: str = ""
+    *reports: EngineReport,
+    at: datetime = NOW,
+    clusters: Iterable[ClusterObservation] = (),
+    reporting: str = "",
+    by: EngineName = EngineName.FLUX,
 ) -> Observed:
     three = (short(3, at=at, since=NOW - timedelta(hours=1)), free("worker-2", 8, at=at), free("worker-3", 8, at=at))
     known = {one.cluster: one for one in (*three, *clusters)}
     return Observed(
         clusters=known,
         reports={one.path: one for one in reports},
-        reporting=frozenset(ClusterName(name) for name in reporting.split()),
+        reporting=dict.fromkeys(map(ClusterName, reporting.split()), by),
     )
 
 
@@ -289,6 +293,16 @@ def test_an_engine_that_cannot_say_makes_nothing_unhealthy() -> None:
         assert known.ailing == {}
 
 
+def test_engine_that_reached_nobody_ends_what_is_new_in_its_time_and_leaves_what_runs_well() -> None:
+    for minutes, well in ((1, False), (60, True)):
+        there = ledger(lent := flux(minutes=minutes))
+        known = followed(there, seen(report(lent, EngineState.HEALTHY))) if well else Rollouts()
+        for now in (NOW, NOW + 15 * MINUTE):
+            observed = seen(report(lent, EngineState.PENDING, "connection refused", revision=""), at=now)
+            known = followed(there, observed, now=now, before=known)
+        assert (decided(there, observed, known, now=now).changes == ()) is well
+
+
 def test_what_runs_well_stays_while_its_engine_cannot_get_a_new_version_of_it() -> None:
     old = {"digest": "sha256-old", "revision": OTHER}
     lent = flux(minutes=60, changed_at=NOW)
@@ -314,6 +328,54 @@ def test_what_runs_well_stays_while_its_engine_cannot_get_a_new_version_of_it() 
         assert isinstance(decided(there, observed, known, now=late).changes[0], Revert), "looking again is no delay"
 
 
+@pytest.mark.parametrize(("bound", "ready", "stays"), [(3, 3, True), (2, 2, True), (3, 2, False), (0, 0, False)])
+def test_after_a_restart_its_pods_tell_whether_it_runs_well_while_its_engine_lacks_the_next_version(
+    bound: int, ready: int, stays: bool
+) -> None:
+    there, known = ledger(lent := flux(minutes=60)), Rollouts()
+    for minutes in (0, 15):
+        now = NOW + minutes * MINUTE
+        here = pods(at=now, bound={lent.name: bound}, ready={lent.name: ready})
+        observed = seen(report(lent, EngineState.PENDING, "no git", digest="sha256-old"), at=now, clusters=(here,))
+        known = followed(there, observed, now=now, before=known)
+    assert (decided(there, observed, known, now=now).changes == ()) is stays
+    assert known.ailing[lent.path].behind is stays
+
+
+def test_pods_that_are_ready_prove_nothing_of_a_version_that_nobody_names() -> None:
+    there = ledger(lent := flux(minutes=60))
+    here = pods(bound={lent.name: 2}, ready={lent.name: 2})
+    known = followed(there, seen(report(lent, EngineState.PENDING, digest=""), clusters=(here,)))
+    assert not known.ailing[lent.path].behind
+
+
+@pytest.mark.parametrize("lost", ["its cluster", "its engine", "all that is said of it"])
+def test_what_runs_well_stays_when_it_comes_into_sight_again_and_its_engine_still_lacks_the_next_version(
+    lost: str,
+) -> None:
+    there = ledger(lent := flux(minutes=60))
+    old = ledger(replace(lent, digest="sha256-old"))
+    without = report(lent, EngineState.PENDING, "no git", digest="sha256-old", revision=OTHER)
+    well = report(lent, EngineState.HEALTHY, digest="sha256-old")
+    known = followed(there, seen(without), before=followed(old, seen(well)))
+    blind = (free("worker-2", 8, at=NOW - timedelta(hours=1)),) if lost == "its cluster" else ()
+    counted = (pods(bound={lent.name: 2}, ready={lent.name: 2}),) if lost == "its engine" else ()
+    said = (without,) if lost == "its cluster" else ()
+    for minutes in (1, 2):
+        now = NOW + minutes * MINUTE
+        observed = seen(*said, clusters=(*blind, *counted))
+        known = followed(there, observed, now=now, before=known)
+        assert decided(there, observed, known, now=now).changes == ()
+    for minutes in (3, 20, 40):
+        now = NOW + minutes * MINUTE
+        observed = seen(without, at=now)
+        known = followed(there, observed, now=now, before=known)
+        assert decided(there, observed, known, now=now).changes == ()
+    got = NOW + 60 * MINUTE
+    known = followed(there, seen(report(lent, EngineState.PROGRESSING), at=got), now=got, before=known)
+    assert (known.ailing[lent.path].since, known.ailing[lent.path].behind) == (got, False), "only now it has its time"
+
+
 def test_what_was_not_well_does_not_stay_because_its_engine_has_not_got_the_next_version() -> None:
     old = {"digest": "sha256-old", "revision": OTHER}
     there = ledger(lent := flux(minutes=60))
@@ -336,6 +398,62 @@ def test_a_watched_engine_that_has_nothing_of_a_placement_has_failed_it_in_the_e
     ended = decided(there, observed, followed(there, observed, now=later, before=known), now=later).changes[0]
     assert isinstance(ended, Revert)
     assert ended.detail == "not healthy for 15m: its engine has nothing of it"
+
+
+@pytest.mark.parametrize(("old", "new"), [(EngineName.FLUX, EngineName.ARGOCD), (EngineName.ARGOCD, EngineName.FLUX)])
+@pytest.mark.parametrize("count", [{"bound": {"vllm-2090500": 3}, "ready": {"vllm-2090500": 3}}, {}])
+def test_what_runs_well_stays_when_its_cluster_gets_another_engine(
+    old: EngineName, new: EngineName, count: dict[str, object]
+) -> None:
+    there = ledger(lent := flux(minutes=60, engine=old))
+    known = followed(there, seen(report(lent, EngineState.HEALTHY), reporting="worker-2", by=old))
+    for minutes in (1, 20):
+        now = NOW + minutes * MINUTE
+        observed = seen(at=now, clusters=(pods(at=now, **count),), reporting="worker-2", by=new)
+        known = followed(there, observed, now=now, before=known)
+        assert decided(there, observed, known, now=now).changes == ()
+        assert known.ailing == {}
+
+
+def test_pods_tell_of_what_another_engine_of_its_cluster_had() -> None:
+    there = ledger(lent := flux(minutes=60, engine=EngineName.FLUX))
+    stuck = pods(bound={lent.name: 3}, ready={lent.name: 1})
+    known = followed(there, seen(clusters=(stuck,), reporting="worker-2", by=EngineName.ARGOCD))
+    assert known.ailing[lent.path].message == "1 of 3 ready"
+
+
+def test_a_cluster_with_another_engine_has_been_watched_since_then() -> None:
+    there = ledger(lent := flux(minutes=60))
+    before = followed(there, seen(reporting="worker-2", by=EngineName.ARGOCD))
+    later = NOW + 5 * MINUTE
+    said = report(lent, EngineState.PROGRESSING, since=NOW)
+    known = followed(there, seen(said, at=later, reporting="worker-2"), now=later, before=before)
+    assert (known.watched[lent.cluster], known.ailing[lent.path].since) == (later, later)
+
+
+@pytest.mark.parametrize("count", [3, 2])
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_what_is_ready_stays_and_is_told_though_its_engine_has_nothing_of_it(count: int, forgotten: bool) -> None:
+    there = ledger(lent := flux(minutes=60))
+    before = Rollouts() if forgotten else followed(there, seen(report(lent, EngineState.HEALTHY), reporting="worker-2"))
+    known, told_of = before, []
+    for minutes in (1, 20):
+        now = NOW + minutes * MINUTE
+        ready = pods(at=now, bound={lent.name: count}, ready={lent.name: count})
+        observed = seen(at=now, clusters=(ready,), reporting="worker-2")
+        earlier, known = known, followed(there, observed, now=now, before=known)
+        told_of += known.fallen_ill(earlier)
+        assert decided(there, observed, known, now=now).changes == ()
+        assert known.ailing[lent.path].message == "its engine has nothing of it; all its pods are ready, and it stays"
+    assert [path for path, _ in told_of] == ([] if forgotten else [lent.path]), "once"
+    late = NOW + 40 * MINUTE
+    for now in (late, late + 15 * MINUTE):
+        observed = seen(
+            at=now, clusters=(pods(at=now, bound={lent.name: 3}, ready={lent.name: 2}),), reporting="worker-2"
+        )
+        known = followed(there, observed, now=now, before=known)
+        assert known.ailing[lent.path].since == late
+    assert isinstance(decided(there, observed, known, now=now).changes[0], Revert), "not all of it is ready any more"
 
 
 def pods(**fields: object) -> ClusterObservation:

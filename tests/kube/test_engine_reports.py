@@ -155,6 +155,32 @@ def test_operation_that_has_no_retry_left_has_failed_at_its_own_revision(phase: 
     assert report.message == "one or more synchronization tasks are not valid (retried 3 times)."
 
 
+@pytest.mark.parametrize("phase", ["Failed", "Error"])
+@pytest.mark.parametrize("result", [{}, {"syncResult": {"revisions": ["", ""]}}])
+def test_operation_that_failed_before_it_knew_of_what_is_at_it_and_says_why(phase: str, result: Raw) -> None:
+    words = "Failed to load application project: not found"
+    early = {**operation(phase, words), "syncResult": None, **result}
+    behind = {"status": "OutOfSync", "revisions": [LATER, "0.1.7"]}
+    report = said(operationState=early, sync=behind, health={"status": "Missing"})
+    assert (report.state, report.revision, report.message) == (EngineState.PROGRESSING, LATER, words)
+    assert report.since == datetime(2026, 11, 20, 10, 0, 20, tzinfo=UTC)
+    unseen = said(operationState=early, sync={"status": "Unknown"}, health=None)
+    assert (unseen.state, unseen.revision, unseen.message) == (EngineState.PROGRESSING, "", words)
+
+
+def test_operation_that_reached_nobody_and_knows_of_no_commit_has_got_none() -> None:
+    early = {**operation("Error", "failed to list refs: dial tcp: connection refused"), "syncResult": None}
+    report = said(operationState=early, sync={"status": "OutOfSync", "revisions": [LATER, "0.1.7"]})
+    assert (report.state, report.revision) == (EngineState.PENDING, "")
+
+
+def test_what_is_in_sync_is_applied_though_an_operation_failed_before_it_knew_of_what() -> None:
+    early = {**operation("Error", "Failed to load application project: not found"), "syncResult": None}
+    assert (said(operationState=early).state, said(operationState=early).revision) == (EngineState.HEALTHY, OURS)
+    sick = said(operationState=early, health={"status": "Degraded", "message": "crashes"})
+    assert (sick.state, sick.message) == (EngineState.PROGRESSING, "Degraded: crashes")
+
+
 @pytest.mark.parametrize(
     "words",
     [

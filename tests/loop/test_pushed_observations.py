@@ -23,6 +23,7 @@ from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Ask, ClusterObservation, Observed
 from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.policy import EngineName
 
 TOKEN = "between" + "-us-" + "alone"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -262,12 +263,12 @@ def said(name: str, state: EngineState = EngineState.HEALTHY) -> EngineReport:
 
 def test_reports_are_joined_and_those_of_engines_own_objects_go_first() -> None:
     own, carried = said("a"), said("a", EngineState.FAILED)
-    watched = Shown(Observed(reports={own.path: own}, reporting=frozenset({WORKER_1})))
+    watched = Shown(Observed(reports={own.path: own}, reporting={WORKER_1: EngineName.FLUX}))
     told = {one.path: one for one in (carried, said("b"))}
     seen = ClusterObservation(cluster=WORKER_1, observed_at=NOON, reports=told)
     joined = JoinedView(Shown(Observed(clusters={WORKER_1: seen})), watched).observe()
     assert joined.reports == {own.path: own, said("b").path: said("b")}
-    assert joined.reporting == {WORKER_1}
+    assert joined.reporting == {WORKER_1: EngineName.FLUX}
 
 
 def test_reports_are_the_same_object_until_one_of_them_changes() -> None:

@@ -25,7 +25,7 @@ from reconciler.errors import Problem, Severity, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName
-from reconciler.model.policy import Desired
+from reconciler.model.policy import Desired, EngineName
 from reconciler.ports import Clock, Wake
 
 log = structlog.get_logger()
@@ -98,7 +98,8 @@ class KubeObservations:
         """
         problems = list(self._contexts.problems)
         seen = {}
-        told, reporting = [], set()
+        told: list[Mapping[str, EngineReport]] = []
+        reporting: dict[ClusterName, EngineName] = {}
         for name, cluster in list(self._clusters.items()):
             observation, trouble = cluster.observation(), self._targets.lost.get(f"cluster {name}") or cluster.trouble()
             if observation is not None:
@@ -110,7 +111,7 @@ class KubeObservations:
             reports = cluster.reports()
             if reports is not None:
                 told.append(reports)
-                reporting.add(name)
+                reporting[name] = EngineName.FLUX
         argocd = self._argocd
         if argocd is not None:
             lost = self._targets.lost.get("Argo CD")
@@ -118,11 +119,11 @@ class KubeObservations:
             reports = argocd.reports()
             if reports is not None:
                 told.append(reports)
-                reporting |= self._targets.deployed
+                reporting |= dict.fromkeys(self._targets.deployed, EngineName.ARGOCD)
         return Observed(
             clusters=seen,
             reports=self._joined(tuple(one for one in told if one)),
-            reporting=frozenset(reporting),
+            reporting=reporting,
             nameless=self._targets.nameless,
             problems=tuple(problems),
         )

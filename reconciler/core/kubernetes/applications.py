@@ -67,13 +67,14 @@ def _state(raw: Json, status: Json) -> tuple[EngineState, str, str, tuple[Json, 
         return EngineState.FAILED, invalid["message"], seen, (invalid.get("lastTransitionTime"),)
     # 3. It is at it. A try that failed and will be repeated is Running, too.
     phase = operation.get("phase")
+    failed = phase in {"Failed", "Error"}
     if phase in {"Running", "Terminating"}:
         return EngineState.PROGRESSING, operation.get("message") or "", tried or seen, (operation.get("startedAt"),)
     # 4. It has given up on a revision: an operation ends in these only when it has no retry left. Its retries take less
     # than a minute, so a cluster that is away for so long uses them up; that says nothing of the placement.
-    if phase in {"Failed", "Error"} and tried:
-        message = _failure(operation)
-        away = unreached(message) or "context deadline exceeded" in message
+    message = _failure(operation) if failed else ""
+    away = unreached(message) or "context deadline exceeded" in message
+    if failed and tried:
         state = EngineState.PROGRESSING if away else EngineState.FAILED
         return state, message, tried, (operation.get("finishedAt"),)
     # 5. Something keeps it from comparing or trying. What it has applied before may be as well as ever.
@@ -87,10 +88,15 @@ def _state(raw: Json, status: Json) -> tuple[EngineState, str, str, tuple[Json, 
     # 6. It has looked at it and not tried it, which a sync window or a person can keep it from for good.
     if seen and not (phase or synced):
         return EngineState.PROGRESSING, _UNTRIED, seen, ()
-    # 7. It has not looked at it yet, or said that it succeeded and not in what (argo-cd#29636).
-    if not (applied or (synced and seen and not phase)):
+    # 7. It has failed before it knew of what, as for want of its project: older versions try again by themselves then,
+    # newer ones do not (alreadyAttemptedSync). Where nobody answered it has not got it. What is in sync is applied.
+    if failed and not (synced and seen):
+        state, revision = (EngineState.PENDING, "") if away else (EngineState.PROGRESSING, seen)
+        return state, message, revision, (operation.get("finishedAt"),)
+    # 8. It has not looked at it yet, or said that it succeeded and not in what (argo-cd#29636).
+    if not (applied or (synced and seen and (failed or not phase))):
         return EngineState.PENDING, operation.get("message") or "", seen, ()
-    # 8. It is applied; its health counts when it was looked at afterwards (Kargo's rule).
+    # 9. It is applied; its health counts when it was looked at afterwards (Kargo's rule).
     revision = seen if synced else tried
     told_at = (health.get("lastTransitionTime"), operation.get("finishedAt"))
     if health.get("status") == "Healthy":
