@@ -16,6 +16,7 @@ from reconciler.adapters.kube.argocd import FollowedArgoCD
 from reconciler.adapters.kube.cluster import FollowedCluster
 from reconciler.adapters.kube.contexts import Contexts
 from reconciler.adapters.kube.login import Door, OwnDoor, SecretDoor
+from reconciler.adapters.kube.names import NamingLoop
 from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.targets import ArgoCDTarget, Target, Targets, wanted
@@ -144,7 +145,7 @@ class KubeObservations:
     def _run(self, coroutine: Coroutine[Any, Any, T], within: float) -> T:
         """Run something in the event loop, which begins here when there is none yet."""
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
+            self._loop = NamingLoop()
             self._thread = Thread(target=self._loop.run_forever, name="kube", daemon=True)
             self._thread.start()
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(within)
