@@ -89,8 +89,7 @@ def test_bookmark_moves_the_version_on(clusters: Fleet) -> None:
 def test_version_that_is_gone_is_listed_anew(clusters: Fleet) -> None:
     clusters.one.put("pods", pod("a", on="gpu-1"))
     clusters.one.put("pods", pod("b", on="gpu-1"))
-    view = clusters.view(replace(QUICK, silence=30))
-    view.follow(clusters.desired)
+    view = clusters.following()
     with clusters.one.changed:  # what happens is missed: the watches break, and the history is cut off
         clusters.one.delete("pods", "a", "demo")
         clusters.one.events.clear()

@@ -13,8 +13,9 @@ class Pace:
     `silence` is longer than the minute between two bookmarks of an API server, so that a watch which says nothing for
     that long is dead, or has nothing to say at all; it is not much longer, since an observation may be two minutes old
     unless the Fleet says otherwise. `steady` is how long a watch has to last not to count as one that ends at once.
-    `beat` is how often a cluster is asked for a sign of life between events. `absent` is how long a resource that is not served is left alone. `demand`
-    and `capacity` are how long a change of either kind waits for others before it is told.
+    `beat` is how often a cluster is asked for a sign of life between events. `absent` is how long a resource that is
+    not served is left alone. `demand` and `capacity` are how long a change of either kind waits for others before it is
+    told.
     """
 
     connect: float = 10
