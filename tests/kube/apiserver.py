@@ -33,6 +33,10 @@ class Cluster:
         """The same, for watches alone."""
         self.ends_watches: dict[str, Raw] = {}
         """Errors, by the end of the paths of which each watch ends with them at once."""
+        self.mute = threading.Event()
+        """Watches stand, and nothing comes of them: a proxy holds it back."""
+        self.curt = threading.Event()
+        """Each watch is ended well, at once."""
         self.redirects: dict[str, str] = {}
         """Other addresses, by the end of the paths that lead there."""
         self.asked: list[tuple[str, str, dict[str, str]]] = []
@@ -146,10 +150,14 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
+        if cluster.curt.is_set():
+            self.wfile.write(b"0\r\n\r\n")
+            return
         epoch = self.server.cluster.epoch
         while not self.server.stopping.is_set():
             with self.server.cluster.changed:
-                fresh = [one for one in self.server.cluster.events if one[0] > version and one[1] == plural]
+                events = () if cluster.mute.is_set() else cluster.events
+                fresh = [one for one in events if one[0] > version and one[1] == plural]
                 if not fresh and epoch == self.server.cluster.epoch:
                     self.server.cluster.changed.wait(0.1)
             if epoch != self.server.cluster.epoch:

@@ -330,3 +330,13 @@ def test_a_thousand_applications_with_large_statuses_take_two_megabytes() -> Non
         tracemalloc.stop()
     assert len(made.reports.all()) == 1000
     assert kept < 2 << 20
+
+
+def test_engine_whose_watch_keeps_changes_is_told_and_says_nothing(engines: Engines) -> None:
+    engines.control.mute.set()
+    view = engines.view(replace(ALIVE, silence=1))
+    view.follow(engines.desired)
+    until(lambda: ONE_NAME in view.observe().reporting)
+    engines.control.put("applications", application("worker-1"))
+    until(lambda: "do not tell what changes, of applications.argoproj.io" in str(view.observe().problems))
+    assert ONE_NAME not in view.observe().reporting

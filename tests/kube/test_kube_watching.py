@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from reconciler.model.ids import PlacementName
 from reconciler.model.policy import Connection
 from tests.kube.apiserver import kubeconfig
 from tests.kube.objects import GPU, NO_GPU, node, pod, workload
-from tests.kube.watched import ONE_NAME, TWO_NAME, Fleet, fleet, free, seen, until
+from tests.kube.watched import ONE_NAME, QUICK, TWO_NAME, Fleet, fleet, free, seen, until
 from tests.situations import cluster, desired
 
 
@@ -62,7 +63,8 @@ def test_change_that_decides_nothing_wakes_nobody(clusters: Fleet) -> None:
 
 
 def test_broken_watch_goes_on_from_where_it_was(clusters: Fleet) -> None:
-    view = clusters.following()
+    view = clusters.view(replace(QUICK, silence=30))
+    view.follow(clusters.desired)
     clusters.one.drop()
     clusters.one.put("pods", pod("a", on="gpu-1"))
     until(lambda: free(view) == 7)
@@ -182,7 +184,8 @@ def test_cluster_out_of_reach_grows_stale_and_keeps_what_was_seen(clusters: Flee
     time.sleep(1.2)
     assert seen(view).observed_at == last
     assert free(view) == 8
-    assert datetime.now(UTC) - seen(view, TWO_NAME).observed_at < timedelta(seconds=2)
+    clusters.two.bookmark()
+    until(lambda: datetime.now(UTC) - seen(view, TWO_NAME).observed_at < timedelta(seconds=2))
     clusters.one.hangs.clear()
     until(lambda: seen(view).observed_at > last)
     until(lambda: view.observe().problems == ())

@@ -29,6 +29,10 @@ class TooLong(Transient):
     """The answer is larger than we care to hold: ask for less at once."""
 
 
+class Silent(Transient):
+    """A watch has said nothing for so long that it is dead, or there has been nothing to say."""
+
+
 class NotServed(Transient):
     """There is nothing at that path: the server does not know the group, the version or the resource."""
 

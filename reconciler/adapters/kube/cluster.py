@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Lock
 
 from reconciler.adapters.kube.life import beating, cancel
+from reconciler.adapters.kube.mute import muted
 from reconciler.adapters.kube.objects import FollowedObjects
 from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer
@@ -26,12 +27,16 @@ from reconciler.ports import Clock
 
 
 class FollowedCluster:
-    """Keeps one cluster in memory (a `stream.Sink`).
+    """Keeps one cluster in memory (a `sink.Sink`).
 
     It lives in the event loop; only what returns something is called from other threads. The time of the observation
     moves on while every stream that is needed stands and the server gives signs of life, so that a cluster out of reach
     grows stale by itself. An optional stream that fails keeps nothing up: what it told last is used, and of signals it
     is said since when they are unheard. Flux's objects are beside all that, and have no part in it.
+
+    That watches are open is not enough: a proxy may hold back all that they tell. So one of them has to have brought an
+    event or a bookmark within `Pace.silence`; otherwise the time is that of the oldest list, since a stream that is
+    told nothing lists anew. A stream that is known to be mute counts by its list in any case.
     """
 
     def __init__(
@@ -52,6 +57,7 @@ class FollowedCluster:
         self._heard_at: datetime | None = None
         self._seen_at: datetime | None = None
         self._made: ClusterObservation | None = None
+        self._listed_at: dict[Resource, datetime] = {}
         self._unknown: frozenset[Resource] = frozenset()
         self._silence = Silence()
         self._dirty = True
@@ -124,14 +130,20 @@ class FollowedCluster:
                     self._made = replace(self._made, observed_at=at, unheard=unheard)
             return self._made
 
-    def _watched_until(self, heard: datetime) -> datetime:
-        """Tell until when what is known is known to hold: until now while every watch is open and signs of life come.
-
-        A watch that says nothing says that nothing has changed. Otherwise it is the last sign of life.
-        """
+    def _watched_until(self, seen: datetime) -> datetime:
+        """Tell until when what is known is known to hold: what has been seen so far holds while signs of life come."""
         now = self._clock.now()
-        quiet = (now - heard).total_seconds() <= 2 * self._pace.beat
-        return now if quiet and not self._failing() else heard
+        quiet = self._heard_at is not None and (now - self._heard_at).total_seconds() <= 2 * self._pace.beat
+        return max(seen, self._proven_until(now)) if quiet and not self._failing() else seen
+
+    def _proven_until(self, alive: datetime) -> datetime:
+        """Tell until when the streams that are needed tell everything, of a server that was alive at a moment.
+
+        A watch that works and says nothing says that nothing has changed.
+        """
+        speaking = any(one.speaks for one in self._streams.values())
+        needed = [one for one in self._streams.values() if not one.resource.optional]
+        return min([alive, *(self._listed_at.get(one.resource, alive) for one in needed if one.mute or not speaking)])
 
     def trouble(self) -> str:
         """Say what goes wrong; empty while all is well, or while a stream merely comes back after a break."""
@@ -139,7 +151,7 @@ class FollowedCluster:
             return why
         with self._lock:
             troubled = [one for one in self._failing() if one.failures > 1 or not one.listed]
-            return troubled[0].trouble if troubled else ""
+            return troubled[0].trouble if troubled else muted(self._streams.values(), self._pace)
 
     def lacks(self) -> tuple[str, ...]:
         """Say which resources are not looked at though they may be there, while the cluster itself is well."""
@@ -175,6 +187,7 @@ class FollowedCluster:
         with self._lock:
             if not self._silence.lasting(resource, self._streams):
                 self._state.retain(resource, seen)
+            self._listed_at[resource] = self._clock.now() - timedelta(seconds=self._streams[resource].behind)
         self.heard()
         self._note(Effect.DEMAND)
 
@@ -195,7 +208,8 @@ class FollowedCluster:
 
     def _see(self) -> None:
         if self._heard_at is not None and self._complete() and not self._failing():
-            self._seen_at = self._heard_at
+            at = self._proven_until(self._heard_at)
+            self._seen_at = at if self._seen_at is None else max(self._seen_at, at)
             self.settled.set()
 
     def _failed(self) -> None:

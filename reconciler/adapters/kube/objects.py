@@ -8,6 +8,7 @@ from datetime import datetime
 from threading import Lock
 
 from reconciler.adapters.kube.life import cancel
+from reconciler.adapters.kube.mute import muted
 from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.stream import Scope, Stream
@@ -18,7 +19,7 @@ from reconciler.ports import Clock
 
 
 class FollowedObjects:
-    """Keeps a part for each of some resources in step (a `stream.Sink`); only what parts make of objects is kept.
+    """Keeps a part for each of some resources in step (a `sink.Sink`); only what parts make of objects is kept.
 
     It lives in the event loop; parts are read under `lock` from other threads. Nothing else of the server waits for it,
     and it gives no signs of life itself: who follows the server passes them on by `heard`.
@@ -64,19 +65,22 @@ class FollowedObjects:
     def whole(self) -> bool:
         """Tell whether all objects are known as they are: each watch stood a moment ago, when the server gave a sign.
 
-        A resource that is not served has no objects; of one that we may not list, nothing is known.
+        A resource that is not served has no objects; of one that we may not list, nothing is known, and of one whose
+        watch keeps changes from us, only what was.
         """
-        if self._stood_at is None or any(one.refusal for one in self._streams):
+        if self._stood_at is None or any(one.refusal or one.mute for one in self._streams):
             return False
         return (self._clock.now() - self._stood_at).total_seconds() <= 2 * self._pace.beat
 
     def troubles(self) -> tuple[str, ...]:
         """Say what is not looked at, and why; nothing while a stream merely comes back after a break."""
-        return tuple(
+        told = [
             f"{one.resource.full_name} are not looked at: {one.refusal or one.trouble}"
             for one in self._streams
             if one.refusal or one.failures > 1 or (one.failures and not one.listed)
-        )
+        ]
+        silent = muted(self._streams, self._pace)
+        return (*told, *((silent,) if silent else ()))
 
     def page(self, resource: Resource, items: list[Json], seen: set[str]) -> None:
         """Take a page of a list."""

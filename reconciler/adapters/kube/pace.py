@@ -11,9 +11,11 @@ class Pace:
     """Times in seconds.
 
     `silence` is longer than the minute between two bookmarks of an API server, so that a watch which says nothing for
-    that long is dead. `steady` is how long one has to last to count as one that works. `beat` is how often a cluster is
-    asked for a sign of life between events. `absent` is how long a resource that is not served is left alone. `demand`
-    and `capacity` are how long a change of either kind waits for others before it is told.
+    that long is dead, or has nothing to say at all; it is not much longer, since an observation may be two minutes old
+    unless the Fleet says otherwise. `steady` is how long a watch has to last not to count as one that ends at once.
+    `beat` is how often a cluster is asked for a sign of life between events. `absent` is how long a resource that is
+    not served is left alone. `demand` and `capacity` are how long a change of either kind waits for others before it is
+    told.
     """
 
     connect: float = 10

@@ -15,7 +15,7 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 from kubernetes.aio.client import ApiClient
 
-from reconciler.adapters.kube.answers import Moved, Unauthorized, body, check
+from reconciler.adapters.kube.answers import Moved, Silent, Unauthorized, body, check
 from reconciler.adapters.kube.login import Door, plain
 from reconciler.adapters.kube.pace import Pace
 from reconciler.errors import Transient
@@ -76,13 +76,14 @@ class ApiServer:
     async def watch(self, path: str, query: Mapping[str, object]) -> AsyncGenerator[Json, None]:
         """Ask for a watch and yield its events as they come, after a first None that says it stands.
 
-        It ends when the server ends it, and raises Transient when it breaks off or is silent for too long.
+        It ends when the server ends it, and raises Transient when it breaks off, or Silent when it says nothing for too
+        long.
         """
         timeout = aiohttp.ClientTimeout(total=None, connect=self._pace.connect, sock_read=self._pace.silence)
         rest = b""
         async with self._answer(path, query, timeout) as response:
             yield None
-            async for chunk in response.content.iter_any():
+            async for chunk in _while_heard(response.content.iter_any()):
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     if line.strip():
@@ -211,6 +212,15 @@ def _logging_in() -> Iterator[None]:
     except Exception as error:
         told = error.strerror if isinstance(error, OSError) else None
         raise Transient(f"cannot be logged in to: {told or type(error).__name__}") from error
+
+
+async def _while_heard(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Tell the silence of a watch from a connection that does not come about."""
+    try:
+        async for chunk in chunks:
+            yield chunk
+    except TimeoutError as error:
+        raise Silent("says nothing") from error
 
 
 def _identity(configuration: Any) -> object:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from reconciler.adapters.kube.stream import Stream
 from reconciler.core.kubernetes.resources import SPOKEN, Resource
@@ -27,7 +27,7 @@ class Silence:
             if stream is None:
                 self._at.pop(resource, None)
             elif stream.heard and stream.watched:
-                self._at[resource] = now
+                self._at[resource] = now - timedelta(seconds=stream.behind)
 
     def lasting(self, resource: Resource, streams: Mapping[Resource, Stream]) -> bool:
         """Tell whether what a resource said last is kept although its list came to nothing: it is refused by now."""

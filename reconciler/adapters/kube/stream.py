@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Protocol
 
 import structlog
 
-from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, TooLong
+from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, Silent, TooLong
 from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer
+from reconciler.adapters.kube.sink import Sink
+from reconciler.core.kubernetes.parts import key_of
 from reconciler.core.kubernetes.resources import FLUX, Resource
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
 
 log = structlog.get_logger()
 _GONE = 410
-
-
-class Sink(Protocol):
-    """Takes what a stream brings."""
-
-    def page(self, resource: Resource, items: list[Json], seen: set[str]) -> None:
-        """Take a page of a list, and add what it names to `seen`."""
-        ...
-
-    def listed(self, resource: Resource, seen: set[str]) -> None:
-        """Take note that a list is complete: what it does not name is gone."""
-        ...
-
-    def event(self, resource: Resource, type_: str, raw: Json) -> None:
-        """Take one change."""
-        ...
-
-    def heard(self) -> None:
-        """Take note that the cluster gave a sign of life."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +55,14 @@ class Stream:
 
     After 410 Gone, and after any error that is not about the connection, it lists anew; what is known stays until the
     list is complete. A bookmark moves the version on without an event. `failures` counts what went wrong since the last
-    answer, `trouble` is the last of it; a watch that ends badly before it has shown that it works goes on counting.
+    answer, `trouble` is the last of it; a watch that ends badly before it has shown that it works goes on counting, and
+    so does one that ends well with nothing in it, at once and again.
+
+    That a watch stands does not show that anything comes through: a proxy may hold all of it back. An event or a
+    bookmark proves it; a watch that `speaks` has brought one within `silence`. Bookmarks come every minute, but none of
+    a resource of which nothing has changed since the API server started (Kubernetes' `Cacher.dispatchEvents`): so
+    silence is no failure, and no proof either, and the resource is listed anew after it. If that list differs from the
+    one before, the watch has kept something from us (`mute`); lists make up for it until a watch brings something.
 
     An optional resource that is not served, or that we may not list and watch, is listed as having no objects, which is
     no failure, and is asked for again every now and then; `refusal` says what we may not. `watched` tells that a watch
@@ -91,9 +80,16 @@ class Stream:
         self._version = ""
         self._lacks = 0
         self.watched = False
+        self._stood = False
         self._proven = False
         self._on_trial = False
         self._unsteady = 0
+        self._empty = 0
+        self._listed_at = 0.0
+        self._spoke_at = -math.inf
+        self._contents: int | None = None
+        self._doubted = False
+        self.mute = False
         self.resource = resource
         self.listed = False
         self.failures = 0
@@ -110,6 +106,16 @@ class Stream:
         """Tell whether it is known what there is; where the resource is not served, that is nothing."""
         return self.listed and self.failures <= 1 and not self.refusal
 
+    @property
+    def speaks(self) -> bool:
+        """Tell whether a watch has brought something lately."""
+        return time.monotonic() - self._spoke_at <= self._pace.silence
+
+    @property
+    def behind(self) -> int:
+        """Tell for how many seconds only the list says what is known; 0 while a watch that began with it is proven."""
+        return 0 if self._proven else math.ceil(time.monotonic() - self._listed_at)
+
     async def run(self, failed: Callable[[], None]) -> None:
         """Go on until cancelled; `failed` is called after each failure."""
         while True:
@@ -121,7 +127,7 @@ class Stream:
                 await self._watch()
             except Expired:
                 self._version = ""
-                if not self._proven:
+                if not self._stood:
                     self._on_trial = True
                     self._fail("calls too old (410) what it has only just listed")
             except Transient as error:
@@ -144,6 +150,7 @@ class Stream:
     def _fail(self, trouble: str) -> None:
         self.failures += 1
         self.trouble = trouble
+        self._doubted = False  # changes may have come while nobody watched
         if self._on_trial:
             self._unsteady = self.failures
 
@@ -153,6 +160,7 @@ class Stream:
     def _lack(self, error: Forbidden | NotServed) -> float:
         """Go on without the resource, and return for how many seconds."""
         self._version = ""
+        self._doubted = self.mute = False
         self._lacks += 1
         refused, self.refusal = self.refusal, self._told(error) if isinstance(error, Forbidden) else ""
         if self._lacks == 1 or (refused and not self.refusal):
@@ -169,10 +177,15 @@ class Stream:
             self.trouble = ""
         self._sink.heard()
 
-    def _prove(self) -> None:
-        """Take note that a watch works: it has lasted for a while, or has brought something."""
-        self._on_trial, self._proven, self._unsteady = False, True, 0
+    def _stand(self) -> None:
+        """Take note that a watch does not end at once: it has lasted for a while, or has brought something."""
+        self._on_trial, self._stood, self._unsteady, self._empty = False, True, 0, 0
         self._answered()
+
+    def _prove(self) -> None:
+        """Take note that a watch has brought something."""
+        self._proven, self.mute, self._spoke_at = True, False, time.monotonic()
+        self._stand()
 
     async def _list(self) -> None:
         """List in the newest version of the API that is served."""
@@ -184,21 +197,27 @@ class Stream:
 
     async def _list_at(self, path: str) -> None:
         """List all pages; the last one says from which version to watch."""
-        self._proven = False
+        self._stood = self._proven = False
         if self._lacks:
             await self._try(path)
+        began, contents = time.monotonic(), 0
         seen: set[str] = set()
         query = {"limit": self._limit, **self._selected}
         while True:
             page = await self._server.get(path, query, within=self._pace.answer)
             metadata = page.get("metadata") or {}
-            self._sink.page(self.resource, page.get("items") or [], seen)
+            items = page.get("items") or []
+            self._sink.page(self.resource, items, seen)
+            for raw in items:
+                contents ^= hash((key_of(raw), raw["metadata"].get("resourceVersion")))
             self._answered()
             if not metadata.get("continue"):
                 break
             query["continue"] = metadata["continue"]
         self._path, self._version = path, metadata.get("resourceVersion") or ""
         self.listed, self._lacks, self.refusal = True, 0, ""
+        self.mute |= self._doubted and self._contents not in (None, contents)
+        self._listed_at, self._contents, self._doubted = began, contents, False
         self._sink.listed(self.resource, seen)
 
     async def _try(self, path: str) -> None:
@@ -216,14 +235,30 @@ class Stream:
                 async for event in events:
                     if event is None:
                         self.watched = self._on_trial = True
-                        trial = asyncio.get_running_loop().call_later(self._pace.steady, self._prove)
+                        trial = asyncio.get_running_loop().call_later(self._pace.steady, self._stand)
                         self._answered()
                     else:
                         self._take(event)
                         self._prove()
+        except Silent:
+            self._proven = False
         finally:
             if trial is not None:
                 trial.cancel()
+                self._doubt()
+        if self._on_trial:
+            self._empty += 1
+            if self._empty > 1:
+                self._version = ""
+                raise Transient("ends each watch at once, with nothing in it")
+
+    def _doubt(self) -> None:
+        """List anew after a watch that stood, brought nothing, and ended when the list was no longer new.
+
+        A third of `silence`: with a whole one after it, what is known is no older than an observation may be.
+        """
+        if not self._on_trial and self.behind >= self._pace.silence / 3:
+            self._version, self._doubted = "", True
 
     def _events(self, path: str, version: str) -> AsyncGenerator[Json, None]:
         lasting = self._pace.watch * random.uniform(0.9, 1)  # noqa: S311 - spreads load, keeps no secret
@@ -246,4 +281,5 @@ class Stream:
             raise Transient(f"ended the watch: {raw.get('message') or 'no reason given'}")
         if type_ != "BOOKMARK":
             self._sink.event(self.resource, type_, raw)
+            self._contents = None
         self._version = (raw.get("metadata") or {}).get("resourceVersion") or self._version

@@ -17,6 +17,7 @@ from reconciler.adapters.kube.argocd import FollowedArgoCD
 from reconciler.adapters.kube.cluster import FollowedCluster
 from reconciler.adapters.kube.contexts import Contexts
 from reconciler.adapters.kube.login import Door, OwnDoor, SecretDoor
+from reconciler.adapters.kube.names import NamingLoop
 from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.targets import ArgoCDTarget, Target, Targets, wanted
@@ -153,7 +154,7 @@ class KubeObservations:
         Raises Transient when that takes too long, as on a machine that has far too much else to do; it goes on there.
         """
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
+            self._loop = NamingLoop()
             self._thread = Thread(target=self._loop.run_forever, name="kube", daemon=True)
             self._thread.start()
         try:

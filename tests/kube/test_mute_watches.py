@@ -1,0 +1,121 @@
+"""A watch that stands proves nothing by that: only what comes of it does."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from reconciler.adapters.kube import KubeObservations, Pace
+from reconciler.model.ids import ClusterName
+from tests.kube.objects import node
+from tests.kube.watched import ONE_NAME, PATIENCE, TWO_NAME, Fleet, free, seen, until
+from tests.kube.watched import QUICK as PACE
+
+QUICK = replace(PACE, silence=1)
+MUTE = "watches do not tell what changes, of nodes "
+CURT = "cannot be watched: ends each watch at once, with nothing in it"
+
+
+def watch(clusters: Fleet, pace: Pace) -> KubeObservations:
+    view = clusters.view(pace, PATIENCE)
+    view.follow(clusters.desired)
+    return view
+
+
+def age(view: KubeObservations, name: ClusterName = TWO_NAME) -> timedelta:
+    return datetime.now(UTC) - seen(view, name).observed_at
+
+
+def lists(clusters: Fleet) -> int:
+    return clusters.two.count("/nodes", watch=False)
+
+
+def told(view: KubeObservations) -> list[str]:
+    return [problem.message for problem in view.observe().problems if problem.path == "cluster worker-2"]
+
+
+def test_quiet_cluster_with_bookmarks_is_seen_now_and_listed_once(clusters: Fleet) -> None:
+    view = watch(clusters, replace(QUICK, silence=6, beat=1))
+    until(lambda: clusters.two.count("/nodes", watch=True))
+    oldest = timedelta()
+    end = time.monotonic() + 8
+    while time.monotonic() < end:
+        clusters.two.bookmark()
+        time.sleep(0.2)
+        oldest = max(oldest, age(view))
+    assert oldest < timedelta(seconds=4)
+    assert (lists(clusters), told(view)) == (1, [])
+
+
+def test_resource_of_which_nothing_ever_comes_makes_no_cluster_older(clusters: Fleet) -> None:
+    view = watch(clusters, replace(QUICK, silence=6, beat=1))
+    until(lambda: clusters.one.count("/jobs", watch=True))
+    oldest = timedelta()
+    end = time.monotonic() + 8
+    while time.monotonic() < end:
+        clusters.one.bookmark()  # of nodes and pods alone
+        time.sleep(0.2)
+        oldest = max(oldest, age(view, ONE_NAME))
+    assert oldest < timedelta(seconds=4)
+    assert clusters.one.count("/jobs", watch=False) == 2
+
+
+def test_quiet_cluster_without_bookmarks_is_listed_now_and_then(clusters: Fleet) -> None:
+    view = watch(clusters, replace(QUICK, silence=2))
+    oldest = timedelta()
+    end = time.monotonic() + 8
+    while time.monotonic() < end:
+        oldest = max(oldest, age(view))
+        assert told(view) == []
+        time.sleep(0.01)
+    assert oldest < timedelta(seconds=6)
+    assert 2 <= lists(clusters) <= 6
+
+
+def test_cluster_is_seen_as_of_its_list_until_its_watches_are_proven(clusters: Fleet) -> None:
+    view = watch(clusters, replace(QUICK, silence=60, beat=1))
+    time.sleep(3)
+    assert age(view) >= timedelta(seconds=3)
+    clusters.two.bookmark()
+    until(lambda: age(view) < timedelta(seconds=2))
+
+
+def test_changes_that_a_watch_keeps_are_listed_and_told(clusters: Fleet) -> None:
+    clusters.two.mute.set()
+    view = watch(clusters, QUICK)
+    clusters.two.put("nodes", node("gpu-2"))
+    until(lambda: free(view, TWO_NAME) == 16)
+    until(lambda: told(view))
+    clusters.two.delete("nodes", "gpu-1")
+    until(lambda: free(view, TWO_NAME) == 8)
+    (message,) = told(view)
+    assert MUTE in message
+    clusters.two.mute.clear()
+    clusters.two.bookmark()
+    until(lambda: told(view) == [])
+
+
+def test_watch_that_falls_mute_is_listed_anew(clusters: Fleet) -> None:
+    view = watch(clusters, QUICK)
+    clusters.two.put("nodes", node("gpu-2"))
+    until(lambda: free(view, TWO_NAME) == 16)
+    clusters.two.mute.set()
+    clusters.two.put("nodes", node("gpu-3"))
+    until(lambda: free(view, TWO_NAME) == 24)
+
+
+def test_watches_that_end_well_at_once_are_told_and_listed_less_and_less(clusters: Fleet) -> None:
+    clusters.two.curt.set()
+    view = watch(clusters, replace(QUICK, longest_backoff=60))
+    until(lambda: told(view) == [CURT])
+    before = seen(view, TWO_NAME).observed_at
+    clusters.two.put("nodes", node("gpu-2"))
+    until(lambda: free(view, TWO_NAME) == 16)
+    time.sleep(1)
+    assert lists(clusters) <= 10
+    assert seen(view, TWO_NAME).observed_at == before
+    clusters.two.curt.clear()
+    until(lambda: told(view) == [], seconds=10)
+    clusters.two.put("nodes", node("gpu-3"))
+    until(lambda: free(view, TWO_NAME) == 24)
