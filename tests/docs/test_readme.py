@@ -63,6 +63,10 @@ def test_every_command_works_in_the_order_in_which_it_is_told(tmp_path: Path, pe
         'Revert "burst(llm/vllm): 3 replicas on worker-3 for 10m"',
         "hold(llm/vllm): worker-3 until TIME",
     ]
+    branch = subprocess.run(
+        ["git", "-C", "fleet", "branch", "--show-current"], cwd=there, check=True, capture_output=True, text=True
+    )
+    assert branch.stdout == "main\n", "the next edit would land on what Overspill writes"
 
 
 def test_the_daemon_runs_as_it_is_told_to(tmp_path: Path, person: dict[str, str]) -> None:
