@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 import click
@@ -101,12 +101,6 @@ def problems_of(view: View) -> tuple[Problem, ...]:
     return (*view.desired.problems, *view.ledger.problems, *view.observed.problems)
 
 
-def changes_table(changes: Iterable[Change], *, empty: str) -> None:
-    """Print one row for each change: what, where, how much, until when, and why."""
-    headers = ("ACTION", "WORKLOAD", "PLACEMENT", "CLUSTER", "REPLICAS", "UNTIL", "WHY")
-    printing.table(headers, [_row(change) for change in changes], empty=empty)
-
-
 def held_back(suppressed: Sequence[Suppressed]) -> None:
     """Print what was not done and why, with the clusters that were refused."""
     if not suppressed:
@@ -124,14 +118,21 @@ def held_back(suppressed: Sequence[Suppressed]) -> None:
 
 
 def _tables(view: View, rendered: Rendered) -> None:
-    empty = "Nothing to change." if not rendered.commits else "Nothing to change yet; the output branch begins."
-    changes_table(rendered.changes, empty=empty)
+    headers = ("ACTION", "WORKLOAD", "PLACEMENT", "CLUSTER", "REPLICAS", "UNTIL", "WHY")
+    first = rendered.commits[: len(rendered.commits) - len(rendered.changes)]
+    rows = [*map(_beginning, first), *map(_row, rendered.changes)]
+    printing.table(headers, rows, empty="Nothing to change.")
     held_back(rendered.suppressed)
     told = [count(len(rendered.commits), "commit"), f"{len(rendered.suppressed)} held back"]
     if view.plan.wake_at is not None:
         told.append(f"the next look is due at {format_time(view.plan.wake_at)}")
     click.echo()
     printing.sentence(f"At {format_time(view.now)}: {', '.join(told)}.")
+
+
+def _beginning(commit: Commit) -> tuple[object, ...]:
+    """Lay a commit out that begins something on the branch, before any change: its subject says what."""
+    return ("Start", None, None, None, None, None, commit.message.partition("\n")[0].partition(": ")[2])
 
 
 def _row(change: Change) -> tuple[object, ...]:
