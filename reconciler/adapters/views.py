@@ -44,12 +44,14 @@ class JoinedView:
         reports: list[Reports] = []
         reporting: frozenset[ClusterName] = frozenset()
         hearings: dict[WorkloadId, tuple[Hearing, ...]] = {}
+        reached_by: dict[ClusterName, str] = {}
         helm = False
         for view in self._views:
             seen = view.observe()
             helm = helm or seen.helm
             problems.extend(seen.problems)
             reporting |= seen.reporting
+            reached_by.update(seen.reached_by)
             reports.append(seen.reports)
             for workload, asked in seen.asks.items():
                 asks[workload] = asks.get(workload, ()) + asked
@@ -66,6 +68,7 @@ class JoinedView:
             hearings=hearings,
             reports=self._joined(tuple(part for part in reports if part)),
             reporting=reporting,
+            reached_by=reached_by,
             helm=helm,
             problems=tuple(problems),
         )

@@ -221,7 +221,8 @@ class Observed:
     object for as long as nothing in it has changed, so that who looks at it can tell. `reporting` are the clusters
     whose engine's objects are all known right now, so that no report of a placement means that the engine does not have
     it: listed whole and watched since, or known to have no such API; not one that refuses us or cannot be reached.
-    `helm` tells whether charts can be rendered here. `problems` are observations that could not be read.
+    `reached_by` says of the clusters that are watched how, as a Cluster would. `helm` tells whether charts can be
+    rendered here. `problems` are observations that could not be read.
     """
 
     clusters: Mapping[ClusterName, ClusterObservation] = field(default_factory=dict)
@@ -229,5 +230,6 @@ class Observed:
     hearings: Mapping[WorkloadId, tuple[Hearing, ...]] = field(default_factory=dict)
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
     reporting: frozenset[ClusterName] = frozenset()
+    reached_by: Mapping[ClusterName, str] = field(default_factory=dict)
     helm: bool = False
     problems: tuple[Problem, ...] = ()

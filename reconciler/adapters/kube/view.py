@@ -119,6 +119,7 @@ class KubeObservations:
             clusters=seen,
             reports=self._joined(tuple(one for one in told if one)),
             reporting=frozenset(reporting),
+            reached_by={name: str(target.connection) for name, target in self._targets.clusters.items()},
             problems=tuple(problems),
         )
 
