@@ -191,7 +191,9 @@ def test_bootstrap_prints_for_flux_what_one_cluster_needs(overspill: Terminal, f
     result = overspill("bootstrap", "flux", "--cluster", "worker-7")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "no such Cluster is described (try 'worker-" in result.stderr
-    fleet.commit("main", {"fleet.yaml": SOURCE_FILES["fleet.yaml"].replace("engine: manifests", "repoURL: https://g/f")})
+    fleet.commit(
+        "main", {"fleet.yaml": SOURCE_FILES["fleet.yaml"].replace("engine: manifests", "repoURL: https://g/f")}
+    )
     result = overspill("bootstrap", "flux", "--cluster", "wroker-2")
     assert "no such Cluster is described (try 'worker-2')" in result.stderr, "its engine is not what is wrong"
 

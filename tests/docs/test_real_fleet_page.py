@@ -1,4 +1,4 @@
-"""docs/real-fleet.md begins a repository that is true of its own fleet. tests/e2e runs the page against real clusters."""
+"""docs/real-fleet.md begins a repository that is true of its own fleet. tests/e2e runs it against real clusters."""
 
 from __future__ import annotations
 
