@@ -23,7 +23,8 @@ class Repository(Protocol):
     """The fleet repository: a local bare mirror of the two branches, and the remote behind it.
 
     Only `fetch`, `branch_names`, `push`, `branches` and the methods that may have to deepen a shallow history
-    (`last_written`, `log`, `earlier`) touch the network. All raise Transient when the remote is away and InvalidInput when it refuses.
+    (`last_written`, `log`, `earlier`) touch the network. All raise Transient when the remote is away and InvalidInput
+    when it refuses.
     """
 
     def fetch(self) -> Tips:
