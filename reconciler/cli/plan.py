@@ -10,9 +10,10 @@ import click
 from reconciler import app
 from reconciler.cli import options, printing
 from reconciler.cli.diff import patch
+from reconciler.core import shortages
 from reconciler.core.render import Rendered
 from reconciler.core.times import format_time
-from reconciler.core.wording import count
+from reconciler.core.wording import clause, count
 from reconciler.daemon.reconcile import View, draft
 from reconciler.errors import Problem
 from reconciler.model.ledger import Tampered
@@ -29,7 +30,6 @@ from reconciler.model.plan import (
     Suppressed,
 )
 from reconciler.model.tree import Commit
-from reconciler.model.units import format_duration
 from reconciler.ports import Repository
 from reconciler.settings import Settings
 
@@ -140,10 +140,13 @@ def _row(change: Change) -> tuple[object, ...]:
     told: tuple[object, ...]
     match change:
         case Place(placement=it, shortage=shortage):
-            missing = f"{count(shortage.replicas, 'replica')} missing on {shortage.primary}"
-            told = (it.replicas, it.expires_at, f"{missing} for {format_duration(shortage.waited)}")
-        case Resize(before=before, after=it, detail=detail):
-            told = (f"{before.replicas} -> {it.replicas}", it.expires_at, detail)
+            told = (it.replicas, it.expires_at, f"{shortages.missing(shortage)}{shortages.causes(shortage, it)}")
+        case Resize(before=before, after=it, detail=detail, shortage=shortage):
+            told = (
+                f"{before.replicas} -> {it.replicas}",
+                it.expires_at,
+                f"{clause(detail)}{shortages.signals(shortage, it)}",
+            )
         case Extend(after=it, detail=detail):
             told = (it.replicas, it.expires_at, detail)
         case Move(before=before, after=it, why=why, detail=detail):
