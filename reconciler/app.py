@@ -232,6 +232,7 @@ def _world(
         clock=SystemClock(),
         outbox=outbox,
         author=_committer(settings),
+        source_branch=settings.source_branch,
         output_branch=settings.output_branch,
     )
 

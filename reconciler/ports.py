@@ -22,8 +22,9 @@ from reconciler.model.workload import HelmConfig, Json
 class Repository(Protocol):
     """The fleet repository: a local bare mirror of the two branches, and the remote behind it.
 
-    Only `fetch`, `push`, `branches` and the methods that may have to deepen a shallow history (`last_written`, `log`,
-    `earlier`) touch the network. All raise Transient when the remote is away and InvalidInput when it refuses.
+    Only `fetch`, `branch_names`, `push`, `branches` and the methods that may have to deepen a shallow history
+    (`last_written`, `log`, `earlier`) touch the network. All raise Transient when the remote is away and InvalidInput
+    when it refuses.
     """
 
     def fetch(self) -> Tips:
@@ -32,6 +33,10 @@ class Repository(Protocol):
 
     def tips(self) -> Tips:
         """Return where the branches stood when last fetched or pushed, without asking the remote."""
+        ...
+
+    def branch_names(self) -> list[str]:
+        """Ask the remote which branches people have there, to say what may have been meant by one that is missing."""
         ...
 
     def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[Entry]:

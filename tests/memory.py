@@ -86,6 +86,9 @@ class MemoryRepository:
     def fetch(self) -> Tips:
         return self.tips()
 
+    def branch_names(self) -> list[str]:
+        return ["main"] if self.heads["source"] else []
+
     def tips(self) -> Tips:
         output = self.heads["output"]
         at = self.commits[output].log.at if output else None

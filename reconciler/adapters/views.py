@@ -45,6 +45,7 @@ class JoinedView:
         reporting: dict[ClusterName, EngineName] = {}
         hearings: dict[WorkloadId, tuple[Hearing, ...]] = {}
         nameless: dict[ClusterName, str] = {}
+        reached_by: dict[ClusterName, str] = {}
         helm = False
         for view in self._views:
             seen = view.observe()
@@ -52,6 +53,7 @@ class JoinedView:
             problems.extend(seen.problems)
             reporting |= seen.reporting
             nameless |= seen.nameless
+            reached_by |= seen.reached_by
             reports.append(seen.reports)
             for workload, asked in seen.asks.items():
                 asks[workload] = asks.get(workload, ()) + asked
@@ -69,6 +71,7 @@ class JoinedView:
             reports=self._joined(tuple(part for part in reports if part)),
             reporting=reporting,
             nameless=nameless,
+            reached_by=reached_by,
             helm=helm,
             problems=tuple(problems),
         )

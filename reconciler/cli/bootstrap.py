@@ -10,6 +10,7 @@ from reconciler import app
 from reconciler.cli import options
 from reconciler.core.bootstrap import argocd
 from reconciler.core.fluxbootstrap import flux
+from reconciler.daemon.source import missing
 from reconciler.daemon.steer import survey
 from reconciler.errors import InvalidInput, Severity
 from reconciler.model.ids import ClusterName
@@ -39,12 +40,12 @@ def bootstrap(settings: Settings, engine: Literal["argocd", "flux"], cluster: st
         raise click.UsageError(f"bootstrap {engine} {'needs' if engine == 'flux' else 'takes no'} --cluster: {hint}.")
     with app.connected(settings) as (world, memory):
         view = survey(world, memory)
+        if view.tips.source is None:
+            raise missing(world.repository, settings.source_branch)
     desired = view.desired
     errors = tuple(problem for problem in desired.problems if problem.severity is Severity.ERROR)
     if errors:
         raise InvalidInput(problems=errors)
-    if view.tips.source is None:
-        raise InvalidInput(f"reading the fleet repository: it has no branch {settings.source_branch!r}")
     if cluster is None:
         text = argocd(desired.fleet, desired, output_branch=settings.output_branch)
     else:

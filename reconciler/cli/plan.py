@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 import click
@@ -10,9 +10,10 @@ import click
 from reconciler import app
 from reconciler.cli import options, printing
 from reconciler.cli.diff import patch
+from reconciler.core import shortages
 from reconciler.core.render import Rendered
 from reconciler.core.times import format_time
-from reconciler.core.wording import count
+from reconciler.core.wording import clause, count
 from reconciler.daemon.reconcile import View, draft
 from reconciler.errors import Problem
 from reconciler.model.ledger import Tampered
@@ -29,7 +30,6 @@ from reconciler.model.plan import (
     Suppressed,
 )
 from reconciler.model.tree import Commit
-from reconciler.model.units import format_duration
 from reconciler.ports import Repository
 from reconciler.settings import Settings
 
@@ -101,12 +101,6 @@ def problems_of(view: View) -> tuple[Problem, ...]:
     return (*view.desired.problems, *view.ledger.problems, *view.observed.problems)
 
 
-def changes_table(changes: Iterable[Change], *, empty: str) -> None:
-    """Print one row for each change: what, where, how much, until when, and why."""
-    headers = ("ACTION", "WORKLOAD", "PLACEMENT", "CLUSTER", "REPLICAS", "UNTIL", "WHY")
-    printing.table(headers, [_row(change) for change in changes], empty=empty)
-
-
 def held_back(suppressed: Sequence[Suppressed]) -> None:
     """Print what was not done and why, with the clusters that were refused."""
     if not suppressed:
@@ -124,8 +118,10 @@ def held_back(suppressed: Sequence[Suppressed]) -> None:
 
 
 def _tables(view: View, rendered: Rendered) -> None:
-    empty = "Nothing to change." if not rendered.commits else "Nothing to change yet; the output branch begins."
-    changes_table(rendered.changes, empty=empty)
+    headers = ("ACTION", "WORKLOAD", "PLACEMENT", "CLUSTER", "REPLICAS", "UNTIL", "WHY")
+    first = rendered.commits[: len(rendered.commits) - len(rendered.changes)]
+    rows = [*map(_beginning, first), *map(_row, rendered.changes)]
+    printing.table(headers, rows, empty="Nothing to change.")
     held_back(rendered.suppressed)
     told = [count(len(rendered.commits), "commit"), f"{len(rendered.suppressed)} held back"]
     if view.plan.wake_at is not None:
@@ -134,15 +130,23 @@ def _tables(view: View, rendered: Rendered) -> None:
     printing.sentence(f"At {format_time(view.now)}: {', '.join(told)}.")
 
 
+def _beginning(commit: Commit) -> tuple[object, ...]:
+    """Lay a commit out that begins something on the branch, before any change: its subject says what."""
+    return ("Start", None, None, None, None, None, commit.message.partition("\n")[0].partition(": ")[2])
+
+
 def _row(change: Change) -> tuple[object, ...]:
     """Lay a change out in the columns of the table."""
     told: tuple[object, ...]
     match change:
         case Place(placement=it, shortage=shortage):
-            missing = f"{count(shortage.replicas, 'replica')} missing on {shortage.primary}"
-            told = (it.replicas, it.expires_at, f"{missing} for {format_duration(shortage.waited)}")
-        case Resize(before=before, after=it, detail=detail):
-            told = (f"{before.replicas} -> {it.replicas}", it.expires_at, detail)
+            told = (it.replicas, it.expires_at, f"{shortages.missing(shortage)}{shortages.causes(shortage, it)}")
+        case Resize(before=before, after=it, detail=detail, shortage=shortage):
+            told = (
+                f"{before.replicas} -> {it.replicas}",
+                it.expires_at,
+                f"{clause(detail)}{shortages.signals(shortage, it)}",
+            )
         case Extend(after=it, detail=detail):
             told = (it.replicas, it.expires_at, detail)
         case Move(before=before, after=it, why=why, detail=detail):

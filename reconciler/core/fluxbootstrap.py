@@ -13,6 +13,7 @@ from reconciler.core import bounds, commandjobs
 from reconciler.core.dialect import has_expression
 from reconciler.core.engines.fluxnames import APPLIER, HOOK, READER, ROOT, SOURCE, TOOLKIT, lasting
 from reconciler.core.kinds import cluster_scoped, group_kind
+from reconciler.core.spelling import nearest
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
 from reconciler.model.branches import branch_of
@@ -70,9 +71,7 @@ _MORE = """\
 # a chart brings beyond that has to be added.
 """
 
-_CLUSTER = """\
-# Namespaces that charts and commands make: a right to create cannot be bounded by name.
-"""
+_CLUSTER = "# Namespaces that charts and commands make: a right to create cannot be bounded by name.\n"
 
 _JOBS = """\
 # Command Jobs run beside the service accounts of EGS, in a namespace that has to be there.
@@ -118,11 +117,13 @@ def flux(desired: Desired, cluster: ClusterName, *, output_branch: str) -> str:
     if not desired.fleet.repo_url:
         raise InvalidInput("writing Flux's objects: the Fleet has no spec.repoURL (set it to where Flux fetches)")
     found = desired.clusters.get(cluster)
-    if found is None or found.engine is not EngineName.FLUX:
+    if found is None:
+        hint = nearest(cluster, desired.clusters) or "there are none"
+        raise InvalidInput(f"writing Flux's objects for {cluster!r}: no such Cluster is described ({hint})")
+    if found.engine is not EngineName.FLUX:
         known = sorted(name for name, one in desired.clusters.items() if one.engine is EngineName.FLUX)
-        what = "there is no such Cluster" if found is None else f"its engine is {found.engine}"
         hint = f"try {', '.join(known)}" if known else "set spec.engine: flux in the Cluster or the Fleet"
-        raise InvalidInput(f"writing Flux's objects for {cluster!r}: {what} ({hint})")
+        raise InvalidInput(f"writing Flux's objects for {cluster!r}: its engine is {found.engine} ({hint})")
     settings, names = desired.fleet.flux, {"cluster": cluster, "namespace": desired.fleet.flux.namespace}
     documents = [
         _INTRODUCTION.format(**names) + "---\n" + emit(_object("v1", "Namespace", settings.namespace)),

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from reconciler.core import shortages
 from reconciler.core.times import format_time
-from reconciler.core.wording import amounts, called, clause, count, is_gpu, listed, model, plain, sentence, wrapped
+from reconciler.core.wording import amounts, clause, count, listed, plain, sentence, wrapped
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.placement import Placement, Restraint, RestraintKind
 from reconciler.model.plan import (
@@ -25,7 +26,6 @@ from reconciler.model.plan import (
     Resize,
     Restore,
     Revert,
-    Shortage,
     Why,
 )
 from reconciler.model.tree import LoggedCommit
@@ -101,13 +101,17 @@ def line(change: Change) -> str:
     """Tell a change in one line of a terminal: what, and in brackets why."""
     match change:
         case Place(placement=placement, shortage=shortage):
-            return f"{subject(change)} ({_shortage(shortage, placement)})"
+            return (
+                f"{subject(change)} ({shortages.lasting(shortage, placement)}{shortages.signals(shortage, placement)})"
+            )
         case Revert(placement=placement, why=why, detail=detail):
             told = f"{why}: {clause(detail)}" if clause(detail) else str(why)
             return f"revert({placement.workload}): {_what(placement)} ({told})"
         case Hold(restraint=restraint):
             return _with(subject(change), clause(restraint.reason))
-        case Resize(detail=detail) | Extend(detail=detail) | Release(detail=detail) | Restore(detail=detail):
+        case Resize(after=after, detail=detail, shortage=shortage):
+            return _with(subject(change), f"{clause(detail)}{shortages.signals(shortage, after)}")
+        case Extend(detail=detail) | Release(detail=detail) | Restore(detail=detail):
             return _with(subject(change), clause(detail))
         case Move(why=why, detail=detail):
             return _with(subject(change), f"{why}: {clause(detail)}" if clause(detail) else str(why))
@@ -129,11 +133,11 @@ def _reasons(change: Change) -> Iterable[str]:
     """Yield the body's paragraphs, one line each, still unbroken."""
     match change:
         case Place(placement=placement, shortage=shortage, choice=choice, refused=refused):
-            yield _missing(shortage, placement)
+            yield shortages.told(shortage, placement)
             yield _choice(choice, refused)
         case Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused):
             yield sentence(detail)
-            yield _missing(shortage, after)
+            yield shortages.told(shortage, after)
             yield _choice(choice, refused)
             yield _taken_up(before, after)
         case Extend(before=before, after=after, detail=detail):
@@ -173,39 +177,6 @@ def _taken_up(before: Placement, after: Placement) -> str:
 def _because(why: Why, detail: str) -> str:
     told = clause(detail)
     return f"{_WHY[why]}: {told}." if told else f"{_WHY[why]}."
-
-
-def _missing(shortage: Shortage | None, placement: Placement) -> str:
-    if shortage is None:
-        return ""
-    causes = [plain(cause, 100) for cause in shortage.causes[:MAX_REFUSALS]]
-    if shortage.asks:
-        pods = [f"{_pods(shortage.unschedulable, placement)} {', '.join(causes) or 'unschedulable'}"]
-        causes = [*pods[: shortage.unschedulable], *(clause(ask) for ask in shortage.asks[:MAX_REFUSALS])]
-    return f"{_shortage(shortage, placement)}{_kind(shortage)}{': ' if causes else ''}{'; '.join(causes)}."
-
-
-def _shortage(shortage: Shortage, placement: Placement) -> str:
-    """Say how much is missing for how long: as pods, unless something else asks for some of it."""
-    missing = (
-        f"{count(shortage.replicas, 'replica')} missing"
-        if shortage.asks
-        else f"{_pods(shortage.replicas, placement)} unschedulable"
-    )
-    return f"{missing} on {shortage.primary} for {format_duration(shortage.waited)}"
-
-
-def _pods(replicas: int, placement: Placement) -> str:
-    group = placement.shape.group_size
-    return count(replicas, "pod") if group == 1 else f"{count(replicas, 'replica')} of {group} pods"
-
-
-def _kind(shortage: Shortage) -> str:
-    """Say in brackets what is short: the GPUs by name and model, or whatever else is requested."""
-    names = sorted(shortage.requests.amounts)
-    short = [name for name in names if is_gpu(name)] or names
-    told = [plain(called(name), 80) for name in short] + model(shortage.node_selector)
-    return f" ({', '.join(told)})" if told else ""
 
 
 def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:

@@ -131,13 +131,18 @@ class Rollouts:
         return False if placement.path in self.ailing else (self.has_arrived(placement) or None)
 
     def fallen_ill(self, before: Rollouts) -> Iterator[tuple[str, Ailment]]:
-        """Yield the placements that were healthy then or have been given up since; a new one is only on its way."""
+        """Yield the placements that were healthy then or have been given up since; a new one is only on its way.
+
+        So is a new version of one, but that its engine has not got it yet is told: who hears it says for how long.
+        """
         for name in sorted(self.wards):
             now, then = self.wards[name], before.ward(name)
             for path, ailment in sorted(now.ailing.items()) if now is not then else ():
                 known = then.ailing.get(path)
                 same = known is not None and (known.digest, known.state) == (ailment.digest, ailment.state)
-                serious = ailment.state is EngineState.FAILED or path in then.arrived
+                arrived = then.arrived.get(path)
+                late = arrived is not None and ailment.state is EngineState.PENDING
+                serious = late or ailment.state is EngineState.FAILED or arrived == ailment.digest
                 if serious and not same and ailment.message:
                     yield path, ailment
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from reconciler.core.demand import unseen
 from reconciler.core.engines import engine
 from reconciler.core.fit import repelled
+from reconciler.core.restraints import ledger_path
 from reconciler.core.situation import Situation
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId
@@ -74,7 +75,7 @@ def refuse(
                 cluster=name,
                 reason=Reason.HELD if held else Reason.COOLING_DOWN,
                 message=f"{restraint.reason}; until {restraint.until:%Y-%m-%dT%H:%M:%SZ}",
-                remedy="wait, or remove the restraint from the ledger file" if held else "wait",
+                remedy=f"wait, or take it out of {ledger_path(workload)} on the output branch" if held else "wait",
             )
     # 7. It cannot be seen.
     blind = unseen(desired.fleet, observed, name, now)

@@ -7,14 +7,22 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from reconciler.core.rollouts import Rollouts
+from reconciler.core.rollouts import Ailment, Rollouts
 from reconciler.daemon.reconcile import Outcome, View
 from reconciler.errors import Problem, Severity
+from reconciler.model.deployed import EngineState
 from reconciler.model.ids import CommitId, WorkloadId
 from reconciler.model.plan import Change, Place, Reason, Resize, Revert, Suppressed
 
 FIRST_SIGHT = timedelta(seconds=10)
 """How long after the start a primary may not have been seen yet before that is news: its first lists take a moment."""
+
+LATE = timedelta(minutes=4)
+"""How long an engine may not have taken a new version up before that is news.
+
+Whoever is not told of a push finds it by polling: Argo CD after up to three minutes (two, and a jitter of one), Flux
+after one. Then it still has to fetch and apply. Each resize is late by that much, and well a moment later.
+"""
 
 log = structlog.get_logger()
 
@@ -30,6 +38,7 @@ class Announcer:
         self._problems: frozenset[Problem] = frozenset()
         self._suppressed: frozenset[tuple[WorkloadId, Reason]] = frozenset()
         self._rollouts = Rollouts()
+        self._waiting: dict[str, str] = {}
 
     def tell(self, outcome: Outcome) -> None:
         """Log where the source branch went, the changes, then what came or went of all else."""
@@ -37,7 +46,7 @@ class Announcer:
         for line in outcome.lines:
             log.info("committed", line=line)
         self._tell_problems(frozenset(outcome.problems))
-        self._tell_rollouts(outcome.view.rollouts)
+        self._tell_rollouts(outcome.view.rollouts, outcome.view.now)
         self._tell_suppressed(outcome)
 
     def _tell_source(self, tip: CommitId | None) -> None:
@@ -56,15 +65,31 @@ class Announcer:
             log.info("mended", line=f"mended: {path}")
         self._problems = problems
 
-    def _tell_rollouts(self, rollouts: Rollouts) -> None:
+    def _tell_rollouts(self, rollouts: Rollouts, now: datetime) -> None:
         """Log which placements have stopped or begun to be healthy; that a new one is on its way is no news."""
         before, self._rollouts = self._rollouts, rollouts
-        if rollouts is before or before.signs is None:  # what is so at the start is no news
+        if before.signs is None:  # what is so at the start is no news
             return
-        for path, ailment in rollouts.fallen_ill(before):
-            log.warning("not healthy", line=f"{path}: {ailment.state}: {ailment.message}")
-        for path in rollouts.recovered(before):
-            log.info("healthy", line=f"{path}: healthy")
+        if rollouts is not before:
+            for path, ailment in rollouts.fallen_ill(before):
+                if ailment.state is EngineState.PENDING:
+                    self._waiting[path] = ailment.digest
+                else:
+                    _not_healthy(path, ailment)
+        self._tell_late(rollouts, now)
+        if rollouts is not before:
+            for path in rollouts.recovered(before):
+                log.info("healthy", line=f"{path}: healthy")
+
+    def _tell_late(self, rollouts: Rollouts, now: datetime) -> None:
+        """Log which engines have had more time for a version than they can need, and forget those that have it."""
+        for path, digest in sorted(self._waiting.items()):
+            ailment = rollouts.ailing.get(path)
+            if ailment is None or (ailment.digest, ailment.state) != (digest, EngineState.PENDING):
+                del self._waiting[path]
+            elif now - ailment.since >= LATE:
+                del self._waiting[path]
+                _not_healthy(path, ailment)
 
     def _tell_suppressed(self, outcome: Outcome) -> None:
         # By workload and reason: the numbers in the text move on at every pass.
@@ -87,6 +112,10 @@ class Announcer:
             return False
         workspace = view.desired.workspaces.get(item.workload.workspace)
         return workspace is not None and workspace.primary not in view.observed.clusters
+
+
+def _not_healthy(path: str, ailment: Ailment) -> None:
+    log.warning("not healthy", line=f"{path}: {ailment.state}: {ailment.message}")
 
 
 def _files(problems: Iterable[Problem]) -> frozenset[str]:

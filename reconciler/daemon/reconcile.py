@@ -21,8 +21,8 @@ from reconciler.core.strangers import with_strangers_told
 from reconciler.daemon.acceptance import Acceptance
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.publish import Published, gather, publish
-from reconciler.daemon.source import SourceReader
-from reconciler.errors import InvalidInput, Problem
+from reconciler.daemon.source import SourceReader, missing
+from reconciler.errors import Problem
 from reconciler.model.branches import Advance, branch_of
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Plan
@@ -34,7 +34,7 @@ from reconciler.ports import Charts, Clock, ClusterView, Outbox, Repository
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything outside this process, by its ports, and the names of who commits and of the branch that is written."""
+    """Everything outside this process, by its ports, and the names of who commits and of the two branches."""
 
     repository: Repository
     clusters: ClusterView
@@ -42,6 +42,7 @@ class World:
     clock: Clock
     outbox: Outbox
     author: Identity
+    source_branch: str = "main"
     output_branch: str = "placements"
 
 
@@ -113,7 +114,7 @@ def look(world: World, memory: Memory, *, fetch: bool = True) -> View:
     """Read both branches and the clusters, and decide. Without `fetch` the branches are taken as last known."""
     tips = world.repository.fetch() if fetch else world.repository.tips()
     if tips.source is None:
-        raise InvalidInput("reading the fleet repository: its source branch does not exist (try `overspill init`)")
+        raise missing(world.repository, world.source_branch)
     desired = memory.source.desired(tips.source)
     ledger = memory.branch.ledger(tips.output)
     world.clusters.follow(desired)

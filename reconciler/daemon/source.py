@@ -10,8 +10,9 @@ from reconciler.core.assemble import examine, ignore_patterns
 from reconciler.core.ignoring import ignored
 from reconciler.core.load import is_read, parse_file
 from reconciler.core.parsed import ParsedFile
+from reconciler.core.spelling import nearest
 from reconciler.core.yamlio import MAX_BYTES, too_large
-from reconciler.errors import Problem, Severity, Transient
+from reconciler.errors import InvalidInput, Problem, Severity, Transient
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.policy import Desired
 from reconciler.ports import Repository
@@ -29,6 +30,12 @@ class _Version:
 
     blob: BlobId
     file: ParsedFile
+
+
+def missing(repository: Repository, branch: str) -> InvalidInput:
+    """Make the error for a source branch that does not exist, with the branch that was probably meant."""
+    hint = nearest(branch, repository.branch_names()) or "try `overspill init`"
+    return InvalidInput(f"reading the fleet repository: its source branch {branch!r} does not exist ({hint})")
 
 
 class SourceReader:

@@ -65,8 +65,8 @@ class LeavingStatus:
 class ClusterStatus:
     """One cluster: how it is reached, when it was last seen, and whether its engine tells of all placements there.
 
-    `connection` is empty where the Cluster does not say: by the context of its name, or somebody reports it. `message`
-    says why it counts as unseen.
+    `connection` is what the Cluster says, or what it is watched by, which is then the context of its name; empty where
+    somebody reports it. `message` says why it counts as unseen.
     """
 
     cluster: ClusterName
@@ -146,10 +146,11 @@ def _leaving(view: View) -> Iterator[LeavingStatus]:
 
 def _cluster(view: View, cluster: Cluster) -> ClusterStatus:
     observation = view.observed.clusters.get(cluster.name)
+    watched = view.observed.reached_by.get(cluster.name, "")
     return ClusterStatus(
         cluster=cluster.name,
         engine=cluster.engine,
-        connection="" if cluster.connection is None else str(cluster.connection),
+        connection=watched if cluster.connection is None else str(cluster.connection),
         observed_at=None if observation is None else observation.observed_at,
         reporting=cluster.name in view.observed.reporting,
         message=unseen(view.desired.fleet, view.observed, cluster.name, view.now),

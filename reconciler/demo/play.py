@@ -7,9 +7,11 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 
 from reconciler.adapters.clock import SystemClock
+from reconciler.core.times import format_time
 from reconciler.core.wording import listed
 from reconciler.demo.narrator import Narrator
 from reconciler.demo.process import Daemon, running
@@ -116,7 +118,7 @@ class _Performance:
         for entry in log.split("\0")[1:]:
             narrator.commit(entry)
         narrator.title("What lies here, and what to try")
-        narrator.plain(_closing(stage))
+        narrator.plain(_closing(stage, self._clock.now()))
 
     def _turn(self, daemon: Daemon) -> None:
         """Let a moment pass, and tell of it."""
@@ -180,8 +182,8 @@ def _places(placed: Mapping[str, int]) -> str:
     return listed(f"{replicas} on {cluster}" for cluster, replicas in placed.items()) or "nothing placed"
 
 
-def _closing(stage: Stage) -> str:
-    """Say what lies in the directory, and what to do with it."""
+def _closing(stage: Stage, now: datetime) -> str:
+    """Say what lies in the directory, and what to do with it; what was seen last is fresh only at that moment."""
     remote, fleet, seen = _shown(stage.remote), _shown(stage.fleet), _shown(stage.observations)
     overspill = _program()
     lies = {
@@ -194,7 +196,7 @@ def _closing(stage: Stage) -> str:
     commands = (
         f"git -C {fleet} log origin/{OUTPUT}",
         f"{overspill} history --repo {remote}",
-        f"{overspill} explain {WORKLOAD} --repo {remote} --observations {seen}",
+        f"{overspill} explain {WORKLOAD} --repo {remote} --observations {seen} --at {format_time(now)}",
     )
     told = [f"  {path:<{width}}  {what}" for path, what in lies.items()]
     return "\n".join(["", *told, "", *(f"  {command}" for command in commands)])

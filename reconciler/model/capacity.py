@@ -226,7 +226,8 @@ class Observed:
     with the engine whose objects are all known right now, so that no report of a placement means that this engine does
     not have it: listed whole and watched since, or known to have no such API; not one that refuses us or cannot be
     reached. `nameless` are clusters that cannot be watched since nothing says how, with what to try instead.
-    `helm` tells whether charts can be rendered here. `problems` are observations that could not be read.
+    `reached_by` says of the clusters that are watched how, as a Cluster would. `helm` tells whether charts can be
+    rendered here. `problems` are observations that could not be read.
     """
 
     clusters: Mapping[ClusterName, ClusterObservation] = field(default_factory=dict)
@@ -235,5 +236,6 @@ class Observed:
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
     reporting: Mapping[ClusterName, EngineName] = field(default_factory=dict)
     nameless: Mapping[ClusterName, str] = field(default_factory=dict)
+    reached_by: Mapping[ClusterName, str] = field(default_factory=dict)
     helm: bool = False
     problems: tuple[Problem, ...] = ()

@@ -98,6 +98,14 @@ def test_cluster_without_a_context_is_left_to_other_sources(terminal: Terminal, 
     assert "no observations" not in result.stderr
 
 
+def test_status_names_the_context_that_a_cluster_is_reached_by_though_its_file_names_none(
+    terminal: Terminal, clusters: Clusters
+) -> None:
+    clusters.know(2)
+    reached = {one["cluster"]: one["connection"] for one in terminal.answer("status")["clusters"]}
+    assert reached == {"worker-1": "context worker-1", "worker-2": "context worker-2", "worker-3": ""}
+
+
 def test_kubeconfig_that_is_not_there_is_refused(terminal: Terminal) -> None:
     result = terminal("plan", "--kubeconfig", "nowhere")
     assert result.exit_code == 1

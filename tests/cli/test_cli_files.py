@@ -190,7 +190,12 @@ def test_bootstrap_prints_for_flux_what_one_cluster_needs(overspill: Terminal, f
     assert "branch: bursts" in shown
     result = overspill("bootstrap", "flux", "--cluster", "worker-7")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "there is no such Cluster (try worker-1, worker-2, worker-3)" in result.stderr
+    assert "no such Cluster is described (try 'worker-" in result.stderr
+    fleet.commit(
+        "main", {"fleet.yaml": SOURCE_FILES["fleet.yaml"].replace("engine: manifests", "repoURL: https://g/f")}
+    )
+    result = overspill("bootstrap", "flux", "--cluster", "wroker-2")
+    assert "no such Cluster is described (try 'worker-2')" in result.stderr, "its engine is not what is wrong"
 
 
 @pytest.mark.parametrize("words", [["flux"], ["argocd", "--cluster", "worker-2"]])

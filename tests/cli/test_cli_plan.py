@@ -13,6 +13,7 @@ import pytest
 from reconciler.model.ids import CommitId
 from tests.cli.conftest import Terminal
 from tests.conftest import Remote
+from tests.passes import SOURCE_FILES
 
 See = Callable[..., None]
 
@@ -95,11 +96,29 @@ def test_plan_tells_what_and_why_in_a_table(overspill: Terminal, see: See) -> No
     see()
     rows = overspill.done("plan").splitlines()
     assert rows[0].split() == ["ACTION", "WORKLOAD", "PLACEMENT", "CLUSTER", "REPLICAS", "UNTIL", "WHY"]
-    assert [row.split()[:2] + row.split()[3:5] for row in rows[1:3]] == [
+    assert [row.split()[:2] + row.split()[3:5] for row in rows[2:4]] == [
         ["Place", "llm/vllm", "worker-2", "2"],
         ["Place", "llm/vllm", "worker-3", "1"],
     ]
-    assert "3 replicas missing on worker-1 for 1m3" in rows[1]
+    assert "3 replicas missing on worker-1 for 1m3" in rows[2]
+
+
+def test_plan_shows_a_row_for_each_commit_that_it_counts(overspill: Terminal, fleet: Remote, see: See) -> None:
+    see()
+    first = overspill.done("plan").splitlines()
+    assert first[1].startswith("Start ")
+    assert first[1].endswith(" the output branch")
+    assert [row.split()[0] for row in first[1:4]] == ["Start", "Place", "Place"]
+    assert ": 3 commits, 0 held back" in first[-1]
+    see(missing=0)
+    alone = overspill.done("plan").splitlines()
+    assert [row.split()[0] for row in alone[1:2]] == ["Start"]
+    assert ": 1 commit, 0 held back" in alone[-1]
+    overspill.done("once")
+    fleet.commit("main", {"fleet.yaml": SOURCE_FILES["fleet.yaml"].replace("engine: manifests", "engine: flux")})
+    later = overspill.done("plan").splitlines()
+    assert later[1].startswith("Start ")
+    assert " what Flux follows in " in later[1]
 
 
 def test_plan_tells_what_is_held_back_and_which_clusters_were_refused(overspill: Terminal, see: See) -> None:

@@ -58,6 +58,18 @@ def test_status_shows_how_clusters_are_reached_and_whether_they_are_seen(
     assert seen.startswith("20")
 
 
+@pytest.mark.parametrize("command", ["status", "plan", "once", "bootstrap argocd"])
+def test_source_branch_that_does_not_exist_is_named_with_the_one_that_was_meant(
+    overspill: Terminal, fleet: Remote, command: str
+) -> None:
+    result = overspill(*command.split(), "--source-branch", "mian")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "its source branch 'mian' does not exist (try 'main')" in result.stderr
+    assert "(there are main)" in overspill(*command.split(), "--source-branch", "live").stderr
+    fleet.move("main", None)
+    assert "'main' does not exist (try `overspill init`)" in overspill(*command.split()).stderr
+
+
 def test_status_of_a_fleet_without_templates_says_how_to_begin(overspill: Terminal, fleet: Remote) -> None:
     fleet.commit("main", dict.fromkeys(SOURCE_FILES) | {"README.md": "empty"})
     assert "overspill init" in overspill.done("status")

@@ -53,6 +53,18 @@ def test_a_planned_burst_is_foreseen_from_its_first_second_on(overspill: Termina
     assert told in there["commits"][-1]["message"].replace("\n", " ")
     assert there["commits"][-1]["change"]["shortage"]["asks"] == [told]
     assert changes(overspill, start + timedelta(hours=1)) == []
+    row = overspill.done("plan", "--at", format_time(start)).splitlines()[2]
+    assert row.endswith(f"2 replicas missing on worker-1: {told}"), "it begins this second: it has not lasted for 0s"
+
+
+def test_the_line_of_a_planned_burst_says_who_planned_it(overspill: Terminal, fleet: Remote, see: See) -> None:
+    see(missing=1, worker_2=4)
+    start = soon(minutes=-2)
+    scheduled(fleet, start)
+    signal = f"schedule demo plans 2 from {format_time(start)} on"
+    assert signal in overspill.done("plan")
+    (line, _) = overspill.done("once").splitlines()
+    assert signal in line
 
 
 def test_the_next_look_is_due_when_the_plan_begins(overspill: Terminal, fleet: Remote, see: See) -> None:
@@ -90,7 +102,8 @@ def test_once_bursts_on_what_prometheus_has_seen_for_the_window(overspill: Termi
         metrics.values |= {QUERY: 23, f"min_over_time((\n{QUERY}\n)[30s:7s])": 11}
         result = overspill("once", "--prometheus", metrics.url)
     assert result.exit_code == 0, result.output
-    assert "burst(llm/vllm): 2 replicas on worker-2 for 10m (3 replicas missing on worker-1 for 30s)" in result.stdout
+    assert "burst(llm/vllm): 2 replicas on worker-2 for 10m (3 replicas missing on worker-1 for 30s: " in result.stdout
+    assert ": prometheus queue is 23, and a replica takes 10)" in result.stdout
 
 
 def test_a_query_that_says_nothing_is_a_warning(overspill: Terminal, fleet: Remote, see: See) -> None:

@@ -129,6 +129,7 @@ def test_deletion_by_hand_holds_the_workload_back_on_that_cluster() -> None:
     assert isinstance(placed, Place)
     assert placed.placement.cluster == "worker-3"
     assert placed.refused[0].reason is Reason.HELD
+    assert placed.refused[0].remedy == "wait, or take it out of ledger/llm/vllm.yaml on the output branch"
 
 
 def test_hold_ends_when_the_demand_has_gone_once() -> None:

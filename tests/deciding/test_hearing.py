@@ -59,7 +59,10 @@ def test_what_prometheus_asks_for_is_placed_and_named_in_the_commit() -> None:
     place = made.changes[0]
     assert isinstance(place, Place)
     assert place.placement.replicas == 4
-    assert line(place) == "burst(llm/vllm): 4 replicas on worker-2 for 10m (4 replicas missing on worker-1 for 50s)"
+    assert line(place) == (
+        "burst(llm/vllm): 4 replicas on worker-2 for 10m"
+        " (4 replicas missing on worker-1 for 50s: prometheus queue is 40, and a replica takes 10)"
+    )
     told = message(place, source=SOURCE).replace("\n", " ")
     assert "for 50s (nvidia.com/gpu): prometheus queue is 40, and a replica takes 10. worker-2 chosen" in told
 

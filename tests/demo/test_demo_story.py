@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -95,6 +97,13 @@ def it_ends_with_commands_that_work(out: Path, said: str) -> None:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         assert "vllm" in done.stdout
+    # What the clusters reported is fresh for minutes only; the command answers for then, and so works for ever.
+    *_, flag, moment = explain.split()
+    assert flag == "--at"
+    texts = (path.read_text() for path in (out / "observations").iterdir())
+    seen = [re.search(r"observedAt: \W?([\dT:-]+Z)", text) for text in texts]
+    newest = max(datetime.fromisoformat(found[1]) for found in seen if found)
+    assert timedelta() <= datetime.fromisoformat(moment) - newest < timedelta(minutes=1)
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

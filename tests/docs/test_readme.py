@@ -17,7 +17,7 @@ CHECKOUT = Path(__file__).parents[2]
 README = (CHECKOUT / "README.md").read_text()
 BLOCK = re.compile(r"^```sh ?(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = BLOCK.findall(README)
-NOT_FOR_TESTS = re.compile(r"(make|docker|python3 -m pip) ")
+NOT_FOR_TESTS = re.compile(r"(make|docker|python3 -m (pip|venv)) ")
 """What needs a network, a container engine or the test suite itself; .ci/run does what it can of it."""
 
 
@@ -63,6 +63,10 @@ def test_every_command_works_in_the_order_in_which_it_is_told(tmp_path: Path, pe
         'Revert "burst(llm/vllm): 3 replicas on worker-3 for 10m"',
         "hold(llm/vllm): worker-3 until TIME",
     ]
+    branch = subprocess.run(
+        ["git", "-C", "fleet", "branch", "--show-current"], cwd=there, check=True, capture_output=True, text=True
+    )
+    assert branch.stdout == "main\n", "the next edit would land on what Overspill writes"
 
 
 def test_the_daemon_runs_as_it_is_told_to(tmp_path: Path, person: dict[str, str]) -> None:
@@ -93,6 +97,14 @@ def test_no_command_escapes_the_tests() -> None:
             continue
         for line in text.splitlines():
             assert NOT_FOR_TESTS.match(line), f"mark this block runnable, or leave it out: {line}"
+
+
+def test_it_installs_where_the_system_forbids_pip() -> None:
+    """Debian and others mark their Python as theirs (PEP 668): pip installs into an environment alone."""
+    (block,) = [text for _, text in BLOCKS if "pip install" in text]
+    made, activated, installed = re.split(r" && |\n", block.strip())
+    assert made == f"python3 -m venv {activated.removeprefix('. ').removesuffix('/bin/activate')}"
+    assert installed.startswith("python3 -m pip install .")
 
 
 def test_every_target_of_make_that_it_names_exists() -> None:

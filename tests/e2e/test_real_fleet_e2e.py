@@ -143,7 +143,7 @@ def test_the_page_takes_a_reader_from_kubeconfigs_to_a_first_burst_and_back(pers
         if "overspill plan" in block:
             for name in (HOME, FLUX, ARGO_CD):
                 assert re.search(rf"^{name} +\S.* \d{{4}}-\d\d-\d\dT", told, re.MULTILINE), told
-            assert "the output branch begins" in told, told
+            assert re.search("^Start .* the output branch$", told, re.MULTILINE), told
     with person.running(BLOCKS[start][1]) as log:
         wait(lambda: "pushed 2 commits to placements" in log(), log)
         for mark, block in BLOCKS[start + 1 : marks.index("return")]:

@@ -122,7 +122,11 @@ def test_rotated_token_is_used_at_once(logins: Logins) -> None:
 def test_token_that_is_refused_is_told_until_the_secret_has_another(logins: Logins) -> None:
     logins.store({"bearerToken": NEW})
     view = logins.following()
-    assert trouble(view) == ["cluster worker-2: cannot be watched: does not take our credentials"]
+    (told,) = trouble(view)
+    assert told == (
+        "cluster worker-2: cannot be watched: does not take our credentials"
+        " (have Argo CD log in to it anew: argocd cluster add, for the cluster called worker-2 there)"
+    )
     logins.store({"bearerToken": OLD})
     until(lambda: TWO_NAME in view.observe().clusters)
     until(lambda: trouble(view) == [])

@@ -120,7 +120,8 @@ def test_expired_token_is_read_anew(clusters: Fleet) -> None:
     assert free(view) == 8
     clusters.one.token = clusters.two.token = new
     clusters.one.drop()
-    until(lambda: "does not take our credentials" in str(view.observe().problems))
+    told = "does not take our credentials (make the login of context worker-1 in the kubeconfig anew"
+    until(lambda: told in str(view.observe().problems))
     clusters.login(new)
     clusters.one.put("pods", pod("a", on="gpu-1"))
     until(lambda: free(view) == 7)

@@ -31,6 +31,9 @@ class OddDoor:
             raise self.at_stamp
         return ()
 
+    def remedy(self) -> str:
+        return ""
+
     def trouble(self) -> str:
         return ""
 

@@ -151,13 +151,13 @@ def test_source_branch_that_moved_is_told_once_and_not_at_the_start(announcer: A
     assert [entry["line"] for entry in logs] == ["main is now at 0123456789ab"]
 
 
-def rolled(ailing: Ailment | None = None, arrived: str = "") -> Outcome:
+def rolled(ailing: Ailment | None = None, arrived: str = "", now: datetime = NOW) -> Outcome:
     seen = situation()
     signs = Signs.of(seen.ledger, seen.observed, seen.desired.fleet, seen.now)
     path = placement().path
     ward = Ward(arrived={path: arrived} if arrived else {}, ailing={path: ailing} if ailing else {})
     known = Rollouts.of({placement().cluster: ward}, signs)
-    told = outcome()
+    told = outcome(now=now)
     return replace(told, view=replace(told.view, rollouts=known))
 
 
@@ -187,3 +187,21 @@ def test_placement_that_ails_is_a_line_when_it_begins_and_when_it_ends(announcer
 def test_placement_that_is_given_up_is_a_line_and_what_is_so_at_the_start_is_none(announcer: Announcer) -> None:
     failed = rolled(ailment(EngineState.FAILED, "timed out"))
     assert lines(announcer, failed, rolled(), failed) == ["Failed: timed out"]
+
+
+def test_resize_that_its_engine_takes_up_by_polling_is_no_warning(announcer: Announcer) -> None:
+    way = [rolled(ailment(EngineState.PENDING), now=NOW + seconds(after)) for after in (0, 1, 239)]
+    taken = rolled(ailment(EngineState.PROGRESSING), now=NOW + seconds(240))
+    assert lines(announcer, rolled(arrived="sha256-old"), *way, taken, rolled(arrived="sha256-a")) == ["healthy"]
+
+
+def test_resize_that_its_engine_had_at_once_is_no_warning_while_pods_come(announcer: Announcer) -> None:
+    coming = rolled(ailment(EngineState.PROGRESSING))
+    assert lines(announcer, rolled(arrived="sha256-old"), coming, rolled(arrived="sha256-a")) == ["healthy"]
+
+
+def test_resize_that_its_engine_does_not_take_up_is_told_once_after_four_minutes(announcer: Announcer) -> None:
+    first = rolled(ailment(EngineState.PENDING, "its engine has not taken this version up"))
+    late = [replace(first, view=replace(first.view, now=NOW + seconds(after))) for after in (239, 240, 300)]
+    told = ["Pending: its engine has not taken this version up"]
+    assert lines(announcer, rolled(arrived="sha256-old"), first, *late) == told

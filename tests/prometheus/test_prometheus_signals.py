@@ -207,6 +207,18 @@ def test_a_query_that_is_wrong_is_told_and_does_not_stop_the_others(metrics: Met
     assert asked(seen) == [(5, NOW)]
 
 
+def test_a_query_that_is_wrong_is_not_mended_because_nobody_answers_any_more(metrics: Metrics) -> None:
+    metrics.values["queue"] = (200, metrics.vector(1, 2))
+    with watching(metrics) as (view, _):
+        view.follow(fleet())
+        (wrong,) = view.observe().problems
+        metrics.says = (500, b"")
+        away = until(view, lambda seen: seen.problems[0].path == "prometheus")
+        assert away.problems[1:] == (wrong,)
+        metrics.values["queue"], metrics.says = 3, None
+        until(view, lambda seen: not seen.problems)
+
+
 def test_a_query_that_nobody_answers_does_not_keep_the_others_from_being_asked(metrics: Metrics) -> None:
     metrics.values |= {"slow": (500, b""), "queue": 47}
     with watching(metrics) as (view, _):

@@ -56,6 +56,13 @@ def test_deleted_branch_is_noticed_and_its_return_too(remote, repository):
     assert repository.fetch().output == output
 
 
+def test_branches_of_people_are_listed_by_name_and_ours_are_not(remote, repository):
+    assert repository.branch_names() == []
+    for branch in ("team/live", "placements", "placements-by-cluster/worker-2", "trunk"):
+        remote.commit(branch, {"a": "1"})
+    assert repository.branch_names() == ["team/live", "trunk"]
+
+
 def test_forced_push_is_followed(remote, repository):
     remote.commit("main", {"a": "1"})
     kept = remote.commit("placements", {"b": "1"})

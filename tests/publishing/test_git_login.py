@@ -110,13 +110,13 @@ def test_wrong_password_is_for_a_person_to_mend(host, tmp_path):
     server = host(401)
     said = _fetch(f"http://{server.address}/fleet.git", tmp_path, Credentials(password=PASSWORD))
     assert said.startswith("InvalidInput")
-    assert "set the credentials" in said
+    assert "(try: set OVERSPILL_GIT_PASSWORD_FILE, and OVERSPILL_GIT_USERNAME beside it" in said
 
 
 def test_missing_password_is_never_asked_for(host, tmp_path):
     said = _fetch(f"http://{host(404).address}/fleet.git", tmp_path)
     assert said.startswith("InvalidInput")
-    assert "set the credentials" in said
+    assert "(try: set OVERSPILL_GIT_PASSWORD_FILE, and OVERSPILL_GIT_USERNAME beside it" in said
 
 
 def test_server_that_is_busy_is_transient(host, tmp_path):

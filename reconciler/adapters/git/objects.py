@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from subprocess import Popen
 
 from reconciler.adapters.git.run import Runner, kill
-from reconciler.model.ids import BlobId, TreeId
+from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId, is_name
 from reconciler.model.tree import Entry, FileChange
 
 _ENTRY = re.compile(r"100(?:644|755) blob ([0-9a-f]+)\t([^\0]+)\0")
@@ -16,6 +16,15 @@ _SIZED = re.compile(r"100(?:644|755) blob ([0-9a-f]+) +(\d+)\t([^\0]+)\0")
 _CHANGE = re.compile(r":(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) [A-Z]\d*\0([^\0]+)\0")
 _FILE = frozenset({"100644", "100755"})
 _DIRECTORY = re.compile(rb"40000 ([^\0]+)\0(.{20})|\d+ [^\0]+\0.{20}", re.DOTALL)
+
+_OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+def checked_id(one: str) -> CommitId:
+    """Refuse what is no object id: git would take an empty one for a deletion and one with a dash for an option."""
+    if _OBJECT_ID.fullmatch(one) is None:
+        raise ValueError(f"{one!r} is not a full object id")
+    return CommitId(one)
 
 
 def parse_entries(listing: bytes, *, sizes: bool) -> list[Entry]:
@@ -48,6 +57,11 @@ def parse_directories(tree: bytes) -> dict[str, TreeId]:
     """Read the directories in a tree object, by name, with their ids. An id is 20 bytes: our repositories are SHA-1."""
     found = _DIRECTORY.findall(tree)
     return {name.decode(errors="surrogateescape"): TreeId(one.hex()) for name, one in found if name}
+
+
+def parse_clusters(tree: bytes) -> dict[ClusterName, TreeId]:
+    """Read the directories of clusters in the one that holds them; what has another name is somebody's own."""
+    return {ClusterName(name): one for name, one in parse_directories(tree).items() if is_name(name)}
 
 
 class Missing(Exception):  # noqa: N818 -- no error yet: the caller fetches what is missing

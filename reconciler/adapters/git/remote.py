@@ -130,7 +130,7 @@ def _is_loopback(host: str) -> bool:
 _REFUSALS = (
     (
         r"Authentication failed|could not read (Username|Password)|[Ii]nvalid username|error: 401",
-        "set the credentials of the repository; the token may be wrong, expired or without access",
+        "set OVERSPILL_GIT_PASSWORD_FILE, and OVERSPILL_GIT_USERNAME beside it; the token may be wrong, or expired",
     ),
     (r"error: 403|[Aa]ccess denied|Permission denied|not allowed to push", "give this login access to the repository"),
     (r"Host key verification failed", "add the host's key to known_hosts"),

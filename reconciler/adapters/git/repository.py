@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -15,20 +14,27 @@ from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.fastimport import projected, stream
 from reconciler.adapters.git.history import History
 from reconciler.adapters.git.mirror import Mirror
-from reconciler.adapters.git.objects import Missing, parse_changes, parse_checks, parse_directories, parse_entries
+from reconciler.adapters.git.objects import (
+    Missing,
+    checked_id,
+    parse_changes,
+    parse_checks,
+    parse_clusters,
+    parse_directories,
+    parse_entries,
+)
 from reconciler.adapters.git.pushing import Move, doing, push
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.git.run import Runner
 from reconciler.adapters.git.tracking import CLUSTERS, OUTPUT, Tracking, branch_ref
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.branches import ROOT, Advance, Branch, Projection, alone, branch_of
-from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId, is_name
+from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.tree import Commit, Entry, FileChange, Identity, LoggedCommit, Tips
 
 COMMITTER = Identity(name="Overspill", email="overspill@overspill.dev")
 """Who makes our commits, unless configured."""
 
-_OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _MAX_PACKS = 40
 """As many packs as looking into each of them may cost before they are put together."""
 
@@ -122,10 +128,14 @@ class GitRepository:
         """Return where the branches stood when last fetched or pushed."""
         return self._tracking.tips
 
+    def branch_names(self) -> list[str]:
+        """Ask the remote which branches people have there."""
+        return self._tracking.branch_names()
+
     def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[Entry]:
         """List the regular files of a commit, sorted by path, below the given directories (none given: all)."""
         flags = ["-r", "-z", "-l"] if sizes else ["-r", "-z"]
-        listing = self._tracking.local(["ls-tree", *flags, "--", _checked_id(commit), *under])
+        listing = self._tracking.local(["ls-tree", *flags, "--", checked_id(commit), *under])
         return parse_entries(listing, sizes=sizes)
 
     def changes(self, old: CommitId, new: CommitId, *, under: Sequence[str] = ()) -> list[FileChange]:
@@ -133,18 +143,18 @@ class GitRepository:
 
         Raises Conflict when the mirror does not hold `old`, as after a rewritten history or a mirror made anew.
         """
-        if not self._tracking.reader.holds(_checked_id(old)):
+        if not self._tracking.reader.holds(checked_id(old)):
             raise Conflict(f"comparing with {old[:12]}: that commit is not in the branch's history any more")
         flags = ["-r", "--raw", "-z", "--no-renames", "--no-abbrev"]
         return parse_changes(
-            self._tracking.local(["diff-tree", *flags, _checked_id(old), _checked_id(new), "--", *under])
+            self._tracking.local(["diff-tree", *flags, checked_id(old), checked_id(new), "--", *under])
         )
 
     def read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, bytes]:
         """Read the contents of blobs that some fetched commit holds."""
         wanted = list(dict.fromkeys(blobs))
         for blob in wanted:
-            _checked_id(blob)
+            checked_id(blob)
         with self._whole():
             return dict(zip(wanted, self._tracking.reader.read(wanted), strict=True))
 
@@ -152,7 +162,7 @@ class GitRepository:
         """Find files at commits in one go, None where a commit has no such file; commits not in here are left out."""
         if not places:
             return {}
-        commits = sorted({_checked_id(commit) for commit, _ in places})
+        commits = sorted({checked_id(commit) for commit, _ in places})
         wanted = sorted(places)
         asked = [*(f"{commit}^{{commit}}" for commit in commits), *(f"{commit}:{path}" for commit, path in wanted)]
         answers = self._tracking.local(
@@ -168,7 +178,7 @@ class GitRepository:
         # What is found is also in the mirror; in one that was made anew since, it has to be found again.
         asked = (self._tracking.renewals, tip)
         if self._ours is None or self._ours[0] != asked:
-            past = self._history(tip).first_parents(_checked_id(tip))
+            past = self._history(tip).first_parents(checked_id(tip))
             with self._whole():
                 found = next((commit.logged.id for commit in past if self._is_ours(commit.logged)), None)
             self._ours = (asked, found)
@@ -177,12 +187,12 @@ class GitRepository:
     def log(self, tip: CommitId, *, since: datetime | None = None, limit: int | None = None) -> list[LoggedCommit]:
         """Read commits back from `tip`, newest first, down to the given time or number."""
         with self._whole():
-            return self._history(tip).log(_checked_id(tip), since=since, limit=limit)
+            return self._history(tip).log(checked_id(tip), since=since, limit=limit)
 
     def earlier(self, commit: CommitId, path: str, *, limit: int = 20) -> list[BlobId]:
         """List earlier versions of one file before the one at `commit`, along first parents, newest first."""
         with self._whole():
-            return self._history(commit).earlier(_checked_id(commit), path, limit=limit)
+            return self._history(commit).earlier(checked_id(commit), path, limit=limit)
 
     def write(self, base: CommitId | None, commits: Sequence[Commit]) -> list[CommitId]:
         """Write commits on top of `base` (None: a new root) into the mirror, and return their ids in order."""
@@ -205,10 +215,10 @@ class GitRepository:
         with self._whole():
             tops = [
                 parse_directories(tree).get(ROOT)
-                for tree in self._tracking.reader.read([f"{_checked_id(one)}^{{tree}}" for one in commits])
+                for tree in self._tracking.reader.read([f"{checked_id(one)}^{{tree}}" for one in commits])
             ]
             there = list({top: None for top in tops if top is not None})
-            inside = dict(zip(there, map(_clusters, self._tracking.reader.read(there)), strict=True))
+            inside = dict(zip(there, map(parse_clusters, self._tracking.reader.read(there)), strict=True))
         return [inside[top] if top else {} for top in tops]
 
     def project(self, projections: Sequence[Projection]) -> list[Advance]:
@@ -232,7 +242,7 @@ class GitRepository:
         That `new` descends from `old` is made sure of here, so that no lease ever becomes a force.
         """
         output = self._tracking.output
-        _checked_id(new)
+        checked_id(new)
         if self.tips().output != old:
             raise Conflict(f"{doing(self._tracking, output)}: the branch has moved since this was decided")
         if old is not None and not self._descends(new, old):
@@ -245,7 +255,7 @@ class GitRepository:
             if stands is None or base != advance.old:
                 raise Conflict(f"{doing(self._tracking, branch)}: {advance.new[:12]} does not follow what was there")
             stand[advance.cluster] = stands
-            moves.append(Move(branch=branch, old=advance.old, new=_checked_id(advance.new)))
+            moves.append(Move(branch=branch, old=advance.old, new=checked_id(advance.new)))
         push(self._tracking, moves)
         self._tracking.tips = Tips(source=self.tips().source, output=new, output_at=self._committed_at(new))
         self._tracking.stand(stand)
@@ -268,7 +278,7 @@ class GitRepository:
         if commit == tips.output and tips.output_at is not None:
             return tips.output_at
         with self._whole():
-            (raw,) = self._tracking.reader.read([_checked_id(commit)])
+            (raw,) = self._tracking.reader.read([checked_id(commit)])
         return parse(commit, raw).logged.at
 
     def _is_ours(self, commit: LoggedCommit) -> bool:
@@ -289,15 +299,3 @@ class GitRepository:
             yield
         except Missing as missing:
             raise self._tracking.incomplete(missing) from missing
-
-
-def _clusters(tree: bytes) -> Mapping[ClusterName, TreeId]:
-    """Read the directories of clusters in the one that holds them; what has another name is somebody's own."""
-    return {ClusterName(name): one for name, one in parse_directories(tree).items() if is_name(name)}
-
-
-def _checked_id(one: str) -> CommitId:
-    """Refuse what is no object id: git would take an empty one for a deletion and one with a dash for an option."""
-    if _OBJECT_ID.fullmatch(one) is None:
-        raise ValueError(f"{one!r} is not a full object id")
-    return CommitId(one)

@@ -90,6 +90,15 @@ class Tracking:
             look = True  # a branch is gone, or went between two questions
         raise Transient(f"{doing}: the branches come and go, or the mirror cannot be kept")
 
+    def branch_names(self) -> list[str]:
+        """Ask the remote which branches there are beside ours, by their short names."""
+        listed = self.runner.run(["ls-remote", "--heads", address.NAME], remote=True)
+        if listed.status:
+            raise self.failure(f"listing the branches of {self.remote.url}", listed)
+        names = (line.partition(b"\t")[2].decode(errors="replace") for line in listed.stdout.splitlines())
+        theirs = (name for name in names if name != self.output and not name.startswith(self._clusters))
+        return [name.removeprefix("refs/heads/") for name in theirs]
+
     def branches(self) -> Mapping[ClusterName, Branch]:
         """Return where the branches of clusters stand; the next fetch keeps up with them.
 

@@ -37,6 +37,10 @@ class Door(Protocol):
         """Say why there is no way in, where that is known without trying."""
         ...
 
+    def remedy(self) -> str:
+        """Say what a person can try when the server does not take the login."""
+        ...
+
     def configuration(self) -> AbstractAsyncContextManager[Configuration]:
         """Log in, and yield how to connect; files that it names may be gone afterwards. Raises Transient."""
         ...
@@ -75,6 +79,12 @@ class OwnDoor:
     def trouble(self) -> str:
         """Say nothing: whoever uses it will see."""
         return ""
+
+    def remedy(self) -> str:
+        """Name the context whose login is not good, or the service account."""
+        if self._connection.in_cluster:
+            return "is inCluster right? The service account of this pod is of another cluster, or gone"
+        return f"make the login of context {self._connection.context} in the kubeconfig anew; a token ends"
 
     @asynccontextmanager
     async def configuration(self) -> AsyncIterator[Configuration]:
@@ -115,6 +125,10 @@ class SecretDoor:
         if login is None:
             return ""
         return login.why if isinstance(login, Unusable) else _forbidden(login, self._plugins)
+
+    def remedy(self) -> str:
+        """Name the Secret whose login is not good."""
+        return f"have Argo CD log in to it anew: argocd cluster add, for the cluster called {self._cluster} there"
 
     @asynccontextmanager
     async def configuration(self) -> AsyncIterator[Configuration]:

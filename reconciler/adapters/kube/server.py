@@ -129,12 +129,13 @@ class ApiServer:
                     yield response
                 finally:
                     _hang_up(response)
-        except Unauthorized as error:
+        except Unauthorized as refused:
+            error = Unauthorized(f"{refused} ({self._door.remedy()})")
             if session is self._session:  # and not a later one already
                 self._session = None
                 if time.monotonic() - session.since < self._pace.longest_backoff:
                     self._refused(session.stamp, error)  # what was good for long has expired, and is renewed at once
-            raise
+            raise error from refused
         except TimeoutError as error:
             raise Transient("did not answer in time") from error
         except (aiohttp.ClientError, OSError) as error:

@@ -126,6 +126,7 @@ class KubeObservations:
             reports=self._joined(tuple(one for one in told if one)),
             reporting=reporting,
             nameless=self._targets.nameless,
+            reached_by={name: str(target.connection) for name, target in self._targets.clusters.items()},
             problems=tuple(problems),
         )
 

@@ -187,10 +187,12 @@ class PrometheusSignals:
         self._observed = Observed(asks=asks, hearings=hearings, problems=(*self._unaskable, *self._problems()))
 
     def _problems(self) -> tuple[Problem, ...]:
-        """Tell once that nobody answers, and of each query once what is wrong with it."""
-        if self._trouble:
-            message = f"cannot be asked: {self._trouble}"
-            return (Problem(path="prometheus", message=message, severity=Severity.WARNING),)
+        """Tell once that nobody answers, and of each query once what is wrong with it as far as is known.
+
+        A query whose last answer was of no use is not mended because nobody answers now.
+        """
+        message = f"cannot be asked: {self._trouble}"
+        away = (Problem(path="prometheus", message=message, severity=Severity.WARNING),) if self._trouble else ()
         found = {
             Problem(
                 path=f"policy {question.policy}",
@@ -200,7 +202,7 @@ class PrometheusSignals:
             for question, watch in self._watches.items()
             if watch.trouble
         }
-        return tuple(found)[:_MOST_TOLD]
+        return (*away, *found)[:_MOST_TOLD]
 
 
 class NoPrometheus:
