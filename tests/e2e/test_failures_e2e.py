@@ -17,7 +17,7 @@ def test_chart_that_fails_goes_to_the_next_cluster(scenario: Scenario) -> None:
     scenario.begin({TEMPLATE: refusing, POLICY: HELD_BACK})
     with scenario.daemon():
         scenario.wants(AT_HOME + 1)
-        scenario.until_lent(by_flux=0, by_argo_cd=1, within=120)
+        scenario.until_lent(by_flux=0, by_argo_cd=1)
     assert reverts(scenario) == ["worker-2"]
     told = " ".join(scenario.fleet.log("--format=%B"))
     assert "no licence for worker-2." in told, "Helm's own words"
@@ -32,7 +32,7 @@ def test_image_that_never_gets_ready_goes_to_the_next_cluster(scenario: Scenario
     })  # fmt: skip
     with scenario.daemon():
         scenario.wants(AT_HOME + 1)
-        scenario.until_lent(by_flux=0, by_argo_cd=1, within=120)
+        scenario.until_lent(by_flux=0, by_argo_cd=1)
     assert reverts(scenario) == ["worker-2"]
 
 

@@ -73,7 +73,7 @@ def test_nothing_is_taken_back_because_a_cluster_or_the_remote_is_away(scenario:
     scenario.begin({
         "fleet.yaml": {"observationMaxAge: 2m": "observationMaxAge: 15s"},
         TEMPLATE: {"burstDuration: 30m": "burstDuration: 150s"},
-        POLICY: {"coolDown: 5m": "coolDown: 10m", "rolloutTimeout: 15m": "rolloutTimeout: 30s"},
+        POLICY: {"coolDown: 5m": "coolDown: 10m", "  hold: 1h": "  rolloutTimeout: 30s\n  hold: 1h"},
     })  # fmt: skip
     lenders = (scenario.by_flux, scenario.by_argo_cd)
     with scenario.daemon() as process:
