@@ -62,8 +62,8 @@ class StandIn:
                 state = (metadata["generation"], asked)
                 if self._handled.get(metadata["uid"]) == state and time.monotonic() < self._due[metadata["uid"]]:
                     continue
-                self._handled[metadata["uid"]] = state
-                self._due[metadata["uid"]] = time.monotonic() + self._handle(kind, source, asked)
+                due = self._handle(kind, source, asked)  # what could not be told has not been handled
+                self._handled[metadata["uid"]], self._due[metadata["uid"]] = state, time.monotonic() + due
 
     def _handle(self, kind: str, source: Json, asked: str) -> float:
         """Fetch one source and say so in its status; returns the seconds until it is due again."""
