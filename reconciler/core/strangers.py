@@ -32,7 +32,7 @@ def with_strangers_told(observed: Observed, desired: Desired) -> Observed:
     problems += (
         Problem(
             path=f"cluster {name}",
-            message="is not watched: the kubeconfig has no context of its name, and nothing else tells of it",
+            message="is not watched: the kubeconfig has no context of its name, and nothing else here tells of it",
             hint=f"say which in its spec.connection: {observed.nameless[name] or 'the kubeconfig has none'}",
             severity=Severity.WARNING,
         )

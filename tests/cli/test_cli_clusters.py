@@ -89,12 +89,12 @@ def test_command_waits_for_the_clusters_and_tells_which_it_cannot_see(terminal: 
     assert "warning: cluster worker-3: cannot be watched: does not take our credentials" in result.stderr
 
 
-def test_cluster_without_a_context_is_left_to_other_sources(terminal: Terminal, clusters: Clusters) -> None:
+def test_cluster_without_a_context_is_told_and_left_to_other_sources(terminal: Terminal, clusters: Clusters) -> None:
     clusters.know(2)
     clusters.scale(2)
     result = terminal("status")
     assert result.exit_code == 0
-    assert "worker-3" not in result.stderr
+    assert "warning: cluster worker-3: is not watched" in result.stderr
     assert "no observations" not in result.stderr
 
 

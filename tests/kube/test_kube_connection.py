@@ -170,7 +170,7 @@ def test_cluster_that_nothing_leads_to_is_told_unless_somebody_else_sees_it(tmp_
         observed = view.observe()
     (problem,) = with_strangers_told(observed, fleet).problems
     assert str(problem) == (
-        "cluster worker-4: is not watched: the kubeconfig has no context of its name, and nothing else tells of it"
+        "cluster worker-4: is not watched: the kubeconfig has no context of its name, and nothing else here tells of it"
         " (say which in its spec.connection: try 'worker-44')"
     )
     pushed = {ClusterName("worker-4"): ClusterObservation(cluster=ClusterName("worker-4"), observed_at=NOW)}
