@@ -105,7 +105,14 @@ class BranchReader:
                 yield path, read_record(contents[blob], path)
 
     def _traced(self, tip: CommitId, records: Records, tampered: Sequence[Tampered]) -> Records:
-        """Ask earlier versions of broken records whose they are, where neither their text nor the daemon knows."""
+        """Ask earlier versions of broken records whose they are, where neither their text nor the daemon knows.
+
+        Those of another tip may say otherwise: what they said before is forgotten.
+        """
+        told = {path: record for path, record in records.broken.items() if record.traced}
+        if told:
+            anew = {path: replace(record, workload=None, traced=False) for path, record in told.items()}
+            records = records.changed(anew)
         known = {f"{change.placement.path}/placement.yaml" for change in tampered}
         lost = {path: record for path, record in records.untraced.items() if path not in known}
         if not lost:
