@@ -9,9 +9,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from reconciler.adapters.git import GitRepository
 from reconciler.model.ids import CommitId
+
+# How long an example takes says how busy the machine is; speed is measured in tests/bench.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 ANN = "Ann <ann@example.com>"
 MORNING = datetime(2026, 11, 20, 9, 0, tzinfo=UTC)
