@@ -33,7 +33,7 @@ def test_wrong_password_is_told_and_mended_by_a_restart(fleet: Fleet) -> None:
     fleet.observe(missing=3)
     right, fleet.server.password = fleet.server.password, "wrong"
     with fleet.daemon():
-        fleet.until(lambda: "set the credentials" in fleet.told(), "nothing about the password")
+        fleet.until(lambda: "set OVERSPILL_GIT_PASSWORD_FILE" in fleet.told(), "nothing about the password")
     assert fleet.subjects() == []
     fleet.server.password = right
     with fleet.daemon():
