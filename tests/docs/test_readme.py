@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
-
-import pytest
 
 CHECKOUT = Path(__file__).parents[2]
 README = (CHECKOUT / "README.md").read_text()
@@ -19,21 +14,6 @@ BLOCK = re.compile(r"^```sh ?(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BLOCKS = BLOCK.findall(README)
 NOT_FOR_TESTS = re.compile(r"(make|docker|python3 -m (pip|venv)) ")
 """What needs a network, a container engine or the test suite itself; .ci/run does what it can of it."""
-
-
-@pytest.fixture
-def person(tmp_path: Path) -> dict[str, str]:
-    """Be somebody with an empty home directory, who has told git a name, and has Overspill installed."""
-    home, bin_ = tmp_path / "home", tmp_path / "bin"
-    home.mkdir()
-    bin_.mkdir()
-    command = bin_ / "overspill"
-    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m reconciler "$@"\n')
-    command.chmod(0o755)
-    (home / ".gitconfig").write_text("[user]\n\tname = Ann\n\temail = ann@example.com\n")
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "OVERSPILL_"))}
-    path = f"{bin_}{os.pathsep}{os.environ['PATH']}"
-    return {**inherited, "HOME": str(home), "PATH": path, "PYTHONPATH": str(CHECKOUT)}
 
 
 def test_every_command_works_in_the_order_in_which_it_is_told(tmp_path: Path, person: dict[str, str]) -> None:

@@ -162,7 +162,7 @@ class KubeObservations:
             return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(within)
         except TimeoutError as error:
             raise Transient(
-                f"watching clusters: nothing came of it for {within:g} s (is this machine busy?)"
+                f"watching clusters: nothing came of it for {within:g} s (try again; is this machine busy?)"
             ) from error
 
     async def _settle(self, targets: Targets) -> None:
