@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from reconciler.core import yamlio
 from tests.e2e import flux
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
@@ -146,6 +149,14 @@ class Scenario:
 
         self.fleet.until(told, f"{wanted}, but {self.fleet.subjects()}")
 
+    def until_placed(self, **replicas: int) -> None:
+        """Wait until the branch lends so many replicas to each cluster, in however many commits.
+
+        Pods that the scheduler refuses in different seconds have windows that end in different passes.
+        """
+        wanted = {name.replace("_", "-"): count for name, count in replicas.items()}
+        self.fleet.until(lambda: self._placed() == wanted, f"not {wanted}, but {self._placed()}")
+
     def expiry(self) -> datetime:
         """Tell when the newest burst ends."""
         told = self.fleet.log("--format=%(trailers:key=Overspill-Expires,valueonly,separator=)")
@@ -163,6 +174,16 @@ class Scenario:
             for each in self.by_flux.items(path)
         )
         return f"{conditions}\n{self.fleet.told()}\n{self.three.flux.told()}\n{self.three.argo_cd.told()}"
+
+    def _placed(self) -> dict[str, int]:
+        listed = self.fleet.git("ls-tree", "-r", "--name-only", "placements", "clusters", at=self.fleet.bare)
+        files = [PurePosixPath(path) for path in listed.splitlines() if path.endswith("/placement.yaml")]
+        told: Counter[str] = Counter()
+        for path in files:
+            text = self.fleet.git("show", f"placements:{path}", at=self.fleet.bare)
+            [record] = yamlio.parse(text.encode(), str(path))
+            told[path.parts[1]] += int(record.value["metadata"]["annotations"]["overspill.dev/replicas"])
+        return dict(told)
 
     def _more(self, cluster: Cluster) -> frozenset[str]:
         return cluster.inventory() - self._before[cluster.name]

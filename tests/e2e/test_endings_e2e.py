@@ -74,8 +74,8 @@ def test_retained_manifests_stay_when_argo_cd_has_let_their_placement_go(scenari
 def test_burst_that_a_person_reverts_stays_reverted(scenario: Scenario) -> None:
     scenario.begin({POLICY: {BY_ARGO_CD: ""}})
     with scenario.daemon():
-        scenario.wants(AT_HOME + 2)
-        scenario.until_lent(by_flux=2, by_argo_cd=0)
+        scenario.wants(AT_HOME + 1)
+        scenario.until_lent(by_flux=1, by_argo_cd=0)
         work = scenario.fleet.path / "person"
         git = scenario.fleet.git
         git("clone", "--quiet", "--branch=placements", str(scenario.fleet.bare), str(work), at=scenario.fleet.path)
@@ -88,7 +88,7 @@ def test_burst_that_a_person_reverts_stays_reverted(scenario: Scenario) -> None:
         time.sleep(5)  # several polls and windows: time enough to do the wrong thing
         assert len(scenario.fleet.subjects()) == commits
         waiting = [pod for pod in scenario.home.items(PODS) if pod["status"]["phase"] == "Pending"]
-        assert len(waiting) == 2, "the demand lasts"
+        assert len(waiting) == 1, "the demand lasts"
 
 
 def test_two_bursts_and_an_expiry_in_one_second_are_one_push(scenario: Scenario) -> None:

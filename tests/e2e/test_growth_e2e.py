@@ -20,7 +20,7 @@ def test_overflow_runs_in_two_clusters_and_drains_in_reverse_until_nothing_is_le
             steps_were_taken_in_order(cluster)
         scenario.wants(AT_HOME + 2)
         scenario.until_lent(by_flux=2, by_argo_cd=0)
-        scenario.until_committed('replicas on worker-3 for 30m"')
+        scenario.until_committed('on worker-3 for 30m"')
         scenario.wants(AT_HOME)
         scenario.until_as_before()
         assert [words.split()[-3] for words in scenario.fleet.subjects() if words.startswith("Revert")] == [
