@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from reconciler.errors import Conflict
 from reconciler.model.branches import Advance, Branch, Projection, alone
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
-from reconciler.model.tree import Commit, Entry, FileChange, Identity, LoggedCommit, Tips
+from reconciler.model.tree import Commit, Entry, FileChange, Identity, LoggedCommit, Tips, blob_of
 
 OURS = Identity(name="Overspill", email="overspill@overspill.dev")
 PERSON = Identity(name="Ada", email="ada@example.com")
@@ -27,10 +27,6 @@ class Snapshot:
     parent: CommitId | None
     tree: Mapping[str, bytes]
     log: LoggedCommit
-
-
-def blob_id(data: bytes) -> BlobId:
-    return BlobId(hashlib.sha1(data, usedforsecurity=False).hexdigest())
 
 
 class MemoryRepository:
@@ -96,7 +92,7 @@ class MemoryRepository:
 
     def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[Entry]:
         return [
-            Entry(path=path, blob=blob_id(data), size=len(data) if sizes else -1)
+            Entry(path=path, blob=blob_of(data), size=len(data) if sizes else -1)
             for path, data in sorted(self.commits[commit].tree.items())
             if _below(path, under)
         ]
@@ -106,8 +102,8 @@ class MemoryRepository:
         return [
             FileChange(
                 path=path,
-                old=blob_id(before[path]) if path in before else None,
-                new=blob_id(after[path]) if path in after else None,
+                old=blob_of(before[path]) if path in before else None,
+                new=blob_of(after[path]) if path in after else None,
             )
             for path in sorted(before.keys() | after.keys())
             if before.get(path) != after.get(path) and _below(path, under)
@@ -120,7 +116,7 @@ class MemoryRepository:
 
     def held(self, places: Iterable[tuple[CommitId, str]]) -> Mapping[tuple[CommitId, str], BlobId | None]:
         found = {place: self.commits[place[0]].tree.get(place[1]) for place in places if place[0] in self.commits}
-        return {place: None if data is None else blob_id(data) for place, data in found.items()}
+        return {place: None if data is None else blob_of(data) for place, data in found.items()}
 
     def last_written(self, tip: CommitId) -> CommitId | None:
         at: CommitId | None = tip
@@ -149,7 +145,7 @@ class MemoryRepository:
         while at is not None and len(found) < limit:
             data = self.commits[at].tree.get(path)
             if data is not None and data != last:
-                found.append(blob_id(data))
+                found.append(blob_of(data))
             last, at = data, self.commits[at].parent
         return found
 
@@ -182,17 +178,26 @@ class MemoryRepository:
             advances.append(Advance(cluster=projection.cluster, old=old, new=parent))
         return advances
 
-    def push(self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()) -> None:
+    def begin_push(
+        self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()
+    ) -> Callable[[], None]:
         self.before_push()
-        if self.heads["output"] != old:
-            raise Conflict("the output branch has moved")
-        for advance in branches:
-            there = self.clusters.get(advance.cluster)
-            if (there.commit if there else None) != advance.old:
-                raise Conflict(f"the branch of {advance.cluster} has moved")
-        self.heads["output"] = new
-        self.clusters.update({advance.cluster: self.projected[advance.new] for advance in branches})
-        self.pushes += 1
+        moved = [advance.cluster for advance in branches if self._stands(advance.cluster) != advance.old]
+        moved += ["output"] if self.heads["output"] != old else []
+        if not moved:
+            self.heads["output"] = new
+            self.clusters.update({advance.cluster: self.projected[advance.new] for advance in branches})
+            self.pushes += 1
+
+        def end() -> None:
+            if moved:
+                raise Conflict(f"moved: {moved}")
+
+        return end
+
+    def _stands(self, cluster: ClusterName) -> CommitId | None:
+        there = self.clusters.get(cluster)
+        return there.commit if there else None
 
     def _commit(self, base: CommitId | None, commit: Commit, committer: Identity) -> CommitId:
         tree = dict(self.commits[base].tree) if base else {}
@@ -200,7 +205,7 @@ class MemoryRepository:
             tree = {path: data for path, data in tree.items() if path != gone and not path.startswith(f"{gone}/")}
         tree.update(commit.writes)
         at = max(commit.at, self.commits[base].log.at) if base else commit.at
-        content = "\n".join(f"{path} {blob_id(data)}" for path, data in sorted(tree.items()))
+        content = "\n".join(f"{path} {blob_of(data)}" for path, data in sorted(tree.items()))
         identity = f"{base}\n{commit.message}\n{committer.email}\n{at.isoformat()}\n{content}"
         commit_id = CommitId(hashlib.sha1(identity.encode(), usedforsecurity=False).hexdigest())
         subject, _, body = commit.message.partition("\n")
@@ -216,7 +221,7 @@ class MemoryRepository:
             trailers=trailers,
         )
         self.commits[commit_id] = Snapshot(commit_id, base, tree, log)
-        self.blobs.update({blob_id(data): data for data in commit.writes.values()})
+        self.blobs.update({blob_of(data): data for data in commit.writes.values()})
         return commit_id
 
 
@@ -226,7 +231,7 @@ def _directories(tree: Mapping[str, bytes]) -> dict[ClusterName, TreeId]:
     for path, data in sorted(tree.items()):
         parts = path.split("/", 2)
         if parts[0] == "clusters" and len(parts) > 2:
-            files.setdefault(parts[1], []).append(f"{parts[2]} {blob_id(data)}")
+            files.setdefault(parts[1], []).append(f"{parts[2]} {blob_of(data)}")
     return {
         ClusterName(name): TreeId(hashlib.sha1("\n".join(lines).encode(), usedforsecurity=False).hexdigest())
         for name, lines in files.items()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ssl
 from http.client import HTTPException
-from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, ProxyHandler, Request
+from urllib.request import Request
 
+from reconciler.adapters.web import opener, told
 from reconciler.core.pushevent import signed, web_page
 from reconciler.model.policy import EngineName
 from reconciler.model.push import Endpoint, Push
@@ -30,10 +29,10 @@ def announce(endpoint: Endpoint, push: Push, *, timeout: float) -> str:
     headers, body = signed(endpoint, push)
     request = Request(endpoint.url, data=body, headers=dict(headers), method="POST")  # noqa: S310 - its scheme was checked when the address was read
     try:
-        with _opener().open(request, timeout=timeout) as response:
+        with opener().open(request, timeout=timeout) as response:
             status, location = int(response.status), str(response.headers.get("Location", ""))
     except (OSError, HTTPException, ValueError) as error:
-        return _told(error)
+        return told(error)
     match status // 100:
         case 2:
             return ""
@@ -43,27 +42,6 @@ def announce(endpoint: Endpoint, push: Push, *, timeout: float) -> str:
             raise Refused(_refusal(endpoint.engine, status))
         case _:
             return f"it answers {status}"
-
-
-def _opener() -> OpenerDirector:
-    """Make a client that follows no redirect: what is signed for one address goes to no other.
-
-    Proxies are those of the environment, and authorities those of the system or of SSL_CERT_FILE.
-    """
-    opener = OpenerDirector()
-    for handler in (ProxyHandler(), HTTPHandler(), HTTPSHandler(context=ssl.create_default_context())):
-        opener.add_handler(handler)
-    return opener
-
-
-def _told(error: Exception) -> str:
-    """Say in a line why there was no answer."""
-    cause = error.reason if isinstance(error, URLError) and isinstance(error.reason, Exception) else error
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted: {cause.verify_message} (SSL_CERT_FILE may name its authority)"
-    if isinstance(cause, TimeoutError):
-        return "it does not answer"
-    return (isinstance(cause, OSError) and cause.strerror) or str(cause) or type(cause).__name__
 
 
 def _redirection(status: int, location: str) -> str:

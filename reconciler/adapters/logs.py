@@ -10,18 +10,24 @@ from typing import Any, Literal, TextIO, cast
 
 import structlog
 
+from reconciler.core.secrets import redacted
+
 LogFormat = Literal["text", "json"]
 
 _URL_USER = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s@'\"]+@")
 _BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}")
+_TOKEN = re.compile(r"\b(ovs_)[A-Za-z0-9_-]{8,}|\b(eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 _SECRET_KEY = re.compile(r"password|passwd|secret|token|authorization|credential", re.IGNORECASE)
 _COLOURS = {"warning": "\033[33m", "error": "\033[31m", "critical": "\033[31m"}
 _DIM, _PLAIN = "\033[2m", "\033[0m"
 
 
 def redact(text: str) -> str:
-    """Take user names and passwords out of URLs, and credentials out of Authorization headers."""
-    return _BEARER.sub(r"\1 ***", _URL_USER.sub(r"\1***@", text))
+    """Take users and passwords out of URLs, credentials out of Authorization headers, and tokens out of anything.
+
+    What could be in a log of ours is cut out generously, then whatever has the form of a credential of anybody's.
+    """
+    return redacted(_TOKEN.sub(r"\1\2***", _BEARER.sub(r"\1 ***", _URL_USER.sub(r"\1***@", text))))
 
 
 def configure(form: LogFormat, stream: TextIO, *, colour: bool = False, level: int = logging.INFO) -> None:

@@ -40,7 +40,7 @@ class Mortal(MemoryRepository):
             "branches",
             "directories",
             "project",
-            "push",
+            "begin_push",
         }:
             return value
 

@@ -22,5 +22,5 @@ def test_a_ref_that_an_orphaned_push_moved_is_noticed_after_one_conflict(
     mine = Commit(message="mine\n", author=OURS, at=MORNING, writes={"mine": b"1"})
     (made,) = repository.write(before.output, [mine])
     with pytest.raises(Conflict):
-        repository.push(made, old=before.output)
+        repository.begin_push(made, old=before.output)()
     assert repository.fetch().output == newer

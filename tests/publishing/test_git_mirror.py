@@ -49,7 +49,7 @@ def test_tip_that_was_pushed_is_known_after_a_restart(filled, tmp_path):
     with GitRepository(filled.url, cache=tmp_path / "cache") as repository:
         old = repository.fetch().output
         (made,) = repository.write(old, [_commit(1)])
-        repository.push(made, old=old)
+        repository.begin_push(made, old=old)()
     with GitRepository(filled.url, cache=tmp_path / "cache") as repository:
         assert repository.tips().output == made
 
@@ -181,7 +181,7 @@ def test_broken_mirror_is_made_anew(filled, tmp_path, damage, running):
                 entries = repository.entries(tips.source)
                 contents = repository.read(entry.blob for entry in entries)
                 (made,) = repository.write(tips.output, [_commit(len(contents))])
-                repository.push(made, old=tips.output)
+                repository.begin_push(made, old=tips.output)()
                 break
             except Transient:
                 continue

@@ -33,7 +33,7 @@ def _commit(
 def _publish(repository: GitRepository, *commits: Commit) -> list[CommitId]:
     old = repository.tips().output
     made = repository.write(old, commits)
-    repository.push(made[-1], old=old)
+    repository.begin_push(made[-1], old=old)()
     return made
 
 
@@ -116,7 +116,7 @@ def test_commit_carries_author_committer_and_message(remote, repository):
     ann = Identity(name="Ann <x> Änn\n", email="ann@example.com")
     message = "burst(llm/vllm): 3 replicas\n\nWhy: ünïcode.\n\nOverspill-Action: Place\n"
     (made,) = repository.write(None, [Commit(message=message, author=ann, at=NOON)])
-    repository.push(made, old=None)
+    repository.begin_push(made, old=None)()
     shown = remote.git("show", "-s", "--format=%an|%ae|%cn|%ce|%at|%ct|%B", made).rstrip("\n") + "\n"
     seconds = int(NOON.timestamp())
     assert shown == f"Ann x Änn|ann@example.com|Overspill|overspill@overspill.dev|{seconds}|{seconds}|{message}"
@@ -130,7 +130,7 @@ _PART = st.text(st.characters(blacklist_categories=["C", "Z"], blacklist_charact
 def test_any_files_are_written_as_they_are(remote, repository, files):
     repository.fetch()
     (made,) = repository.write(repository.tips().output, [_commit(files, removes=tuple(remote.files("placements")))])
-    repository.push(made, old=repository.tips().output)
+    repository.begin_push(made, old=repository.tips().output)()
     read = repository.read(entry.blob for entry in repository.entries(made))
     assert {entry.path: read[entry.blob] for entry in repository.entries(made)} == files
 
@@ -167,7 +167,7 @@ def test_branch_that_moved_on_is_a_conflict(remote, repository):
     (made,) = repository.write(old, [_commit({"b": b"1"})])
     theirs = remote.commit("placements", {"c": "1"})
     with pytest.raises(Conflict, match="stale info"):
-        repository.push(made, old=old)
+        repository.begin_push(made, old=old)()
     assert remote.tip("placements") == theirs
     assert repository.fetch().output == theirs
 
@@ -179,7 +179,7 @@ def test_branch_that_was_set_back_is_not_put_forward_again(remote, repository):
     (made,) = repository.write(old, [_commit({"c": b"1"})])
     remote.move("placements", first)
     with pytest.raises(Conflict):
-        repository.push(made, old=old)
+        repository.begin_push(made, old=old)()
     assert remote.tip("placements") == first
 
 
@@ -189,7 +189,7 @@ def test_branch_that_was_removed_is_not_made_again(remote, repository):
     (made,) = repository.write(old, [_commit({"c": b"1"})])
     remote.move("placements", None)
     with pytest.raises(Conflict):
-        repository.push(made, old=old)
+        repository.begin_push(made, old=old)()
     assert remote.tip("placements") is None
 
 
@@ -198,7 +198,7 @@ def test_branch_that_somebody_else_made_first_is_a_conflict(remote, repository):
     (made,) = repository.write(None, [_commit({"b": b"1"})])
     theirs = remote.commit("placements", {"c": "1"})
     with pytest.raises(Conflict):
-        repository.push(made, old=None)
+        repository.begin_push(made, old=None)()
     assert remote.tip("placements") == theirs
 
 
@@ -207,7 +207,7 @@ def test_push_from_a_tip_that_is_not_ours_is_a_conflict(remote, repository):
     repository.fetch()
     made = _publish(repository, _commit({"b": b"1"}))
     with pytest.raises(Conflict, match="has moved"):
-        repository.push(made[-1], old=old)
+        repository.begin_push(made[-1], old=old)()
 
 
 def test_commit_that_does_not_follow_the_tip_is_never_pushed(remote, repository):
@@ -217,7 +217,7 @@ def test_commit_that_does_not_follow_the_tip_is_never_pushed(remote, repository)
     repository.fetch()
     (made,) = repository.write(first, [_commit({"c": b"1"})])
     with pytest.raises(Conflict, match="does not follow"):
-        repository.push(made, old=old)
+        repository.begin_push(made, old=old)()
     assert remote.tip("placements") == old
 
 
@@ -227,15 +227,15 @@ def test_push_that_had_landed_already_is_a_success(remote, repository, tmp_path)
     (made,) = repository.write(old, [_commit({"b": b"1"})])
     with GitRepository(remote.url, cache=tmp_path / "other") as other:
         other.fetch()
-        other.push(*other.write(old, [_commit({"b": b"1"})]), old=old)
-    repository.push(made, old=old)
+        other.begin_push(*other.write(old, [_commit({"b": b"1"})]), old=old)()
+    repository.begin_push(made, old=old)()
     assert repository.tips().output == remote.tip("placements") == made
 
 
 @pytest.mark.parametrize("wrong", ["", "main", "--force", "1" * 41])
 def test_only_a_full_commit_id_is_pushed(repository, wrong):
     with pytest.raises(ValueError, match="not a full object id"):
-        repository.push(CommitId(wrong), old=None)
+        repository.begin_push(CommitId(wrong), old=None)()
 
 
 def _hook(remote_path: Path, name: str, script: str) -> None:
@@ -258,10 +258,10 @@ def test_protected_branch_is_for_a_person_to_mend(remote, repository, hook, said
     _hook(remote.path, hook, "echo this branch is protected >&2; exit 1")
     (made,) = repository.write(old, [_commit({"b": b"1"})])
     with pytest.raises(InvalidInput, match=said):
-        repository.push(made, old=old)
+        repository.begin_push(made, old=old)()
     assert remote.tip("placements") == old
     _hook(remote.path, hook, "exit 0")
-    repository.push(made, old=old)
+    repository.begin_push(made, old=old)()
     assert remote.tip("placements") == made
 
 
@@ -280,7 +280,7 @@ def test_ref_that_is_locked_on_the_remote_is_a_conflict(remote, repository):
     (remote.path / "refs" / "heads" / "placements.lock").touch()
     (made,) = repository.write(old, [_commit({"b": b"1"})])
     with pytest.raises(Conflict, match=r"failed to update ref|cannot lock ref"):
-        repository.push(made, old=old)
+        repository.begin_push(made, old=old)()
 
 
 def test_remote_that_is_gone_is_told_from_a_refusal(remote, repository):
@@ -289,9 +289,9 @@ def test_remote_that_is_gone_is_told_from_a_refusal(remote, repository):
     (made,) = repository.write(old, [_commit({"b": b"1"})])
     remote.path.rename(remote.path.with_name("away.git"))
     with pytest.raises(InvalidInput, match="check the repository's URL"):
-        repository.push(made, old=old)
+        repository.begin_push(made, old=old)()
     remote.path.with_name("away.git").rename(remote.path)
-    repository.push(made, old=old)
+    repository.begin_push(made, old=old)()
 
 
 def test_remote_that_hangs_in_a_push_is_transient(remote, tmp_path):
@@ -301,7 +301,7 @@ def test_remote_that_hangs_in_a_push_is_transient(remote, tmp_path):
         repository.fetch()
         (made,) = repository.write(old, [_commit({"b": b"1"})])
         with pytest.raises(Transient, match="no answer"):
-            repository.push(made, old=old)
+            repository.begin_push(made, old=old)()
     assert remote.tip("placements") == old
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from reconciler.adapters.git import remote as address
@@ -24,19 +24,25 @@ class Move:
     new: CommitId
 
 
-def push(tracking: Tracking, moves: Sequence[Move]) -> None:
-    """Move branches forward on the remote; who calls has made sure that each `new` follows its `old`.
+def begin(tracking: Tracking, moves: Sequence[Move]) -> Callable[[], None]:
+    """Begin to move branches forward on the remote; what is returned waits until they have moved.
 
-    The leases say what the remote must still have, so a branch that somebody set back or removed meanwhile is not put
-    forward again. Raises Conflict for that, InvalidInput for what a person has to allow, else Transient.
+    Who calls has made sure that each `new` follows its `old`. The leases say what the remote must still have, so a
+    branch that somebody set back or removed meanwhile is not put forward again. The end raises Conflict for that,
+    InvalidInput for what a person has to allow, else Transient.
     """
     together = ["--atomic"] if len(moves) > 1 else []
     leases = [f"--force-with-lease={move.branch}:{move.old or ''}" for move in moves]
     command = ["push", "--porcelain", "--progress", "--no-verify", *together, *leases, address.NAME]
     tracking.doubtful = True
-    done = tracking.runner.run([*command, *(f"{move.new}:{move.branch}" for move in moves)], remote=True)
-    if done.status:
-        raise _rejection(tracking, moves[0].branch, done)
+    under_way = tracking.runner.begin([*command, *(f"{move.new}:{move.branch}" for move in moves)], remote=True)
+
+    def end() -> None:
+        done = under_way()
+        if done.status:
+            raise _rejection(tracking, moves[0].branch, done)
+
+    return end
 
 
 def doing(tracking: Tracking, branch: str) -> str:

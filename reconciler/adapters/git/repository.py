@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from reconciler.adapters.git import pushing
 from reconciler.adapters.git import remote as address
 from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.fastimport import projected, stream
@@ -23,9 +24,10 @@ from reconciler.adapters.git.objects import (
     parse_directories,
     parse_entries,
 )
-from reconciler.adapters.git.pushing import Move, doing, push
+from reconciler.adapters.git.pushing import Move, doing
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.git.run import Runner
+from reconciler.adapters.git.shelf import Shelf
 from reconciler.adapters.git.tracking import CLUSTERS, OUTPUT, Tracking, branch_ref
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.branches import ROOT, Advance, Branch, Projection, alone, branch_of
@@ -49,6 +51,8 @@ _SETTINGS = {
     "protocol.version": "2",
     # Objects stay in the pack they come in: unpacking costs a process and many files, and a git that is killed over it
     # leaves a commit without its files, where a pack is there whole or not at all.
+    # Nearly all that a pass writes is deltas and ids, which hardly shrink: zlib takes a sixth of the time for a third.
+    "core.compression": "0",
     "fetch.unpackLimit": "1",
     "fastimport.unpackLimit": "1",
 }
@@ -57,9 +61,9 @@ _SETTINGS = {
 class GitRepository:
     """A mirror of the two branches in `cache`, and the remote behind it.
 
-    Fetched with the last commit only; the past is brought in when it is asked for. Not for several threads at once. A
-    second process on the same cache gets a mirror of its own. `committer` makes every commit and tells ours from
-    others; `timeout` is how long the remote may stay silent.
+    Fetched with the last commit only; the past is brought in when it is asked for. Not for several threads at once,
+    but for its `shelf`. A second process on the same cache gets a mirror of its own. `committer` makes every commit and
+    tells ours from others; `timeout` is how long the remote may stay silent.
     """
 
     def __init__(
@@ -96,6 +100,7 @@ class GitRepository:
         ]
         runner = Runner(git_dir=mirror.git_dir, settings=settings, environment=remote.environment(), silence=timeout)
         self._committer = committer
+        self.shelf = Shelf(runner)
         try:
             self._tracking = Tracking(remote, mirror, runner, source=source, output=output, clusters=clusters)
         except OverspillError:
@@ -114,7 +119,8 @@ class GitRepository:
         self.close()
 
     def close(self) -> None:
-        """End the reading process and let the mirror's directory go."""
+        """End the reading processes and let the mirror's directory go."""
+        self.shelf.close()
         self._tracking.close()
 
     def fetch(self) -> Tips:
@@ -236,8 +242,10 @@ class GitRepository:
             advances.append(Advance(cluster=projection.cluster, old=old, new=new))
         return advances
 
-    def push(self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()) -> None:
-        """Move the output branch from `old` to `new` on the remote, and branches of clusters with it, none by force.
+    def begin_push(
+        self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()
+    ) -> Callable[[], None]:
+        """Begin to move the output branch from `old` to `new`, and branches of clusters with it, none by force.
 
         That `new` descends from `old` is made sure of here, so that no lease ever becomes a force.
         """
@@ -256,9 +264,14 @@ class GitRepository:
                 raise Conflict(f"{doing(self._tracking, branch)}: {advance.new[:12]} does not follow what was there")
             stand[advance.cluster] = stands
             moves.append(Move(branch=branch, old=advance.old, new=checked_id(advance.new)))
-        push(self._tracking, moves)
-        self._tracking.tips = Tips(source=self.tips().source, output=new, output_at=self._committed_at(new))
-        self._tracking.stand(stand)
+        moved = pushing.begin(self._tracking, moves)
+
+        def end() -> None:
+            moved()
+            self._tracking.tips = Tips(source=self.tips().source, output=new, output_at=self._committed_at(new))
+            self._tracking.stand(stand)
+
+        return end
 
     def maintain(self) -> None:
         """Put the small packs of many fetches and writes together; does nothing while they are few."""

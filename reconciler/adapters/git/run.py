@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE, Popen, TimeoutExpired
 from typing import cast
@@ -58,25 +59,19 @@ class Runner:
 
         Raises Transient when it hangs; the processes that belong to it are gone by then.
         """
+        return self.begin(arguments, stdin=stdin, remote=remote)()
+
+    def begin(
+        self, arguments: Sequence[str], *, stdin: bytes | None = None, remote: bool = False
+    ) -> Callable[[], Output]:
+        """Begin one command; what is returned waits for its end, as `run` does.
+
+        It is to be called, since only then it is seen to that the command ends. What the command writes before that
+        waits in a pipe, and it with that.
+        """
         process = self.start(arguments, stdin=stdin is not None)
-        heard, unsent = 0, stdin
         silence = self.silence if remote else LOCAL_SILENCE
-        try:
-            while True:
-                try:
-                    stdout, stderr = process.communicate(unsent, timeout=silence.total_seconds())
-                except TimeoutExpired as late:
-                    said = len(late.stdout or b"") + len(late.stderr or b"")
-                    if said == heard:
-                        raise Transient(
-                            f"git {arguments[0]}: no answer for {silence.total_seconds():g} s, stopped waiting"
-                        ) from late
-                    heard, unsent = said, None
-                else:
-                    return Output(status=process.returncode, stdout=stdout, stderr=stderr.decode(errors="replace"))
-        finally:
-            if process.returncode is None:
-                kill(process)
+        return partial(_ended, process, arguments[0], stdin, silence)
 
     def start(self, arguments: Sequence[str], *, stdin: bool) -> Popen[bytes]:
         """Start a command whose streams the caller reads and writes; end it with `kill`."""
@@ -120,6 +115,27 @@ class Runner:
             variables[f"GIT_CONFIG_KEY_{number}"] = key
             variables[f"GIT_CONFIG_VALUE_{number}"] = value
         return variables
+
+
+def _ended(process: Popen[bytes], command: str, stdin: bytes | None, silence: timedelta) -> Output:
+    """Wait for the end of a command, for as long as it says something."""
+    heard, unsent = 0, stdin
+    try:
+        while True:
+            try:
+                stdout, stderr = process.communicate(unsent, timeout=silence.total_seconds())
+            except TimeoutExpired as late:
+                said = len(late.stdout or b"") + len(late.stderr or b"")
+                if said == heard:
+                    raise Transient(
+                        f"git {command}: no answer for {silence.total_seconds():g} s, stopped waiting"
+                    ) from late
+                heard, unsent = said, None
+            else:
+                return Output(status=process.returncode, stdout=stdout, stderr=stderr.decode(errors="replace"))
+    finally:
+        if process.returncode is None:
+            kill(process)
 
 
 def kill(process: Popen[bytes]) -> None:

@@ -1,0 +1,19 @@
+"""Hundreds of kills at random: what tests/daemon does, for longer. Needs git alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Remote
+from tests.killing import kill_at_random
+from tests.passes import BRANCHES
+
+
+@pytest.mark.parametrize(("more", "kills"), [({}, 300), (BRANCHES, 200)], ids=["one branch", "one a cluster"])
+def test_killed_hundreds_of_times_the_branch_is_whole_and_nothing_happens_twice(
+    remote: Remote, tmp_path: Path, more: Mapping[str, str], kills: int
+) -> None:
+    kill_at_random(remote, tmp_path, more, kills)
