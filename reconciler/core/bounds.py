@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from reconciler.core import commandjobs
 from reconciler.core.engines.deployment import chart_steps, command_namespace, target_namespace
@@ -18,38 +18,43 @@ _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 def reach(desired: Desired, engine: EngineName) -> list[tuple[str, str]]:
     """List the pairs of cluster and namespace that placements of an engine may go to.
 
-    No workspace's placement goes to its primary. The namespace is ``*`` where nothing bounds a workspace.
+    Bursts never go to their workspace's primary; requests may, unless the workspace says otherwise. The namespace is
+    ``*`` where nothing bounds a workspace.
     """
     found: set[tuple[str, str]] = set()
     for workspace in desired.workspaces.values():
         namespaces = set(workspace.namespaces) or _used(desired, workspace.name)
         if workspace.command_jobs is not None:
             namespaces.add(commandjobs.JOB_NAMESPACE)
-        for name in workspace.clusters:
+        for name in workspace.destinations:
             cluster = desired.clusters.get(name)
-            if cluster is not None and name != workspace.primary and cluster.engine is engine:
+            if cluster is not None and cluster.engine is engine:
                 found.update((str(name), namespace) for namespace in namespaces)
     return sorted(found)
 
 
 def lenders(desired: Desired) -> frozenset[ClusterName]:
-    """Name the clusters that placements may go to: all but those that are nothing but somebody's primary."""
+    """Name the clusters that placements may go to: all but primaries to which no workspace has anything placed."""
     spaces = desired.workspaces.values()
-    lent = {name for workspace in spaces for name in workspace.clusters if name != workspace.primary}
+    lent = {name for workspace in spaces for name in workspace.destinations}
     primaries = {workspace.primary for workspace in spaces}
     return frozenset(name for name in desired.clusters if name in lent or name not in primaries)
 
 
+def deployed(desired: Desired, workspace: WorkspaceName | None = None) -> Iterator[DeploySpec]:
+    """Yield what templates and requests in files have a workspace deploy, or all of them."""
+    yield from (one.spec for one in desired.templates.values() if workspace in (None, one.workspace))
+    yield from (one.spec for one in desired.requests.values() if workspace in (None, one.workspace))
+
+
 def _used(desired: Desired, workspace: WorkspaceName) -> set[str]:
-    """Return the namespaces that the templates of a workspace name, or ``*`` where one of them cannot be told yet."""
+    """Return the namespaces that files of a workspace name, or ``*`` where one of them cannot be told yet."""
     found: set[str] = set()
-    for template in desired.templates.values():
-        if template.workspace != workspace:
-            continue
-        named = {target_namespace(template.spec)}
-        named.update(chart.release_namespace for chart in chart_steps(template.spec))
-        named.update(_manifest_namespaces(resource.manifest for resource in template.spec.manifests))
-        named.update(_command_namespaces(template.spec))
+    for spec in deployed(desired, workspace):
+        named = {target_namespace(spec, desired.workspaces[workspace])}
+        named.update(chart.release_namespace for chart in chart_steps(spec))
+        named.update(_manifest_namespaces(resource.manifest for resource in spec.manifests))
+        named.update(_command_namespaces(spec))
         found.update(name if is_name(name) else "*" for name in named)
     return {"*"} if "*" in found else found
 

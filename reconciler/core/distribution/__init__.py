@@ -1,0 +1,14 @@
+"""How many replicas go to which cluster, once it is known what each can take and what each has.
+
+Called by `core.sharing`, which makes targets of clusters. Pure arithmetic on `Target`: nothing here knows of capacity,
+demand or time. Never more than fits, never more than was wanted, and what a cluster keeps it keeps.
+
+Each strategy is a module with the functions of `Strategy`; what all of them have in common, minimums and bounds, is in
+`dividing` and `bounds`.
+"""
+
+from reconciler.core.distribution.bounds import choose
+from reconciler.core.distribution.dividing import Division, give_back, returns, share_out
+from reconciler.core.distribution.target import Target
+
+__all__ = ["Division", "Target", "choose", "give_back", "returns", "share_out"]

@@ -1,0 +1,269 @@
+"""What a workload's clusters get of it and give back, by the distribution of its policy.
+
+Makes targets of clusters for `core.distribution`, and shares and refusals of what that answers. Where a policy only
+fills one cluster after the other, a cluster that is not needed is never looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.core.distribution import Division, Target, give_back, returns, share_out
+from reconciler.core.growth import MOST, Growth, Offer
+from reconciler.core.reach import Rung
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.core.wording import count, listed
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.ids import ClusterName
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Reason, Refusal
+from reconciler.model.policy import BurstPolicy, StrategyName
+from reconciler.model.workload import WorkloadTemplate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What one cluster is given, and what spoke for it beside its place in the order."""
+
+    offer: Offer
+    replicas: int
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """What comes of missing replicas: shares, the refusals met on the way, and a lower bound that is out of reach."""
+
+    shares: tuple[Share, ...]
+    refusals: tuple[Refusal, ...]
+    lacking: str = ""
+
+
+def spread(growth: Growth, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, wanted: int) -> Spread:
+    """Share out `wanted` replicas more over the clusters of a workload. What it has stays where it is."""
+    refusals: list[Refusal] = []
+    if policy.fills_in_order:
+        offers = growth.offers(template, policy, shape, wanted, refusals)
+        return Spread(shares=tuple(_in_order(wanted, offers)), refusals=tuple(refusals))
+    found: dict[ClusterName, Offer] = {}
+    for rung in growth.order(template.workload):
+        answer = growth.assess(template, policy, shape, rung, MOST)
+        if isinstance(answer, Refusal):
+            refusals.append(answer)
+        else:
+            found[rung.cluster] = answer
+    while True:
+        division, shares = _divided(growth, template, policy, found, wanted)
+        beyond = _beyond_gprs(growth, template, shape, shares)
+        if beyond is None:
+            refusals += _left_out(division, policy)
+            return Spread(shares=shares, refusals=tuple(refusals), lacking=_lacking(division, policy))
+        refusals.append(beyond)
+        del found[beyond.cluster]
+
+
+def _divided(
+    growth: Growth, template: WorkloadTemplate, policy: BurstPolicy, found: Mapping[ClusterName, Offer], wanted: int
+) -> tuple[Division, tuple[Share, ...]]:
+    """Share out over the clusters that offer something, and over what stands."""
+    held, rungs = growth.held(template.workload), growth.order(template.workload)
+    targets = [_target(rung, held[rung.cluster], found.get(rung.cluster)) for rung in rungs]
+    division = share_out(held.total() + wanted, [*targets, *_others(rungs, held)], policy.distribution)
+    shares = tuple(
+        Share(
+            offer=found[rung.cluster],
+            replicas=division.counts[rung.cluster] - held[rung.cluster],
+            because=_because(division, rung, policy),
+        )
+        for rung in rungs
+        if rung.cluster in division.because
+    )
+    return division, shares
+
+
+def _beyond_gprs(
+    growth: Growth, template: WorkloadTemplate, shape: ReplicaShape, shares: Iterable[Share]
+) -> Refusal | None:
+    """Find a cluster that the workspace may begin no GPR on beside the others that begin one: the smallest share."""
+    held = growth.held(template.workload)
+    new = [share for share in shares if not held[share.offer.rung.cluster]]
+    for begun, share in enumerate(sorted(new, key=lambda share: (-share.replicas, share.offer.rung.rank))):
+        limited = growth.limited(template.workload.workspace, share.offer.rung.cluster, shape, more=begun)
+        if limited is not None:
+            return limited
+    return None
+
+
+def given_back(
+    situation: Situation, standing: Standing, surplus: int, placements: Sequence[Placement]
+) -> tuple[tuple[Placement, int], ...]:
+    """Say which of a workload's placements give replicas back and how many each keeps: the reverse of sharing out.
+
+    The last cluster in the order is told first, and within it the newest placement gives back first; a cluster that is
+    no longer in the order gives back before all others.
+    """
+    workload = placements[0].workload
+    policy, rungs = situation.desired.policies[workload], situation.reach.order(workload)
+    held = Counter[ClusterName]()
+    for placement in placements:
+        held[placement.cluster] += placement.replicas
+    room = _rooms(situation, standing, placements) if policy.distribution.strategy is StrategyName.BALANCED else {}
+    targets = [
+        Target(
+            cluster=rung.cluster,
+            rank=rung.rank,
+            most=held[rung.cluster],
+            capacity=held[rung.cluster] + room.get(rung.cluster, 0),
+            least=rung.least,
+            weight=rung.weight,
+            group=rung.group,
+        )
+        for rung in rungs
+        if rung.cluster in held
+    ]
+    targets += _others(rungs, held, stay=False)
+    stays = give_back(max(0, held.total() - surplus), targets, policy.distribution)
+    last_first = sorted(targets, key=lambda target: target.rank, reverse=True)
+    return tuple(
+        found for target in last_first for found in _newest_first(target.cluster, stays[target.cluster], placements)
+    )
+
+
+def with_reason(detail: str, policy: BurstPolicy) -> str:
+    """Add to why replicas come home which of them do first; in order, that needs no words."""
+    return detail if policy.fills_in_order else f"{detail}; {returns(policy.distribution)}"
+
+
+def told(policy: BurstPolicy) -> str:
+    """Say how a policy shares out, in one line; nothing where it fills one cluster after the other."""
+    if policy.fills_in_order:
+        return ""
+    distribution, label = policy.distribution, policy.distribution.spread_by
+    said = [str(distribution.strategy)]
+    bounds = (
+        ("clusters", distribution.min_clusters, distribution.max_clusters),
+        (f"values of {label}", distribution.min_groups, distribution.max_groups),
+    )
+    for what, least, most in bounds:
+        said += [f"at least {least} {what}"] if least else []
+        said += [f"at most {most} {what}"] if most is not None else []
+    return ", ".join(said)
+
+
+def values(number: int, policy: BurstPolicy) -> str:
+    """Call so many values of the label that a policy spreads over."""
+    return f"{count(number, 'value')} of {policy.distribution.spread_by}"
+
+
+def _in_order(wanted: int, offers: Iterable[Offer]) -> Iterator[Share]:
+    """Fill the clusters one after the other, each as far as it goes."""
+    if wanted <= 0:
+        return
+    for offer in offers:
+        share = min(wanted, offer.replicas)
+        if share:
+            yield Share(offer=offer, replicas=share)
+            wanted -= share
+        if not wanted:
+            return
+
+
+def _target(rung: Rung, has: int, offer: Offer | None) -> Target:
+    most = has + (0 if offer is None else offer.replicas)
+    return Target(
+        cluster=rung.cluster,
+        rank=rung.rank,
+        keeps=has,
+        most=most,
+        capacity=most,
+        least=rung.least,
+        weight=rung.weight,
+        group=rung.group,
+    )
+
+
+def _others(rungs: Sequence[Rung], held: Mapping[ClusterName, int], *, stay: bool = True) -> list[Target]:
+    """Make targets of the clusters that have some and are not in the order any more: they come last and get nothing."""
+    named = {rung.cluster for rung in rungs}
+    off = sorted(cluster for cluster in held if cluster not in named)
+    return [
+        Target(
+            cluster=cluster,
+            rank=len(rungs) + place,
+            keeps=held[cluster] if stay else 0,
+            most=held[cluster],
+            capacity=held[cluster],
+            weight=0,
+        )
+        for place, cluster in enumerate(off, start=1)
+    ]
+
+
+def _newest_first(cluster: ClusterName, stays: int, placements: Sequence[Placement]) -> Iterator[tuple[Placement, int]]:
+    """Take from the newest of a cluster's placements until so many are left."""
+    here = [placement for placement in placements if placement.cluster == cluster]
+    surplus = sum(placement.replicas for placement in here) - stays
+    for placement in sorted(here, key=lambda placement: (placement.created_at, placement.name), reverse=True):
+        if surplus <= 0:
+            return
+        back = min(surplus, placement.replicas)
+        yield placement, placement.replicas - back
+        surplus -= back
+
+
+def _rooms(situation: Situation, standing: Standing, placements: Sequence[Placement]) -> Mapping[ClusterName, int]:
+    """Count how many more each cluster would take. One that nobody sees counts as full.
+
+    Counted anew for what stands now: what a pass hands out comes later.
+    """
+    growth, workload, shape = Growth(situation, standing), placements[0].workload, placements[0].shape
+    held = growth.held(workload)
+    found = {}
+    for rung in growth.order(workload):
+        if rung.cluster in held and rung.cluster in situation.observed.clusters:
+            room = growth.room(rung.cluster, workload.workspace).count(shape, MOST)
+            bound = room if rung.limit is None else max(0, rung.limit - held[rung.cluster])
+            found[rung.cluster] = min(room, bound)
+    return found
+
+
+def _because(division: Division, rung: Rung, policy: BurstPolicy) -> str:
+    """Say what spoke for a cluster; its place in the order alone needs no words."""
+    plain = policy.distribution.strategy is StrategyName.ORDERED and division.counts[rung.cluster] > rung.least
+    return "" if plain else division.because[rung.cluster]
+
+
+def _left_out(division: Division, policy: BurstPolicy) -> Iterator[Refusal]:
+    """Say of the clusters that would take some and may not which bound they are beyond."""
+    distribution = policy.distribution
+    there = [cluster for cluster, replicas in sorted(division.counts.items()) if replicas]
+    for target in division.left_out:
+        if not target.free:
+            continue
+        clusters, groups = distribution.max_clusters, distribution.max_groups
+        if groups is None or (clusters is not None and len(there) >= clusters):
+            most, bound = count(clusters or 0, "cluster"), "maxClusters"
+        else:
+            most, bound = values(groups, policy), "spreadConstraint.maxGroups"
+        yield Refusal(
+            cluster=target.cluster,
+            reason=Reason.SPREAD_LIMIT,
+            message=f"policy {policy.name} spreads over {most} at most: {listed(there)}",
+            remedy=f"raise spec.distribution.{bound} of policy {policy.name}",
+        )
+
+
+def _lacking(division: Division, policy: BurstPolicy) -> str:
+    """Say which lower bound is out of reach."""
+    if division.lacking is None:
+        return ""
+    distribution, (clusters, groups) = policy.distribution, division.lacking
+    few = groups < distribution.min_groups
+    least = values(distribution.min_groups, policy) if few else count(distribution.min_clusters, "cluster")
+    return (
+        f"policy {policy.name} spreads over {least} at least, and only {groups if few else clusters} can be used:"
+        " until then each has one replica"
+    )

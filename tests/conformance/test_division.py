@@ -1,0 +1,306 @@
+"""How Karmada, KubeAdmiral, OpenKruise and OCM divide replicas, as far as Overspill means the same.
+
+Each case goes through the functions that a pass goes through: `reach.order` for weights and limits, `share_out` for
+more replicas, `give_back` for fewer. Where peers fail, Overspill places what it may and tells what is left over; where
+they let replicas wait in a cluster beyond its capacity ("overflow"), it places none, and only their plan is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from reconciler.core.distribution import Target, choose, give_back, ordered, share_out
+from reconciler.core.distribution.webster import Claim, apportion
+from reconciler.core.reach import order
+from reconciler.model.capacity import Taint, Toleration
+from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.plan import Place
+from reconciler.model.policy import BurstPolicy, Candidate, Distribution, StrategyName, Workspace
+from tests.conformance.cases import Case, cases, not_applicable, there
+from tests.situations import cluster, desired, free, ledger, ordering, placement, plan, short
+
+ALL = 10**6
+"""Room without end."""
+
+SUITE = "division"
+CASES = cases(SUITE)
+LISTED = not_applicable(SUITE)
+STRATEGIES = {
+    "binpack": StrategyName.ORDERED,
+    "weighted": StrategyName.WEIGHTED,
+    "DynamicWeight": StrategyName.BALANCED,
+    "Aggregated": StrategyName.AGGREGATED,
+}
+
+Counts = Mapping[str, int]
+
+
+def some(counts: Counts) -> dict[str, int]:
+    """Leave out who has none: a placement of no replicas is none."""
+    return {name: replicas for name, replicas in counts.items() if replicas}
+
+
+def divided(total: int, targets: Iterable[Target], strategy: StrategyName) -> dict[str, int]:
+    """Bring a workload to a total as a pass does: more is shared out, and less is given back."""
+    targets, distribution = list(targets), Distribution(strategy=strategy)
+    if total >= sum(target.keeps for target in targets):
+        return some(share_out(total, targets, distribution).counts)
+    there = [
+        Target(
+            cluster=target.cluster,
+            rank=target.rank,
+            most=target.keeps,
+            capacity=target.capacity,
+            least=target.least,
+            weight=target.weight,
+        )
+        for target in targets
+    ]
+    return some(give_back(total, there, distribution))
+
+
+def outcome(counts: Counts, total: int) -> dict[str, Any]:
+    """Say what came of it as the cases do: an error where some are left over."""
+    left = total - sum(counts.values())
+    return {"error": True} if left else {"error": False, "assignment": counts}
+
+
+def expected(case: Case) -> list[dict[str, Any]]:
+    """List the outcomes that a case allows."""
+    said = case["expected"]
+    if said["error"]:
+        return [{"error": True}]
+    ways = said.get("any_of") or [said["assignment"]]
+    return [{"error": False, "assignment": some(way)} for way in ways]
+
+
+def webster(case: Case) -> None:
+    given = case["input"]
+    names = sorted({*given["votes"], *given["initial_seats"]})
+    claims = [
+        Claim(weight=given["votes"].get(name, 0), seats=given["initial_seats"].get(name, 0), most=ALL, rank=rank)
+        for rank, name in enumerate(names, start=1)
+    ]
+    seats = dict(zip(names, apportion(given["new_seats"], claims), strict=True))
+    assert seats == (case["expected"]["seats"] or {})
+
+
+def weighted_dispense(case: Case) -> None:
+    given = case["input"]
+    targets = [
+        Target(
+            cluster=one["name"],
+            rank=rank,
+            weight=one["weight"],
+            keeps=given["initial"].get(one["name"], 0),
+            most=ALL,
+            capacity=ALL,
+        )
+        for rank, one in enumerate(given["clusters"], start=1)
+    ]
+    total = given["new_replicas"] + sum(given["initial"].values())
+    assert outcome(divided(total, targets, StrategyName.WEIGHTED), total) in expected(case)
+
+
+def static_weight(case: Case) -> None:
+    given = case["input"]
+    rules = given["weight_rules"]
+    candidates = [
+        Candidate(name=ClusterName(name), weight=rule["weight"]) for rule in rules or () for name in rule["clusters"]
+    ]
+    space = Workspace(
+        name=WorkspaceName("llm"),
+        primary=ClusterName("home"),
+        clusters=tuple(ClusterName(name) for name in given["clusters"]),
+    )
+    there = {ClusterName(name): cluster(name) for name in given["clusters"]}
+    rungs = order(BurstPolicy(name="gpu", candidates=tuple(candidates)), space, there)
+    targets = [
+        Target(
+            cluster=rung.cluster,
+            rank=rung.rank,
+            weight=rung.weight,
+            keeps=given["previous"].get(rung.cluster, 0),
+            most=ALL,
+            capacity=ALL,
+        )
+        for rung in rungs
+    ]
+    total = given["desired"]
+    assert outcome(divided(total, targets, StrategyName.WEIGHTED), total) in expected(case)
+
+
+def dynamic_division(case: Case) -> None:
+    given = case["input"]
+    targets = [
+        Target(
+            cluster=one["name"],
+            rank=rank,
+            keeps=given["previous"].get(one["name"], 0),
+            most=given["previous"].get(one["name"], 0) + one["available"],
+            capacity=given["previous"].get(one["name"], 0) + one["available"],
+        )
+        for rank, one in enumerate(sorted(given["clusters"], key=lambda one: one["name"]), start=1)
+    ]
+    total = given["desired"]
+    assert outcome(divided(total, targets, STRATEGIES[given["strategy"]]), total) in expected(case)
+
+
+def overflow_tiers(case: Case) -> None:
+    given = case["input"]
+    targets = [
+        Target(
+            cluster=one["name"],
+            rank=rank,
+            keeps=given["previous"].get(one["name"], 0),
+            most=one["available_incl_assigned"],
+            capacity=one["available_incl_assigned"],
+        )
+        for rank, one in enumerate(sorted(given["clusters"], key=lambda one: one["tier"]), start=1)
+    ]
+    total = given["desired"]
+    assert outcome(divided(total, targets, StrategyName.ORDERED), total) in expected(case)
+
+
+def binpack(case: Case) -> None:
+    given, total = case["input"], case["input"]["desired"]
+    targets = [
+        Target(
+            cluster=one["cluster"],
+            rank=rank,
+            least=one["min"],
+            most=(most := _least(one["max"], given["estimated_capacity"].get(one["cluster"]))),
+            capacity=most,
+        )
+        for rank, one in enumerate(given["ordered_clusters"], start=1)
+    ]
+    assert divided(total, targets, StrategyName.ORDERED) == some(case["expected"]["plan"])
+    assert case["expected"]["overflow"] == {}
+
+
+def converged(case: Case) -> None:
+    """Compare with what KubeAdmiral comes to where it avoids disruption, as Overspill always does.
+
+    Without anything there it comes to the same where it does not. What a cluster has beyond what it holds counts as
+    not there, as pods without a node; one without a preference is no candidate.
+    """
+    given, total = case["input"], case["input"]["desired"]
+    strategy = STRATEGIES[given["algorithm"]]
+    anybody = given["preferences"].get("*", {} if strategy is StrategyName.ORDERED else None)
+    targets = []
+    for rank, name in enumerate(given["clusters"], start=1):
+        liking = given["preferences"].get(name, anybody)
+        if liking is None:
+            continue
+        most = _least(liking.get("max"), given["actual_capacity"].get(name), given["limited_capacity"].get(name))
+        targets.append(
+            Target(
+                cluster=name,
+                rank=rank,
+                keeps=min(most, given["existing"].get(name, 0)),
+                most=most,
+                capacity=most,
+                least=liking.get("min", 0),
+                weight=liking.get("weight", 1),
+            )
+        )
+    plan = divided(total, targets, strategy)
+    for variant in case["expected"]:
+        if variant["avoid_disruption"] or f"{case['id']}/fresh" not in LISTED:
+            assert plan == some(variant["plan"])
+
+
+def _least(*bounds: int | None) -> int:
+    return min((bound for bound in bounds if bound is not None), default=ALL)
+
+
+def select_clusters(case: Case) -> None:
+    given = case["input"]
+    targets = [
+        Target(cluster=one["name"], rank=rank, most=one["available"], capacity=one["available"])
+        for rank, one in enumerate(given["clusters"], start=1)
+    ]
+    bounds = Distribution(min_clusters=given["min_clusters"], max_clusters=given["max_clusters"])
+    chosen = choose(given["need_replicas"], targets, bounds, ordered.precedence)
+    assert [target.cluster for target in chosen] == case["expected"]["selected"]
+
+
+def drain_order(case: Case) -> None:
+    """Give back one after the other, and note who gives back when."""
+    given = case["input"]
+    targets = [
+        Target(cluster=one["name"], rank=rank, most=given["pods"][one["name"]], capacity=ALL)
+        for rank, one in enumerate(given["subsets_in_order"], start=1)
+    ]
+    gone, before = [], dict(given["pods"])
+    for total in reversed(range(sum(given["pods"].values()))):
+        now = give_back(total, targets, Distribution())
+        gone += [name for name in before if now[name] < before[name]]
+        before = dict(now)
+    assert list(dict.fromkeys(gone)) == case["expected"]["deletion_order"]
+
+
+def ocm_taint_filter(case: Case) -> None:
+    """Offer each cluster a replica, or let it keep the one that it has.
+
+    NoSelectIfNew is what NoSchedule means for a cluster here: it keeps what is new away.
+    """
+    effects = {"NoSelect": "NoExecute", "NoSelectIfNew": "NoSchedule", "PreferNoSelect": "PreferNoSchedule"}
+    given = case["input"]
+    tolerations = tuple(
+        Toleration(
+            key=one["key"], operator=one["operator"], value=one["value"], effect=effects.get(one.get("effect"), "")
+        )
+        for one in given["placement"].get("tolerations", ())
+    )
+    has = {name for one in given["existing_decisions"] for name in one["clusters"]}
+    selected = []
+    for one in given["clusters"]:
+        taints = tuple(Taint(key=it["key"], value=it["value"], effect=effects[it["effect"]]) for it in one["taints"])
+        name = one["name"]
+        wanted = desired(
+            ordering(name, tolerations=tolerations),
+            clusters=(cluster("worker-1"), cluster(name, taints=taints)),
+        )
+        standing = [placement(name, 1)] if name in has else []
+        made = plan(short(1), free(name, 8), wanted=wanted, there=ledger(*standing))
+        if standing:
+            selected += [] if made.changes else [name]
+        else:
+            selected += [change.placement.cluster for change in made.changes if isinstance(change, Place)]
+    assert selected == case["expected"]["clusters"]
+
+
+KINDS: Mapping[str, Callable[[Case], None]] = {
+    "webster": webster,
+    "weighted_dispense": weighted_dispense,
+    "static_weight": static_weight,
+    "dynamic_division": dynamic_division,
+    "overflow_tiers": overflow_tiers,
+    "kubeadmiral_binpack_plan": binpack,
+    "kubeadmiral_plan_converged": converged,
+    "select_clusters": select_clusters,
+    "drain_order": drain_order,
+    "ocm_taint_filter": ocm_taint_filter,
+}
+RUN = [case for case in CASES if case["id"] not in LISTED]
+
+
+@there(SUITE)
+@pytest.mark.parametrize("case", RUN, ids=lambda case: f"{case['kind']}-{case['id']}")
+def test_a_peers_case_comes_out_the_same(case: Case) -> None:
+    KINDS[case["kind"]](case)
+
+
+@there(SUITE)
+def test_every_case_is_either_run_or_listed_with_its_reason() -> None:
+    ids = {case["id"] for case in CASES}
+    whole = {name for name in LISTED if "/" not in name}
+    parts = {name.partition("/")[0] for name in LISTED} - whole
+    assert whole <= ids
+    assert parts <= ids - whole
+    assert all(reason.strip() for reason in LISTED.values())
+    assert {case["kind"] for case in RUN} <= {*KINDS}

@@ -1,0 +1,292 @@
+"""Replicas shared out and given back: what holds for every strategy, and what each of them is for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.core.distribution import Target, give_back, share_out
+from reconciler.model.ids import ClusterName
+from reconciler.model.policy import Distribution, StrategyName
+from tests.sharing import CLUSTERS, MANY, target
+
+NAMES = tuple(ClusterName(f"worker-{number}") for number in range(2, 9))
+GROUPS = ("eu", "us", "asia")
+
+
+@st.composite
+def _targets(draw: st.DrawFn, *, begun: bool = True) -> tuple[Target, ...]:
+    """Draw clusters with something that stands there, room for more, and what a policy says of them."""
+    made = []
+    for rank, name in enumerate(draw(st.permutations(NAMES))[: draw(st.integers(0, 6))], start=1):
+        keeps = draw(st.integers(0, 6)) if begun else 0
+        most = keeps + draw(st.integers(0, 9))
+        made.append(
+            Target(
+                cluster=name,
+                rank=rank,
+                keeps=keeps,
+                most=most,
+                capacity=most,
+                least=draw(st.integers(0, 4)),
+                weight=draw(st.integers(0, 5)),
+                group=draw(st.sampled_from(GROUPS)),
+            )
+        )
+    return tuple(made)
+
+
+def _bounded(draw: st.DrawFn) -> dict[str, int | None]:
+    low, groups = draw(st.integers(0, 3)), draw(st.integers(0, 3))
+    return {
+        "min_clusters": low,
+        "max_clusters": draw(st.none() | st.integers(max(1, low, groups), 6)),
+        "min_groups": groups,
+        "max_groups": draw(st.none() | st.integers(max(1, groups), 3)),
+    }
+
+
+@st.composite
+def _distributions(draw: st.DrawFn) -> Distribution:
+    strategy = draw(st.sampled_from(StrategyName))
+    return Distribution(strategy=strategy, spread_by="region", **_bounded(draw))  # type: ignore[arg-type] -- as drawn
+
+
+PLAIN = st.sampled_from([Distribution(strategy=strategy) for strategy in StrategyName])
+TOTALS = st.integers(0, 60)
+
+
+def held(targets: tuple[Target, ...]) -> int:
+    return sum(target.keeps for target in targets)
+
+
+def growing(targets: tuple[Target, ...], counts: dict[ClusterName, int]) -> tuple[Target, ...]:
+    """Let what was shared out stand."""
+    return tuple(replace(target, keeps=counts.get(target.cluster, 0)) for target in targets)
+
+
+def standing(targets: tuple[Target, ...]) -> tuple[Target, ...]:
+    """Make of what is kept for certain what may be given back."""
+    return tuple(replace(target, keeps=0, most=target.keeps) for target in targets)
+
+
+@given(_targets(), TOTALS, _distributions())
+def test_what_runs_stays_and_never_more_than_fits_comes_to_it(
+    targets: tuple[Target, ...], total: int, distribution: Distribution
+) -> None:
+    counts = share_out(total, targets, distribution).counts
+    assert {*counts} <= {target.cluster for target in targets}
+    for one in targets:
+        assert one.keeps <= counts.get(one.cluster, 0) <= one.most
+
+
+@given(_targets(), TOTALS, _distributions())
+def test_never_more_than_wanted(targets: tuple[Target, ...], total: int, distribution: Distribution) -> None:
+    assert sum(share_out(total, targets, distribution).counts.values()) <= max(total, held(targets))
+
+
+@given(_targets(), TOTALS, PLAIN)
+def test_all_that_is_wanted_is_placed_where_it_fits_and_nothing_bounds_it(
+    targets: tuple[Target, ...], total: int, distribution: Distribution
+) -> None:
+    weighty = tuple(replace(target, weight=target.weight + 1) for target in targets)
+    placed = sum(share_out(total, weighty, distribution).counts.values())
+    assert placed == max(held(weighty), min(total, sum(target.most for target in weighty)))
+
+
+@given(_targets(), TOTALS, st.integers(0, 20), _distributions())
+def test_more_wanted_never_takes_any_away_from_what_came_of_less(
+    targets: tuple[Target, ...], total: int, more: int, distribution: Distribution
+) -> None:
+    counts = dict(share_out(total, targets, distribution).counts)
+    later = share_out(total + more, growing(targets, counts), distribution).counts
+    assert all(later[cluster] >= replicas for cluster, replicas in counts.items())
+
+
+@given(_targets(), TOTALS, st.sampled_from([one for one in StrategyName if one is not StrategyName.AGGREGATED]))
+def test_a_larger_total_gives_each_cluster_at_least_as_many_shared_out_anew(
+    targets: tuple[Target, ...], total: int, strategy: StrategyName
+) -> None:
+    distribution = Distribution(strategy=strategy)
+    less, more = (share_out(one, targets, distribution).counts for one in (total, total + 1))
+    assert all(more[cluster] >= replicas for cluster, replicas in less.items())
+
+
+@given(_targets(begun=False), TOTALS)
+def test_a_larger_total_is_never_on_fewer_clusters_or_placed_less_when_aggregated(
+    targets: tuple[Target, ...], total: int
+) -> None:
+    distribution = Distribution(strategy=StrategyName.AGGREGATED)
+    bare = tuple(replace(target, least=0) for target in targets)
+    less, more = (share_out(one, bare, distribution).counts for one in (total, total + 1))
+    assert sum(less.values()) <= sum(more.values())
+
+
+@given(_targets(), TOTALS, _distributions(), st.randoms())
+def test_the_order_in_which_clusters_are_given_does_not_matter(
+    targets: tuple[Target, ...], total: int, distribution: Distribution, random: object
+) -> None:
+    shuffled = list(targets)
+    random.shuffle(shuffled)  # type: ignore[attr-defined] -- Hypothesis' own
+    assert share_out(total, shuffled, distribution) == share_out(total, targets, distribution)
+    there = standing(targets)
+    again = [next(one for one in there if one.cluster == target.cluster) for target in shuffled]
+    assert give_back(total, again, distribution) == give_back(total, there, distribution)
+
+
+@given(_targets(begun=False), _distributions())
+def test_minimums_are_met_before_anybody_gets_more_where_there_is_room(
+    targets: tuple[Target, ...], distribution: Distribution
+) -> None:
+    plain = Distribution(strategy=distribution.strategy)
+    floors = {target.cluster: min(target.least, target.most) for target in targets}
+    counts = share_out(sum(floors.values()), targets, plain).counts
+    assert counts == {cluster: floor for cluster, floor in floors.items() if floor}
+
+
+@given(_targets(), TOTALS, _distributions())
+def test_nothing_new_goes_beyond_the_bounds(
+    targets: tuple[Target, ...], total: int, distribution: Distribution
+) -> None:
+    counts = share_out(total, targets, distribution).counts
+    for most, of in (
+        (distribution.max_clusters, lambda target: target.cluster),
+        (distribution.max_groups, lambda target: target.group),
+    ):
+        before = {of(target) for target in targets if target.keeps}
+        after = {of(target) for target in targets if counts.get(target.cluster)}
+        assert most is None or len(after) <= max(most, len(before))
+
+
+@given(_targets(begun=False), TOTALS, st.sampled_from(StrategyName), st.integers(1, 6))
+def test_as_many_are_placed_as_any_so_many_clusters_hold(
+    targets: tuple[Target, ...], total: int, strategy: StrategyName, most: int
+) -> None:
+    weighty = tuple(replace(target, weight=target.weight + 1) for target in targets)
+    placed = sum(share_out(total, weighty, Distribution(strategy=strategy, max_clusters=most)).counts.values())
+    largest = sorted((target.most for target in targets), reverse=True)[:most]
+    assert placed == min(total, sum(largest))
+
+
+@given(_targets(begun=False), TOTALS, _distributions())
+def test_lower_bounds_are_reached_or_told_and_then_no_group_gets_a_second_replica(
+    targets: tuple[Target, ...], total: int, distribution: Distribution
+) -> None:
+    division = share_out(total, targets, distribution)
+    there = [target for target in targets if division.counts.get(target.cluster)]
+    groups, clusters = {target.group for target in there}, len(there)
+    if division.lacking is not None:
+        assert set(division.counts.values()) <= {1}
+        return
+    placed = sum(division.counts.values())
+    assert len(groups) >= min(distribution.min_groups, placed)
+    assert clusters >= min(distribution.min_clusters, placed)
+
+
+@given(_targets(), TOTALS, _distributions())
+def test_exactly_what_is_too_much_is_given_back(
+    targets: tuple[Target, ...], total: int, distribution: Distribution
+) -> None:
+    there = standing(targets)
+    kept = give_back(total, there, distribution)
+    assert sum(kept.values()) == min(total, held(targets))
+    assert all(0 <= kept[target.cluster] <= target.most for target in there)
+
+
+@given(_targets(), TOTALS, PLAIN)
+def test_giving_back_one_more_never_lets_another_cluster_grow(
+    targets: tuple[Target, ...], total: int, distribution: Distribution
+) -> None:
+    there = standing(targets)
+    fewer, more = give_back(total, there, distribution), give_back(total + 1, there, distribution)
+    assert all(fewer[cluster] <= replicas for cluster, replicas in more.items())
+
+
+@given(_targets(), _distributions())
+def test_minimums_are_given_back_last(targets: tuple[Target, ...], distribution: Distribution) -> None:
+    there = standing(targets)
+    floors = {target.cluster: min(target.least, target.most) for target in there}
+    kept = give_back(sum(floors.values()), there, Distribution(strategy=distribution.strategy))
+    assert kept == floors
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        (StrategyName.ORDERED, {"worker-2": 6, "worker-3": 3}),
+        (StrategyName.WEIGHTED, {"worker-2": 3, "worker-3": 2, "worker-4": 4}),
+        (StrategyName.BALANCED, {"worker-2": 3, "worker-3": 1, "worker-4": 5}),
+        (StrategyName.AGGREGATED, {"worker-4": 9}),
+    ],
+)
+def test_nine_replicas_go_where_the_strategy_has_them(strategy: StrategyName, expected: dict[str, int]) -> None:
+    assert share_out(MANY, CLUSTERS, Distribution(strategy=strategy)).counts == expected
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        (StrategyName.ORDERED, {"worker-2": 4, "worker-3": 1, "worker-4": 0}),
+        (StrategyName.WEIGHTED, {"worker-2": 1, "worker-3": 1, "worker-4": 3}),
+        (StrategyName.BALANCED, {"worker-2": 1, "worker-3": 1, "worker-4": 3}),
+        (StrategyName.AGGREGATED, {"worker-2": 0, "worker-3": 0, "worker-4": 5}),
+    ],
+)
+def test_giving_back_is_the_reverse_of_sharing_out(strategy: StrategyName, expected: dict[str, int]) -> None:
+    clusters = (
+        replace(target("2", 4), capacity=4),
+        replace(target("3", 2), capacity=6),
+        replace(target("4", 6, weight=3), capacity=14),
+    )
+    assert give_back(5, clusters, Distribution(strategy=strategy)) == expected
+
+
+def test_a_cluster_with_more_than_its_share_waits_for_the_others() -> None:
+    clusters = (target("2", 20, keeps=8), target("3", 20), target("4", 20))
+    counts = share_out(14, clusters, Distribution(strategy=StrategyName.WEIGHTED)).counts
+    assert counts == {"worker-2": 8, "worker-3": 3, "worker-4": 3}
+
+
+def test_what_a_cluster_cannot_hold_of_its_share_goes_to_the_others() -> None:
+    clusters = (target("2", 1, weight=10), target("3", 9), target("4", 9))
+    counts = share_out(9, clusters, Distribution(strategy=StrategyName.WEIGHTED)).counts
+    assert counts == {"worker-2": 1, "worker-3": 4, "worker-4": 4}
+
+
+def test_the_roomiest_cluster_takes_the_place_of_the_last_where_the_first_ones_do_not_hold_all() -> None:
+    clusters = (target("2", 5), target("3", 1), target("4", 4), target("5", 9))
+    counts = share_out(12, clusters, Distribution(max_clusters=2)).counts
+    assert counts == {"worker-2": 5, "worker-5": 7}
+
+
+def test_the_region_that_holds_all_is_taken_where_there_may_be_one_only() -> None:
+    eu = [target(name, 3, group="eu") for name in ("2", "3")]
+    us = [target(name, 5, group="us") for name in ("4", "5")]
+    one = Distribution(spread_by="region", max_groups=1)
+    assert share_out(6, [*eu, *us], one).counts == {"worker-2": 3, "worker-3": 3}
+    assert share_out(8, [*eu, *us], one).counts == {"worker-4": 5, "worker-5": 3}
+
+
+def test_each_region_that_there_has_to_be_gets_one_before_the_first_cluster_gets_more() -> None:
+    clusters = (target("2", 9, group="eu"), target("3", 9, group="eu"), target("4", 9, group="us"))
+    two = Distribution(spread_by="region", min_groups=2)
+    assert share_out(5, clusters, two).counts == {"worker-2": 4, "worker-4": 1}
+
+
+def test_without_enough_regions_there_is_one_replica_for_each_and_it_is_told() -> None:
+    clusters = (target("2", 9, group="eu"), target("3", 9, group="eu"))
+    division = share_out(5, clusters, Distribution(spread_by="region", min_groups=2))
+    assert division.counts == {"worker-2": 1}
+    assert division.lacking == (2, 1)
+    assert division.left_out == ()
+
+
+@given(_targets(), TOTALS, _distributions())
+def test_without_an_upper_bound_nobody_with_room_is_left_out(
+    targets: tuple[Target, ...], total: int, distribution: Distribution
+) -> None:
+    unbounded = replace(distribution, max_clusters=None, max_groups=None)
+    assert all(one.most == 0 for one in share_out(total, targets, unbounded).left_out)

@@ -1,0 +1,184 @@
+"""Many that wait are told what others like them were told; that is quicker, and never another story."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from reconciler.core.evicting import Evictions
+from reconciler.core.fit import Room
+from reconciler.core.growth import Growth
+from reconciler.core.lending import bursts_that_wait
+from reconciler.core.placing import requests_that_wait
+from reconciler.core.queueing import serve
+from reconciler.core.reserving import reservations_that_wait
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.model.capacity import ClusterObservation, ReplicaShape, Taint
+from reconciler.model.gpr import GprTerms, WorkspaceLimits
+from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.placement import Origin, Placement
+from reconciler.model.plan import Plan
+from reconciler.model.policy import Availability, Workspace
+from reconciler.model.request import Request, RequestRecord
+from reconciler.model.workload import DeploySpec
+from tests.requests.asking import deployment, gpus, holds, manifests, record, request, wants
+from tests.situations import NOW, cluster, free, ordering, placement, shape, short, situation, template
+
+CLUSTERS = tuple(ClusterName(f"worker-{number}") for number in (1, 2, 3))
+SPACES = (WorkspaceName("llm"), WorkspaceName("vision"))
+
+
+class Forgetful(Growth):
+    """Growth that works everything out anew: no two states are the same to it, and no room has answered before."""
+
+    def state(self, cluster: ClusterName, workspace: WorkspaceName | None = None) -> Hashable:
+        return object()
+
+    def moment(self) -> Hashable:
+        return object()
+
+    def room(
+        self,
+        cluster: ClusterName,
+        workspace: WorkspaceName | None,
+        *,
+        without: Sequence[Placement] = (),
+        newcomer: ReplicaShape | None = None,
+    ) -> Room:
+        return super().room(cluster, workspace, without=without, newcomer=newcomer).copy()
+
+
+def waits_out(one: Situation, growing: type[Growth]) -> Plan:
+    """Give out what is free to all who wait, as a pass does."""
+    one = one.enrolling(one.ledger.requests)
+    standing = Standing(one)
+    growth = growing(one, standing)
+    waiting = [
+        *bursts_that_wait(one, standing, growth),
+        *requests_that_wait(one, standing, growth),
+        *reservations_that_wait(one, standing, growth),
+    ]
+    serve(waiting, Evictions(situation=one, standing=standing, growth=growth).after)
+    return standing.plan()
+
+
+terms = st.builds(GprTerms, priority=st.sampled_from([50, 101, 200]), evictable=st.booleans(), requeue=st.booleans())
+named = st.lists(st.sampled_from(CLUSTERS), unique=True, max_size=3).map(tuple)
+specs = st.sampled_from([manifests(deployment(1, 1)), manifests(deployment(2, 1)), manifests(deployment(1, 4))])
+asks = st.sampled_from([None, gpus(1), gpus(2, 2), gpus(4)])
+
+
+@st.composite
+def asked(draw: st.DrawFn, name: str) -> Request:
+    clusters = draw(named)
+    return request(
+        *clusters,
+        name=name,
+        workspace=draw(st.sampled_from(SPACES)),
+        spec=draw(specs),
+        ask=draw(asks),
+        terms=draw(terms),
+        placements=draw(st.sampled_from([None, 1, 2])) if clusters else 1,
+    )
+
+
+@st.composite
+def records(draw: st.DrawFn) -> tuple[RequestRecord, ...]:
+    """Draw requests that wait, of which many are alike, and reservations."""
+    found = []
+    kinds = [draw(asked("kind")) for _ in range(draw(st.integers(1, 3)))]
+    for number in range(draw(st.integers(2, 12))):
+        one = replace(draw(st.sampled_from(kinds)), name=TemplateName(f"r-{number}"), terms=draw(terms))
+        since = NOW - timedelta(seconds=draw(st.integers(0, 3)))
+        avoids = draw(st.sampled_from([(), (), (), CLUSTERS[:1], CLUSTERS[1:2]]))
+        found.append(record(one, at=since, avoids=avoids, attempts=len(avoids)))
+    for number in range(draw(st.integers(0, 2))):
+        where, began = draw(st.sampled_from(CLUSTERS)), draw(st.booleans())
+        hold = request(
+            where, name=f"hold-{number}", workspace=draw(st.sampled_from(SPACES)), spec=DeploySpec(), ask=gpus(2)
+        )
+        held = {"cluster": where, "began_at": NOW - timedelta(minutes=1)} if began else {}
+        found.append(record(replace(hold, placements=1), at=NOW - timedelta(minutes=2), **held))
+    return tuple(found)
+
+
+@st.composite
+def standing_ones(draw: st.DrawFn) -> tuple[tuple[RequestRecord, ...], tuple[Placement, ...]]:
+    """Draw requests that have a placement, of which some give way to others."""
+    known, placed = [], []
+    for number in range(draw(st.integers(0, 4))):
+        one = replace(draw(asked(f"s-{number}")), spec=manifests(deployment(1, 1)), ask=None)
+        where = draw(st.sampled_from(CLUSTERS))
+        one = replace(one, clusters=(where,), placements=1)
+        known.append(record(one, at=NOW - timedelta(minutes=5), began_at=NOW - timedelta(minutes=2)))
+        made = placement(where, 1, workload=one.workload, lasting=timedelta(minutes=9), origin=Origin.REQUEST)
+        placed.append(made)
+    return tuple(known), tuple(placed)
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> Situation:
+    waiting, (placed, there) = draw(records()), draw(standing_ones())
+    bursts = [WorkloadId(SPACES[0], TemplateName(name)) for name in ("burst-a", "burst-b")]
+    taints = draw(st.sampled_from([(), (Taint(key="team"),)]))
+    availability = draw(st.sampled_from([Availability.ACTIVE, Availability.CORDONED]))
+    clusters = (
+        cluster(CLUSTERS[0]),
+        cluster(CLUSTERS[1], taints=taints),
+        cluster(CLUSTERS[2], availability=availability),
+    )
+    workspaces = {name: Workspace(name=name, primary=CLUSTERS[0], clusters=CLUSTERS) for name in SPACES}
+    limits = {SPACES[0]: WorkspaceLimits(workspace=SPACES[0], most=draw(st.integers(1, 6)), highest=300)}
+    wanted = replace(
+        wants(*(one.request for one in (*waiting, *placed)), clusters=clusters),
+        workspaces=workspaces,
+        limits=limits if draw(st.booleans()) else {},
+        templates={one: template(one) for one in bursts},
+        policies=dict.fromkeys(bursts, ordering("worker-2", "worker-3")),
+    )
+    nodes = st.lists(st.integers(0, 8), min_size=1, max_size=4)
+    home = replace(
+        short(1, workload=bursts[0]),
+        workloads=tuple(short(draw(st.integers(0, 3)), workload=one).workloads[0] for one in bursts),
+        pools=free("worker-1", *draw(nodes)).pools,
+    )
+    bound = {one.name: 1 for one in there}
+    seen = [home, *(free(name, *draw(nodes)) for name in CLUSTERS[1:])]
+    if draw(st.booleans()):
+        seen[2] = replace(seen[2], healthy=False)
+    seen = [replace(one, bound=bound) for one in seen]
+    return situation(*seen, wanted=wanted, there=holds(*waiting, *placed, placed=there))
+
+
+@given(situations())
+@settings(max_examples=300)
+def test_what_others_were_told_changes_no_plan(one: Situation):
+    assert waits_out(one, Growth) == waits_out(one, Forgetful)
+
+
+@st.composite
+def doings(draw: st.DrawFn) -> list[tuple[str, ReplicaShape, int]]:
+    shapes = st.builds(shape, st.integers(1, 4), group_size=st.integers(1, 2), apart=st.booleans())
+    return draw(st.lists(st.tuples(st.sampled_from(["take", "give", "ask"]), shapes, st.integers(1, 5)), max_size=12))
+
+
+@given(st.lists(st.integers(0, 8), min_size=1, max_size=4), doings())
+def test_a_room_answers_as_one_that_was_never_asked_before(nodes: list[int], done: list[tuple[str, ReplicaShape, int]]):
+    seen: ClusterObservation = free("worker-2", *nodes)
+    room, again = Room(seen), Room(replace(seen, pools=tuple(seen.pools)))
+    for what, wanted, number in done:
+        if what == "take":
+            room.take(wanted, number)
+        elif what == "give":
+            room.give(wanted, number)
+        fresh = room.copy()
+        assert room.count(wanted, number) == fresh.count(wanted, number) == room.count(wanted, number)
+        assert room.shortfall(wanted) == fresh.shortfall(wanted) == room.shortfall(wanted)
+    # What was taken of one room is not missing in another one of the same nodes.
+    for _, wanted, number in done:
+        assert again.count(wanted, number) == Room(free("worker-2", *nodes)).count(wanted, number)

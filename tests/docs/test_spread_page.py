@@ -1,0 +1,48 @@
+"""docs/spread.md: its policy is in force, its picture is what comes of it, and its commit was made."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from reconciler.core.distribution import returns
+from reconciler.core.load import assemble, parse_file
+from reconciler.model.ids import CommitId
+from reconciler.model.policy import Distribution, StrategyName
+from tests.sharing import picture
+
+CHECKOUT = Path(__file__).parents[2]
+PAGE = (CHECKOUT / "docs" / "spread.md").read_text()
+LAYOUT = CHECKOUT / "repo-layout"
+
+
+def test_the_policy_it_shows_is_in_force_without_a_complaint() -> None:
+    (policy,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    files = {path.name: path.read_bytes() for path in LAYOUT.rglob("*.yaml") if path.parent.name != "policies"}
+    others = (LAYOUT / "policies" / "serving.yaml").read_text().replace("  - vllm\n", "")
+    parsed = {**files, "a.yaml": policy.encode(), "b.yaml": others.encode()}
+    desired = assemble(CommitId(""), {path: parse_file(data) for path, data in parsed.items()})
+    assert desired.problems == ()
+    assert any(one.distribution.strategy is StrategyName.WEIGHTED for one in desired.policies.values())
+
+
+def test_the_picture_is_what_comes_of_its_clusters() -> None:
+    assert picture() in blocks()
+
+
+def test_the_commit_it_shows_was_made_in_the_story_of_weights() -> None:
+    (shown,) = [block for block in blocks() if block.startswith("burst(")]
+    assert shown in (CHECKOUT / "tests" / "golden" / "weighted" / "expected" / "log.txt").read_text()
+
+
+def test_what_comes_home_first_is_said_as_commits_say_it() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| .* \| (.+) first \|$", PAGE, re.MULTILINE))
+    assert {*rows} == {*StrategyName}
+    for strategy in StrategyName:
+        said = returns(Distribution(strategy=strategy))
+        assert rows[strategy] in said
+        assert said.endswith("first")
+
+
+def blocks() -> list[str]:
+    return re.findall(r"^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -1,0 +1,46 @@
+"""Three clusters that replicas are shared out over: what the tests of strategies and the picture of the docs go by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.core.distribution import Target, give_back, share_out
+from reconciler.model.ids import ClusterName
+from reconciler.model.policy import Distribution, StrategyName
+
+
+def target(name: str, most: int, *, keeps: int = 0, weight: int = 1, least: int = 0, group: str = "") -> Target:
+    """Make a cluster of this number that can hold so many, and comes at that place in the order."""
+    return Target(
+        cluster=ClusterName(f"worker-{name}"),
+        rank=int(name),
+        most=most,
+        capacity=most,
+        keeps=keeps,
+        weight=weight,
+        least=least,
+        group=group,
+    )
+
+
+CLUSTERS = (target("2", 6, weight=2), target("3", 3), target("4", 12, weight=3))
+"""Six, three and twelve fit; the weights are 2, 1 and 3."""
+
+MANY, FEW = 9, 4
+"""How many are wanted at first, and how many are needed later."""
+
+
+def picture() -> str:
+    """Draw for each strategy where many go (#), and which of them are given back when few are needed (o)."""
+    widths = [max(target.most, len(target.cluster)) for target in CLUSTERS]
+    rows = [("", [str(target.cluster) for target in CLUSTERS]), ("room", ["." * target.most for target in CLUSTERS])]
+    for strategy in StrategyName:
+        out = share_out(MANY, CLUSTERS, Distribution(strategy=strategy)).counts
+        there = [replace(target, most=out.get(target.cluster, 0)) for target in CLUSTERS]
+        kept = give_back(FEW, there, Distribution(strategy=strategy))
+        rows.append((strategy, ["#" * kept[one.cluster] + "o" * (one.most - kept[one.cluster]) for one in there]))
+    lines = (
+        [name.ljust(10), *(cell.ljust(width) for cell, width in zip(cells, widths, strict=True))]
+        for name, cells in rows
+    )
+    return "".join("  ".join(line).rstrip() + "\n" for line in lines)
