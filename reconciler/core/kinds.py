@@ -37,11 +37,6 @@ RIGHTS: Mapping[str, tuple[str, ...]] = {
 }
 """The groups that grant rights, and their kinds that live in namespaces."""
 
-POD_TEMPLATES = frozenset({
-    "apps/Deployment", "apps/StatefulSet", "apps/ReplicaSet", "apps/DaemonSet", "batch/Job",
-})  # fmt: skip
-"""Kinds whose pods are made from ``spec.template``."""
-
 
 def is_list(manifest: Mapping[str, Json]) -> bool:
     """Tell whether engines take an object apart: any that has ``items`` on top, whatever it calls itself."""

@@ -1,0 +1,214 @@
+"""The pods that an object makes: of which templates, how many of each, and which of them only run together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from reconciler.core.dialect import has_expression
+from reconciler.core.fieldpath import at, items, located, within
+from reconciler.core.findings import Loc
+from reconciler.core.workloadkinds import NONE, Kinds, known
+from reconciler.model.workload import Json
+from reconciler.model.workloadkind import EACH, Count, Path, PodTemplate, WorkloadKind
+
+_QUEUE = "kueue.x-k8s.io/queue-name"
+_NVIDIA = "nvidia.com/gpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One pod template of an object: `item` is the way to the item that it is in, and `loc` where its spec stands.
+
+    `loc` is empty where the object has none of its own.
+    """
+
+    template: PodTemplate
+    item: Path
+    loc: Loc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """So many pods of one spec, at a place of an object; `replicas` is None where nobody knows how many."""
+
+    place: Place
+    spec: Json
+    replicas: int | None
+
+
+def places(manifest: Mapping[str, Json], declared: Kinds = NONE) -> Iterator[Place]:
+    """Find the pod templates of an object, also where its kind is not counted; a broken object has fewer."""
+    kind = known(manifest, declared)
+    for one in kind.templates if kind is not None else ():
+        pattern = _pattern(one)
+        for item in items(manifest, pattern):
+            way = _spec_at(manifest, one, item)
+            yield Place(template=one, item=item, loc=located(manifest, way) if way else ())
+
+
+def made(manifest: Mapping[str, Json], declared: Kinds, others: tuple[Mapping[str, Json], ...] = ()) -> Iterator[Made]:
+    """Read the pods that an object makes as it is written; nothing of kinds whose pods nobody counts.
+
+    `others` are the objects beside it, which it may refer to. Raises LookupError where a template is not there, and
+    ValueError where the object's version is one of which nothing is known.
+    """
+    kind = known(manifest, declared)
+    if kind is None or not kind.counted:
+        return
+    version = str(manifest.get("apiVersion", "")).rpartition("/")[2]
+    if kind.versions and version not in kind.versions and not has_expression(version):
+        raise ValueError(f"nothing is known of {kind.kind} {version}")
+    if not kind.templates:
+        raise LookupError(f"nobody says what pods {kind.kind} makes")
+    unsure = any(at(manifest, way) is not None for way in kind.unknown)
+    for place in places(manifest, declared):
+        spec = _spec(manifest, place, declared, others)
+        if spec is None:
+            continue
+        replicas = 0 if _sleeps(manifest, kind) else _product(manifest, place.template.counts, place)
+        yield Made(place=place, spec=spec, replicas=None if unsure else replicas)
+
+
+def labels_at(manifest: Mapping[str, Json], place: Place) -> Path:
+    """Return the way to the labels of a template's pods; empty where they cannot be written, or there is no template.
+
+    A template that is only read where it stands in place of another is labelled as that.
+    """
+    template, item = place.template, place.item
+    ways = [way for way in (template.spec, template.resources) if way]
+    if template.labels[-2:] == ("metadata", "labels") and template.spec[:-1] == template.labels[:-2]:
+        ways.append(template.labels[:-2])  # metadata without a spec beside it are a template as well
+    stand = (within(way, item, _pattern(template)) for way in ways)
+    if not template.labels or not any(isinstance(at(manifest, way), Mapping) for way in stand):
+        return ()
+    return within(template.labels, item, _pattern(template))
+
+
+def groups(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
+    """Count the groups that an object makes; None where its pods are no group, or nobody knows how many."""
+    if kind.together is None:
+        return None
+    return _product(manifest, kind.together.counts, None)
+
+
+def gang(manifest: Mapping[str, Json], kind: WorkloadKind, size: int) -> int:
+    """Say how many pods of a group of so many have to be there before any of them runs."""
+    together = kind.together
+    if together is None:
+        return 1
+    if together.eager is not None and at(manifest, together.eager[0]) == together.eager[1]:
+        return 1
+    least = _whole(at(manifest, together.gang), 0) if together.gang else 0
+    return min(size, least) or size
+
+
+def _pattern(template: PodTemplate) -> Path:
+    """Return the way of a template that says which items it is in."""
+    return next((way for way in (template.spec, template.resources) if EACH in way), ())
+
+
+def _spec_at(manifest: Mapping[str, Json], template: PodTemplate, item: Path) -> Path:
+    """Return the way to the spec of a template's pods: to where it may stand instead if only there it does."""
+    own = within(template.spec, item, _pattern(template))
+    return template.instead if template.instead and at(manifest, own) is None else own
+
+
+def _spec(
+    manifest: Mapping[str, Json], place: Place, declared: Kinds, others: tuple[Mapping[str, Json], ...]
+) -> Json | None:
+    """Put together the spec of a template's pods; None where it makes none."""
+    template = place.template
+    way = tuple(str(part) for part in place.loc)
+    spec = at(manifest, way) if way else None
+    if template.reference and spec is None:
+        return _referred(at(manifest, template.reference), declared, others)
+    apart = at(manifest, within(template.resources, place.item, _pattern(template))) if template.resources else None
+    if spec is None and apart is None:
+        if template.optional:
+            return None
+        raise LookupError("its pods are described elsewhere")
+    spec = dict(spec or {})
+    containers = [*(spec.get("containers") or ()), *(spec[one] for one in template.containers if spec.get(one))]
+    if apart is not None:
+        containers.append({"resources": _requirements(apart)})
+    if template.completed and not any(one.get("resources") for one in containers):
+        raise LookupError("what its pods need is said elsewhere")
+    return {**spec, "containers": containers}
+
+
+def _referred(reference: Json, declared: Kinds, others: tuple[Mapping[str, Json], ...]) -> Json:
+    """Return the spec of the pods of another object that is deployed beside this one."""
+    for other in others:
+        same = all(other.get(field) == reference.get(field) for field in ("apiVersion", "kind"))
+        if same and at(other, ("metadata", "name")) == reference.get("name"):
+            for one in made(other, declared):
+                return one.spec
+    raise LookupError("the object that it refers to is not deployed with it")
+
+
+def _requirements(stated: Mapping[str, Json]) -> Json:
+    """Read requirements that stand apart as those of a container."""
+    found: dict[str, Json] = {}
+    for part in ("limits", "requests"):
+        amounts = dict(stated.get(part) or {})
+        called = amounts.pop("gpuType", None) or _NVIDIA
+        amounts |= amounts.pop("custom", None) or {}
+        if "gpu" in amounts:
+            amounts[called] = amounts.pop("gpu")
+        found[part] = amounts
+    return found
+
+
+def _sleeps(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
+    """Tell whether an object makes no pods yet, and is not one that Kueue will wake."""
+    queued = at(manifest, ("metadata", "labels", _QUEUE)) is not None
+    return not queued and any(at(manifest, way) is True for way in kind.suspended)
+
+
+def _product(manifest: Mapping[str, Json], counts: tuple[Count, ...], place: Place | None) -> int | None:
+    number = 1
+    for count in counts:
+        factor = _factor(manifest, count, place)
+        if factor is None:
+            return None
+        number *= factor
+    return number
+
+
+def _factor(manifest: Mapping[str, Json], count: Count, place: Place | None) -> int | None:
+    """Read one number; what is no number, as an expression before it is filled in, counts as one."""
+
+    def stands(way: Path) -> Json:
+        if not way:
+            return None
+        if count.among is not None and place is not None:
+            return _among(manifest, way, count.among, place.item)
+        return at(manifest, way if place is None else within(way, place.item, _pattern(place.template)))
+
+    found, other = stands(count.path), stands(count.instead)
+    if found is None and other is None:
+        if count.default is None:
+            return None
+        number = count.default
+    else:
+        number = _whole(other if found is None else found)
+    if found is not None and count.over:
+        number = max(1, number // max(1, _whole(stands(count.over))))
+    number = max(number - count.less, _whole(stands(count.least), 0))
+    return min(number, _whole(stands(count.most), number))
+
+
+def _among(manifest: Mapping[str, Json], way: Path, fields: tuple[str, str], item: Path) -> Json:
+    """Find what stands in the item that lists, in its first field, what the template's item has in the second."""
+    listed, named = fields
+    name = at(manifest, (*item, named))
+    for other in items(manifest, way):
+        names = at(manifest, (*other, listed))
+        if isinstance(names, list) and name in names:
+            return at(manifest, within(way, other, way))
+    return None
+
+
+def _whole(value: Json, default: int = 1) -> int:
+    return value if type(value) is int and value >= 0 else default

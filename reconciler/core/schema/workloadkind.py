@@ -1,0 +1,154 @@
+"""The kind WorkloadKind of ``overspill.dev``: where objects of a kind say how many pods they make, and of what."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from reconciler.core.findings import shortened
+from reconciler.core.schema.strict import Metadata, Name, Strict, refusal
+from reconciler.model.workloadkind import EACH, Path, path
+
+_PATH = r"^(?!status(\.|$))([A-Za-z0-9_-]+|\*)(\.([A-Za-z0-9_-]+|\*))*$"
+_PART = re.compile(r"[A-Za-z0-9_-]+|\*")
+_GROUP = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$"
+_KIND = r"^[A-Z][A-Za-z0-9]{0,62}$"
+
+
+def fault(text: str) -> tuple[str, str]:
+    """Say what is wrong with a path, and the way out; nothing is where both are empty."""
+    likely = ".".join(_PART.findall(text.replace("[]", ".*")))
+    if any(_PART.fullmatch(part) is None for part in text.split(".")):
+        return f"{shortened(text)!r} is no path", f"try {likely!r}" if likely else "try 'spec.replicas'"
+    if text.split(".").count(EACH) > 1:
+        return f"{shortened(text)!r} has more than one '*'", "try the index of one, as in 'spec.groups.0.tasks.*'"
+    if path(text)[0] == "status":
+        return f"{shortened(text)!r} is what a controller writes", "try a path that begins with 'spec'"
+    return "", ""
+
+
+def _checked(text: str) -> str:
+    """Refuse what leads nowhere in any object."""
+    message, hint = fault(text)
+    if message:
+        raise refusal(message, hint)
+    return text
+
+
+PathText = Annotated[str, Field(json_schema_extra={"pattern": _PATH}), AfterValidator(_checked)]
+
+
+class CountFile(Strict):
+    """A number that the pods of a template are multiplied by."""
+
+    path: PathText = Field(description="Where it stands; a '*' is the item that the template is in.")
+    default: Annotated[int, Field(ge=0)] = Field(1, description="What it is where nothing stands there.")
+    less: Annotated[int, Field(ge=0)] = Field(0, description="What is taken off, as 1 for the leader of a group.")
+
+
+class PodTemplateFile(Strict):
+    """Pods of one template, or of one in each item of a list or a mapping."""
+
+    path: PathText = Field(description="Where the template stands; a '*' is each item of a list or a mapping.")
+    counts: list[CountFile] = Field([], description="As many pods are made as their product; none listed: one.")
+    optional: bool = Field(False, description="It may be missing, and makes no pods then.")
+
+    @model_validator(mode="after")
+    def _of_its_items(self) -> PodTemplateFile:
+        """Refuse a count of the items of another list: nobody could say which goes with which."""
+        own = path(self.path)
+        before = own[: own.index(EACH) + 1] if EACH in own else ()
+        for count in self.counts:
+            way = path(count.path)
+            if EACH in way and (not before or way[: len(before)] != before):
+                what = f"{count.path!r} counts the items of another list than {self.path!r}"
+                raise refusal(what, f"try '{'.'.join(before)}.replicas'" if before else "try a path without '*'")
+        return self
+
+
+class GroupFile(Strict):
+    """Pods that only run together."""
+
+    called: Annotated[str, StringConstraints(min_length=1, max_length=40)] = Field("group", description="What one is.")
+    counts: list[CountFile] = Field([], description="An object makes as many as their product; none listed: one.")
+    minimum_path: PathText | None = Field(
+        None, description="Where it stands how many pods have to be there before any runs; all where nothing does."
+    )
+
+    @model_validator(mode="after")
+    def _of_the_object(self) -> GroupFile:
+        """Refuse a path to several places: groups are counted of the object as a whole."""
+        for way in (*(count.path for count in self.counts), self.minimum_path or ""):
+            if EACH in path(way):
+                raise refusal(f"{way!r} leads to several places", "try a path without '*'")
+        return self
+
+
+def _once(ways: list[str]) -> list[str]:
+    """Refuse a path that is listed twice: what stands there would be counted twice."""
+    twice = next((way for index, way in enumerate(ways) if way in ways[:index]), None)
+    if twice is not None:
+        raise refusal(f"{shortened(twice)!r} is listed twice", "try listing it once")
+    return ways
+
+
+def _templates_once(templates: list[PodTemplateFile]) -> list[PodTemplateFile]:
+    _once([template.path for template in templates])
+    return templates
+
+
+def _group(text: str) -> str:
+    if re.fullmatch(_GROUP, text) is None:
+        version = "; versions have a field of their own" if "/" in text else ""
+        raise refusal(f"{shortened(text)!r} is no API group{version}", "try 'apps', or '' for the core's")
+    return text
+
+
+def _kind(text: str) -> str:
+    if re.fullmatch(_KIND, text) is None:
+        likely = re.sub("[^A-Za-z0-9]", "", text)[:63]
+        hint = f"try '{likely[:1].upper()}{likely[1:]}'" if likely[:1].isalpha() else "try 'Deployment'"
+        raise refusal(f"{shortened(text)!r} is no kind", hint)
+    return text
+
+
+class WorkloadKindSpec(Strict):
+    """Where objects of a kind say how many pods they make, and of what. What is left out stays as it is built in."""
+
+    group: Annotated[str, AfterValidator(_group)] = Field(
+        description="The API group; '' for the core's.", json_schema_extra={"pattern": _GROUP}
+    )
+    kind: Annotated[str, AfterValidator(_kind)] = Field(
+        description="The kind, as objects write it.", json_schema_extra={"pattern": _KIND}
+    )
+    versions: list[Name] = Field([], description="Versions of which this is so; none listed: all.")
+    replicas_paths: Annotated[list[PathText], AfterValidator(_once)] = Field(
+        [], description="Where objects say how many they want, added up."
+    )
+    pod_templates: Annotated[list[PodTemplateFile], AfterValidator(_templates_once)] = Field(
+        [], description="The pods that an object makes."
+    )
+    groups: GroupFile | None = Field(None, description="Which of them only run together.")
+
+    @model_validator(mode="after")
+    def _says_something(self) -> WorkloadKindSpec:
+        """Refuse a kind of which nothing is said."""
+        if not (self.replicas_paths or self.pod_templates):
+            raise refusal("has neither replicasPaths nor podTemplates", "try replicasPaths: [spec.replicas]")
+        return self
+
+
+class WorkloadKindFile(Strict):
+    """A kind of workload that is not built in, or one that is and has its pods elsewhere in your clusters."""
+
+    api_version: Literal["overspill.dev/v1alpha1"]
+    kind: Literal["WorkloadKind"]
+    metadata: Metadata
+    spec: WorkloadKindSpec
+
+    @property
+    def ways(self) -> tuple[Path, ...]:
+        """Where objects say how many they want."""
+        return tuple(path(way) for way in self.spec.replicas_paths)

@@ -1,0 +1,102 @@
+"""What is known of a kind of workload: where its objects say how many pods of which templates they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Path: TypeAlias = tuple[str, ...]
+"""A way through an object: field names, indexes of lists, and ``*`` for each item of a list or a mapping."""
+
+EACH = "*"
+"""The part of a path that stands for each item; a path has it once at most."""
+
+
+def path(text: str) -> Path:
+    """Take ``spec.tasks.*.replicas`` apart."""
+    return tuple(text.split("."))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """A number that the pods of a template are multiplied by, as an object says it.
+
+    It is read at `path`, or where nothing stands there at `instead`; where nothing stands at either it is `default`,
+    and None says that nobody knows. What stands at `over` divides what stands at `path`. `less` is taken off, and the
+    result is kept within what stands at `least` and at `most`. A ``*`` stands for the item that the template is in.
+    Where it is not the template's own, `among` finds the item: the one that lists, in its first field, what the
+    template's item has in the second; it is `default` where none does.
+    """
+
+    path: Path
+    instead: Path = ()
+    default: int | None = 1
+    over: Path = ()
+    less: int = 0
+    least: Path = ()
+    most: Path = ()
+    among: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodTemplate:
+    """Pods that an object makes of one template, or of one in each item of a list or a mapping.
+
+    `spec` is where the pods' spec stands, or else `instead`. `containers` are fields of that spec which are a container
+    each, and `resources` the requirements of one that stand apart; there ``gpu`` is NVIDIA's. `reference` names another
+    object whose template it is. `labels` is where the labels of the pods can be written, empty where nowhere. One that
+    is `optional` may be missing and makes no pods then. Of one that is `completed` elsewhere nobody knows what its pods
+    need unless a container of it says so. As many pods are made as the product of `counts` says.
+    """
+
+    spec: Path = ()
+    instead: Path = ()
+    containers: tuple[str, ...] = ()
+    resources: Path = ()
+    reference: Path = ()
+    labels: Path = ()
+    optional: bool = False
+    completed: bool = False
+    counts: tuple[Count, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Pods that only run together: what one of them is `called`, and how many an object makes, as the product of these.
+
+    `gang` is how many pods have to be there before any runs, all of them where nothing stands there. Where `eager`
+    stands with the value beside it, one is enough.
+    """
+
+    called: str
+    counts: tuple[Count, ...] = ()
+    gang: Path = ()
+    eager: tuple[Path, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkloadKind:
+    """A kind of workload, by API group and kind, and the versions of it that its paths hold for; none stand for all.
+
+    `replicas` is where objects say how many they want, together. Objects that have true at one of `suspended` make no
+    pods yet. Where something stands at one of `unknown`, nobody knows how many pods there will be. Of kinds that are
+    not `counted` nobody counts the pods: there is one on each node, or they come and go. `apart` is the annotation
+    that wants a topology domain for each group. `checked` says which release or commit the paths were read from.
+    """
+
+    group: str
+    kind: str
+    versions: tuple[str, ...] = ()
+    replicas: tuple[Path, ...] = ()
+    templates: tuple[PodTemplate, ...] = field(default=())
+    together: Group | None = None
+    suspended: tuple[Path, ...] = ()
+    unknown: tuple[Path, ...] = ()
+    counted: bool = True
+    apart: str = ""
+    checked: str = ""
+
+    @property
+    def name(self) -> str:
+        """The ``group/Kind`` that it is known by."""
+        return f"{self.group}/{self.kind}"

@@ -1,0 +1,127 @@
+"""Where Kruise reads replicas, and what a group of LeaderWorkerSet's asks for: the cases of their own tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.core.fieldpath import replicas_at
+from reconciler.core.load import assemble, parse_file
+from reconciler.core.needs import pods_of
+from reconciler.core.workloadkinds import known
+from reconciler.model.ids import CommitId
+from reconciler.model.units import parse_quantity
+from reconciler.model.workloadkind import path
+from tests.requests.asking import manifests, request
+
+HERE = Path(__file__).parent
+FOLDER = HERE.parents[1].parent / "shared" / "conformance"
+GROUPS = {"workloadspread": ("nested_field", "replicas_path", "workload_replicas"), "lws": ("lws_group_resources",)}
+NOT_APPLICABLE: dict[str, str] = yaml.safe_load((HERE / "not_applicable.yaml").read_text())["kinds"]
+
+Case = dict[str, Any]
+pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no ../shared/conformance beside the checkout")
+
+
+def cases(suite: str, *groups: str) -> list[Any]:
+    """Read the cases of some groups that apply."""
+    file = FOLDER / f"{suite}.json"
+    found = json.loads(file.read_text())["cases"] if file.exists() else []
+    return [
+        pytest.param(case, id=case["id"])
+        for case in found
+        if case["group"] in groups and case["id"] not in NOT_APPLICABLE
+    ]
+
+
+def outcome(value: Any, *ways: str) -> int | None:
+    """Read the replicas at some paths; None for an error."""
+    try:
+        return replicas_at(value, tuple(path(way) for way in ways))
+    except ValueError:
+        return None
+
+
+def nested(fields: dict[str, int]) -> Case:
+    """Make an object of the fields of one, each written as a path."""
+    made: Case = {}
+    for way, value in fields.items():
+        *parents, last = way.split(".")
+        inner = made
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[last] = value
+    return made
+
+
+@pytest.mark.parametrize("case", cases("workloadspread", "nested_field"))
+def test_a_path_leads_where_kruise_has_it(case: Case) -> None:
+    given, expected = case["input"], case["expected"]
+    assert outcome(given["object"], ".".join(given["path"])) == (None if expected["is_error"] else expected["value"])
+
+
+@pytest.mark.parametrize("case", cases("workloadspread", "replicas_path"))
+def test_what_is_no_number_is_no_number_of_replicas(case: Case) -> None:
+    given, expected = case["input"], case["expected"]
+    found = outcome(given["object"], given["replicasPath"])
+    assert found == (None if "error" in expected else expected["replicas"])
+
+
+@pytest.mark.parametrize("case", cases("workloadspread", "workload_replicas"))
+def test_replicas_are_read_where_a_spread_the_whitelist_or_the_kind_says(case: Case) -> None:
+    given = case["input"]
+    target, listed = given["targetRef"], json.dumps(given["whitelist"])
+    name = f"{target['apiVersion']} {target['kind']} {target['name']}"
+    objects = {key: nested(fields) for key, fields in given["objects"].items()}
+    found = objects.get(name) or objects[name.replace("/v1alpha1", "")]
+    made = {"apiVersion": target["apiVersion"], "kind": target["kind"], **found}
+    configuration = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "kruise-configuration", "namespace": "kruise-system"},
+        "data": {"WorkloadSpread_Watch_Custom_Workload_WhiteList": listed},
+    }
+    desired = assemble(CommitId(""), {"kruise.yaml": parse_file(json.dumps(configuration).encode())})
+    assert desired.problems == ()
+    kind = known(made, desired.kinds)
+    own = (given["targetFilter"] or {}).get("replicasPathList")
+    ways = [path(way) for way in own] if own else [*(kind.replicas if kind else ())]
+    assert replicas_at(made, ways) == case["expected"]["replicas"]
+
+
+@pytest.mark.parametrize("case", cases("lws", "lws_group_resources"))
+def test_a_group_asks_for_what_leaderworkerset_asks_for(case: Case) -> None:
+    given, expected = case["input"], case["expected"]
+    container = {"name": "main", "resources": {"requests": given["workerTemplate_requests"]}}
+    made = {
+        "apiVersion": "leaderworkerset.x-k8s.io/v1",
+        "kind": "LeaderWorkerSet",
+        "metadata": {"name": given["lws"]},
+        "spec": {
+            "replicas": 3,
+            **({"startupPolicy": given["startupPolicy"]} if given["startupPolicy"] else {}),
+            "leaderWorkerTemplate": {
+                "size": given["size"],
+                "workerTemplate": {"spec": {"containers": [container]}},
+            },
+        },
+    }
+    (gang,) = pods_of(request(spec=manifests(made))).gangs
+    wanted = {name: parse_quantity(amount) for name, amount in expected["minResources"].items()}
+    assert (gang.groups, gang.size, gang.least) == (3, given["size"], expected["minMember"])
+    assert dict(gang.requests.amounts) == wanted
+
+
+def test_each_case_that_does_not_apply_is_there_and_says_why() -> None:
+    there = {
+        case["id"]
+        for suite, groups in GROUPS.items()
+        for case in json.loads((FOLDER / f"{suite}.json").read_text())["cases"]
+        if case["group"] in groups
+    }
+    assert NOT_APPLICABLE.keys() <= there
+    assert all(why.strip() for why in NOT_APPLICABLE.values())

@@ -1,0 +1,115 @@
+"""docs/kinds.md: its table is what the program goes by, its picture is of a set that is counted, its examples load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from reconciler.core import yamlio
+from reconciler.core.load import assemble, parse_file
+from reconciler.core.needs import Gang, Pods, pods_of
+from reconciler.core.workloadkinds import BUILT_IN
+from reconciler.model.ids import CommitId
+from reconciler.model.units import ONE
+from reconciler.model.workload import Json
+from reconciler.model.workloadkind import Count, PodTemplate, WorkloadKind
+from reconciler.model.workloadkind import Path as Way
+from tests.kinds.samples import lws
+from tests.requests.asking import manifests, request
+from tests.situations import GPU
+
+PAGE = (Path(__file__).parents[2] / "docs" / "kinds.md").read_text()
+SET = lws(2, 4, leader=1, worker=8)
+
+
+def test_the_table_says_what_is_built_in() -> None:
+    rows = [line for line in PAGE.splitlines() if line.startswith("| ") and line.count(" | ") == 6]
+    assert rows[1:] == [row(kind) for kind in BUILT_IN.values()]
+
+
+def test_the_picture_is_of_a_set_that_is_counted() -> None:
+    (shown,) = re.findall(r"^```text\n(LeaderWorkerSet.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert shown == picture(SET, pods_of(request(spec=manifests(SET))))
+
+
+def test_the_examples_are_in_force_and_count_what_the_page_says() -> None:
+    declared, configuration, counted = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    files = {"a.yaml": declared, "b.yaml": configuration}
+    desired = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in files.items()})
+    assert desired.problems == ()
+    (document,) = yamlio.parse(counted.encode(), "c.yaml")
+    (part,) = pods_of(request(spec=manifests(document.value)), desired.kinds).parts
+    gpus = part.shape.requests.amounts[GPU] // ONE
+    assert f"This one counts as {part.replicas} pods of {gpus} GPUs" in PAGE
+    assert [*desired.kinds] == ["game.example.com/GameServerSet", "batch.example.com/Sweep"]
+
+
+def row(kind: WorkloadKind) -> str:
+    """Write what is known of a kind as a row of the table."""
+    cells = (
+        kind.kind,
+        kind.group or "(core)",
+        f"{', '.join(kind.versions)}; {kind.checked}",
+        "<br>".join(map(written, kind.replicas)) or "none",
+        "<br>".join(template(one) for one in kind.templates) if kind.counted else "not counted",
+        kind.together.called if kind.together else "none",
+        least(kind),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def written(way: Way) -> str:
+    return f"`{'.'.join(way)}`"
+
+
+def template(one: PodTemplate) -> str:
+    """Write where pods are described, and what they are counted by."""
+    ways = [written(way) for way in (one.spec, one.instead, one.reference, one.resources) if way]
+    return " or ".join(ways) + "".join(f" x {factor(count)}" for count in one.counts)
+
+
+def factor(count: Count) -> str:
+    """Write one number that pods are multiplied by."""
+    ways = [f"{written(count.path)} / {written(count.over)}" if count.over else written(count.path)]
+    ways += [written(count.instead)] if count.instead else []
+    text = " or ".join(ways)
+    return f"({text} - {count.less})" if count.less else text
+
+
+def least(kind: WorkloadKind) -> str:
+    """Write how many pods of a group have to be there."""
+    if kind.together is None:
+        return "1"
+    if kind.together.eager is not None:
+        way, value = kind.together.eager
+        return f"all; 1 where {written(way)} is `{value}`"
+    return f"{written(kind.together.gang)}, else all" if kind.together.gang else "all"
+
+
+def picture(made: Json, found: Pods) -> str:
+    """Draw what a set of groups counts as."""
+    (gang,) = found.gangs
+    leader, worker = found.parts
+    named = f"LeaderWorkerSet {made['metadata']['name']}: {made['spec']['replicas']} groups of {gang.size}"
+    lines = [named, *(group(number, gang, found) for number in range(gang.groups))]
+    counted = [f"{part.replicas} x {gpus(part.shape.requests.amounts[GPU])}" for part in (leader, worker)]
+    together = gpus(gang.requests.amounts[GPU] * gang.groups)
+    return "\n".join([*lines, f"counted:  {' + '.join(counted)} = {together}, in one cluster or in none", ""])
+
+
+def group(number: int, gang: Gang, found: Pods) -> str:
+    boxes = " ".join(f"[{role} {gpus(amount)}]" for role, amount in members(gang, found))
+    return f"group {number}:  {boxes} = {gpus(gang.requests.amounts[GPU])}"
+
+
+def members(gang: Gang, found: Pods) -> Iterator[tuple[str, int]]:
+    """Yield the pods of one group."""
+    for role, part in zip(("leader", "worker"), found.parts, strict=True):
+        for _ in range(part.replicas // gang.groups):
+            yield role, part.shape.requests.amounts[GPU]
+
+
+def gpus(amount: int) -> str:
+    number = amount // ONE
+    return f"{number} GPU{'s' if number > 1 else ''}"

@@ -1,0 +1,113 @@
+"""From a file with groups of pods, or with a kind that is declared, to the commits on the output branch."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from reconciler.adapters.git.repository import GitRepository
+from reconciler.core import yamlio
+from reconciler.model.workload import Json
+from tests.conftest import Remote
+from tests.kinds.samples import SAMPLES, lws, template, workload
+from tests.passes import SOURCE_FILES, Passes
+
+FLEET = {name: text for name, text in SOURCE_FILES.items() if name not in ("policy.yaml", "template.yaml")}
+KIND = """\
+apiVersion: overspill.dev/v1alpha1
+kind: WorkloadKind
+metadata: {name: game-servers}
+spec:
+  group: game.example.com
+  kind: GameServerSet
+  podTemplates: [{path: spec.roles.*.template, counts: [{path: spec.size}]}]
+"""
+SERVERS = workload("game.example.com/v1", "GameServerSet", {"size": 2, "roles": [{"template": template(4)}]})
+LABEL = "overspill.dev/placement"
+
+
+def asks(made: Json) -> str:
+    """Ask for an object on worker-2, else on worker-3."""
+    return yamlio.emit({
+        "apiVersion": "gpr.kubeslice.io/v1alpha1",
+        "kind": "WorkloadPlacement",
+        "metadata": {"name": "model"},
+        "spec": {
+            "workspaceName": "llm",
+            "clusterNames": ["worker-2", "worker-3"],
+            "numPlacements": 1,
+            "burstDuration": "15m",
+            "manifestResources": [{"name": "model", "manifest": made}],
+            "steps": [{"name": "model", "type": "manifest"}],
+        },
+    })  # fmt: skip
+
+
+@pytest.fixture
+def passes(remote: Remote, repository: GitRepository) -> Passes:
+    """Watch a fleet in which nothing bursts, with one node of four GPUs on worker-2 and one of eight on worker-3."""
+    remote.commit("main", FLEET)
+    return Passes(repository)
+
+
+def written(remote: Remote, passes: Passes) -> Json:
+    """Read the object of the one placement as its engine gets it."""
+    (placement,) = passes.placements()
+    (data,) = (data for path, data in remote.files("placements", placement.path).items() if "/01-" in path)
+    return yaml.safe_load(data)
+
+
+def test_a_set_of_groups_goes_whole_to_the_cluster_that_holds_all_of_it(remote: Remote, passes: Passes) -> None:
+    remote.commit("main", {"asked.yaml": asks(lws(2, 3, leader=2, worker=1))})
+    passes.run()
+    (placement,) = passes.placements()
+    assert (placement.cluster, placement.replicas) == ("worker-3", 2)
+    group = written(remote, passes)["spec"]["leaderWorkerTemplate"]
+    for part in ("leaderTemplate", "workerTemplate"):
+        assert group[part]["metadata"]["labels"][LABEL] == placement.name
+
+
+def test_a_set_of_which_no_cluster_holds_all_is_placed_nowhere_until_one_does(remote: Remote, passes: Passes) -> None:
+    passes.free = {"worker-2": 4, "worker-3": 7}
+    remote.commit("main", {"asked.yaml": asks(lws(2, 3, leader=2, worker=1))})
+    outcome = passes.run()
+    assert passes.placements() == []
+    (held,) = outcome.plan.suppressed
+    assert "beside the rest of it" in held.message
+    passes.free["worker-2"] = 8
+    passes.run()
+    assert [placement.cluster for placement in passes.placements()] == ["worker-2"]
+
+
+def test_a_set_of_groups_leaves_nothing_behind_when_its_time_is_over(remote: Remote, passes: Passes) -> None:
+    remote.commit("main", {"asked.yaml": asks(SAMPLES["RayCluster"][0] | {"spec": _small_cluster()})})
+    passes.run()
+    assert len(passes.placements()) == 1
+    passes.advance(15 * 60 + 1)
+    passes.run()
+    assert not remote.files("placements", "clusters")
+
+
+def _small_cluster() -> Json:
+    return {
+        "headGroupSpec": {"template": template(1)},
+        "workerGroupSpecs": [{"groupName": "gpu", "replicas": 2, "template": template(2)}],
+    }
+
+
+def test_a_kind_that_is_declared_is_placed_by_what_its_pods_need(remote: Remote, passes: Passes) -> None:
+    remote.commit("main", {"asked.yaml": asks(SERVERS), "kinds.yaml": KIND})
+    passes.run()
+    (placement,) = passes.placements()
+    assert (placement.cluster, placement.replicas) == ("worker-3", 2)
+    assert written(remote, passes)["spec"]["roles"][0]["template"]["metadata"]["labels"][LABEL] == placement.name
+
+
+def test_a_kind_that_nobody_declares_any_more_is_nothing_that_needs_room(remote: Remote, passes: Passes) -> None:
+    passes.free = {"worker-2": 0, "worker-3": 0}
+    remote.commit("main", {"asked.yaml": asks(SERVERS), "kinds.yaml": KIND})
+    assert passes.run().plan.suppressed
+    remote.commit("main", {"kinds.yaml": None})
+    passes.run()
+    (placement,) = passes.placements()
+    assert (placement.cluster, placement.replicas) == ("worker-2", 1)

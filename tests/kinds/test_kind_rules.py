@@ -1,0 +1,158 @@
+"""What is looked into, and what is written, wherever objects of a kind have their pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from reconciler.core import podtemplate, validate
+from reconciler.core.findings import dotted
+from reconciler.core.workloadkinds import BUILT_IN
+from reconciler.model.policy import EngineName
+from reconciler.model.workload import Json
+from reconciler.model.workloadkind import Count, PodTemplate, WorkloadKind, path
+from tests.kinds.samples import SAMPLES, lws, workload
+from tests.rendering.specs import WORKSPACE, files, objects, spec
+
+LABEL = "overspill.dev/placement"
+UNLABELLED = {"CronJob", "TrainJob", "RayJob on a cluster that is there", "Pod"}
+"""Samples without pods of their own, without a place for labels, or that are the pod."""
+
+
+def written(made: Json) -> Json:
+    """Write an object as a placement has it."""
+    found = objects(spec(("web", made)), EngineName.MANIFESTS).values()
+    (one,) = (one for one in found if one["kind"] == made["kind"])
+    return one
+
+
+def findings(made: Json, **kinds: object) -> list[validate.Finding]:
+    """Find what is wrong below the spec of an object."""
+    found = validate.findings(spec(("web", made)), WORKSPACE, **kinds)  # type: ignore[arg-type] -- keyword pass-through
+    return [finding for finding in found if "metadata" not in finding.loc]
+
+
+def containers(value: Json) -> Iterator[Json]:
+    """Find every container below a value."""
+    if isinstance(value, dict):
+        if "resources" in value and ("image" in value or "modelFormat" in value):
+            yield value
+        for item in value.values():
+            yield from containers(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from containers(item)
+
+
+def labelled(value: Json) -> int:
+    """Count the places below a value that have our label."""
+    if isinstance(value, dict):
+        return (LABEL in value) + sum(labelled(item) for item in value.values())
+    return sum(map(labelled, value)) if isinstance(value, list) else 0
+
+
+def changed(made: Json, **fields: Json) -> Json:
+    """Copy a sample with these fields in the last of its containers."""
+    copy = workload(made["apiVersion"], made["kind"], _copy(made.get("spec", {})))
+    *_, last = containers(copy)
+    last.update(fields)
+    return copy
+
+
+def _copy(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list) else value
+
+
+WITH_CONTAINERS = [name for name, (made, _) in SAMPLES.items() if [*containers(made)]]
+
+
+@pytest.mark.parametrize("name", WITH_CONTAINERS)
+def test_a_variable_that_is_no_text_is_found_in_every_template(name: str):
+    made = changed(SAMPLES[name][0], env=[{"name": "PORT", "value": 80}])
+    (finding,) = findings(made)
+    assert finding.loc[-3:] == ("env", 0, "value")
+    assert finding.message == "Kubernetes takes a text here, not 80"
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_CONTAINERS if name not in ("DaemonSet", "CronJob")])
+def test_an_amount_that_is_none_is_found_in_every_template(name: str):
+    made = changed(SAMPLES[name][0], resources={"limits": {"cpu": "a lot"}})
+    (finding,) = podtemplate.findings(made)
+    assert dotted(finding.loc).endswith("resources.limits.cpu")
+
+
+def test_an_amount_that_stands_apart_is_looked_at():
+    made = _copy(SAMPLES["TrainJob"][0])
+    made["spec"]["trainer"]["resourcesPerNode"]["limits"] = {"cpu": "many"}
+    (finding,) = podtemplate.findings(made)
+    assert dotted(finding.loc) == "spec.trainer.resourcesPerNode.limits.cpu"
+    named_gpus = {"requests": {"gpu": "1", "gpuType": "gpu.intel.com/xe", "custom": {"rdma/ib": "1"}}}
+    graph = {"services": {"Decode": {"resources": named_gpus}}}
+    assert [*podtemplate.findings(workload("nvidia.com/v1alpha1", "DynamoGraphDeployment", graph))] == []
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if name not in UNLABELLED])
+def test_the_pods_of_every_template_are_labelled_so_that_they_can_be_counted(name: str):
+    made = written(SAMPLES[name][0])
+    templates = len([*containers(SAMPLES[name][0])])
+    assert labelled(made) >= 2
+    assert labelled(made["spec"]) <= max(templates, 2)
+
+
+def test_the_pods_of_a_template_without_a_spec_are_labelled_too():
+    made = written(workload("apps/v1", "Deployment", {"template": {"metadata": {"annotations": {"at": "noon"}}}}))
+    assert made["spec"]["template"]["metadata"]["labels"] == {LABEL: "vllm-7f3a"}
+
+
+def test_a_leader_without_a_template_of_its_own_gets_none():
+    made = written(lws())
+    assert [*made["spec"]["leaderWorkerTemplate"]] == ["size", "workerTemplate"]
+    worker = made["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    assert worker["metadata"]["labels"] == {"app": "model", LABEL: "vllm-7f3a"}
+
+
+def test_a_kind_that_is_declared_is_looked_into_and_labelled_as_well():
+    kind = WorkloadKind(
+        group="game.example.com",
+        kind="GameServerSet",
+        templates=(
+            PodTemplate(
+                spec=path("spec.roles.*.template.spec"),
+                labels=path("spec.roles.*.template.metadata.labels"),
+                counts=(Count(path=path("spec.size")),),
+            ),
+        ),
+    )
+    kinds = {kind.name: kind}
+    container = {"name": "main", "env": [{"name": "PORT", "value": 80}], "resources": {"limits": {"cpu": "many"}}}
+    made = workload(
+        "game.example.com/v1", "GameServerSet", {"roles": [{"template": {"spec": {"containers": [container]}}}]}
+    )
+    (variable,) = findings(made, kinds=kinds)
+    assert dotted(variable.loc) == (
+        "spec.manifestResources[0].manifest.spec.roles[0].template.spec.containers[0].env[0].value"
+    )
+    (amount,) = podtemplate.findings(made, (), kinds)
+    assert dotted(amount.loc) == "spec.roles[0].template.spec.containers[0].resources.limits.cpu"
+    assert [*podtemplate.findings(made)] == []
+
+
+def test_flux_leaves_the_replicas_of_what_is_autoscaled_alone_wherever_they_are():
+    scaler = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "model"}}
+    parts = [("web", lws()), ("llm", SAMPLES["LLMInferenceService"][0]), ("scaler", scaler)]
+    made = {path: yaml.safe_load(data) for path, data in files(spec(*parts), EngineName.FLUX).items()}
+    (stage,) = (one for one in made.values() if "ignore" in one.get("spec", {}))
+    assert stage["spec"]["ignore"] == [
+        {"paths": ["/spec/replicas"], "target": {"kind": "LeaderWorkerSet"}},
+        {"paths": ["/spec/replicas", "/spec/prefill/replicas"], "target": {"kind": "LLMInferenceService"}},
+    ]
+
+
+def test_every_way_to_a_template_ends_where_a_pod_is_described():
+    for kind in BUILT_IN.values():
+        for one in kind.templates:
+            assert one.spec or one.resources, kind.name
