@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -66,8 +66,8 @@ class ReplicaShape:
     """What one replica needs. `group_size` pods of these requests make one replica; each pod must fit on one node.
 
     A node has to have every label of the selector and to meet one of the terms, where there are any. `devices` are
-    asked for by claims (DRA), a device no more than once. `obstacle` says why nobody can count what it needs: then it
-    fits nowhere.
+    asked for by claims (DRA), a device no more than once. `apart` has the pods of a group on a node each. `obstacle`
+    says why nobody can count what it needs: then it fits nowhere.
     """
 
     requests: Resources
@@ -76,28 +76,55 @@ class ReplicaShape:
     tolerations: tuple[Toleration, ...] = ()
     devices: tuple[DeviceRequest, ...] = ()
     group_size: int = 1
+    apart: bool = False
     obstacle: str = ""
+
+    @property
+    def likeness(self) -> Hashable:
+        """Equal for shapes that are equal word for word, and hashable, as amounts and labels are not."""
+        return (
+            tuple(self.requests.amounts.items()),
+            tuple(self.node_selector.items()),
+            self.node_terms,
+            self.tolerations,
+            self.devices,
+            self.group_size,
+            self.apart,
+            self.obstacle,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """One node: what is free on it (allocatable less used, never negative) and its own labels and taints.
 
-    `devices` are those that claims can have there.
+    `allocatable` is what it has for pods altogether, as far as anybody says; `devices` are those that claims can have
+    there.
     """
 
     name: str
     free: Resources
+    allocatable: Resources = field(default_factory=Resources)
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     devices: tuple[DeviceStock, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedNode:
+    """A node that no pod can go to, with all its labels: one that is not `ready`, or is cordoned or about to go."""
+
+    name: str
+    allocatable: Resources
+    ready: bool
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     """Nodes of one kind. Labels and taints hold for each node, beside the node's own.
 
-    Nodes that are not ready or are cordoned are left out when the observation is read.
+    Nodes that are not ready or are cordoned are no part of it: nothing there is free.
     """
 
     name: str
@@ -192,12 +219,13 @@ class Helpers:
 class ClusterObservation:
     """One cluster at one moment, and what of our placements is there, by name.
 
-    `bound` counts the replicas that have a node, `ready` those that serve; a placement that is not in `ready` has no
-    pod there, or nobody looked. Of both, `helpers` counts what may be none. `homeless` are the replicas that wait for a
-    node, and `troubles` says in a few words what pods wait for. `reports` is what engines say of placements, keyed by
-    directory, where the observation tells. `device_classes` are its DeviceClasses by name, each with the CEL
-    expressions that a device has to meet. `unheard` are the kinds of signals of which nobody knows right now what they
-    say; `asks` hold what they said last.
+    `closed` are the nodes that take no pods, which are in no pool. `bound` counts the replicas that have a node,
+    `ready` those that serve; a placement that is not in `ready` has no pod there, or nobody looked. Of both, `helpers`
+    counts what may be none. `homeless` are the replicas that wait for a node, and `troubles` says in a few words what
+    pods wait for. `unused` tells since when no GPU of a placement has been used, where it is so. `reports` is what
+    engines say of placements, keyed by directory, where the observation tells. `device_classes` are its DeviceClasses
+    by name, each with the CEL expressions that a device has to meet. `unheard` are the kinds of signals of which nobody
+    knows right now what they say; `asks` hold what they said last.
     """
 
     cluster: ClusterName
@@ -205,12 +233,14 @@ class ClusterObservation:
     healthy: bool = True
     message: str = ""
     pools: tuple[Pool, ...] = ()
+    closed: tuple[ClosedNode, ...] = ()
     workloads: tuple[WorkloadObservation, ...] = ()
     bound: Mapping[PlacementName, int] = field(default_factory=dict)
     ready: Mapping[PlacementName, int] = field(default_factory=dict)
     helpers: Mapping[PlacementName, Helpers] = field(default_factory=dict)
     homeless: Mapping[PlacementName, Homeless] = field(default_factory=dict)
     troubles: Mapping[PlacementName, str] = field(default_factory=dict)
+    unused: Mapping[PlacementName, datetime] = field(default_factory=dict)
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
     device_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unheard: tuple[Hearing, ...] = ()

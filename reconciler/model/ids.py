@@ -29,13 +29,15 @@ def is_name(text: str) -> bool:
 
 
 class WorkloadId(NamedTuple):
-    """A workload: one template of one workspace. Its text, ``llm/vllm``, is how commits name it.
+    """A workload: one template of one workspace, or what a person asked for by name (`request`).
 
-    A tuple, since it is the key of nearly every table and a tuple's hash costs no call.
+    Its text, ``llm/vllm``, is how commits name it. A tuple, since it is the key of nearly every table and a tuple's
+    hash costs no call.
     """
 
     workspace: WorkspaceName
     name: TemplateName
+    request: bool = False
 
     def __str__(self) -> str:
         """Write ``workspace/template``."""

@@ -100,13 +100,6 @@ class Phase(StrEnum):
     COMPLETED = "Completed"
 
 
-class Provisioning(StrEnum):
-    """The capacity axis of a placement's state: whether its replicas have their nodes."""
-
-    PENDING = "Pending"
-    SUCCESSFUL = "Successful"
-
-
 class Event(StrEnum):
     """What can happen to a placement."""
 

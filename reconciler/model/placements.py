@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TypeVar
 
@@ -25,25 +25,49 @@ _FEW = 64
 class Lent:
     """Some placements, by directory, and what they come to together; `most` is the replicas on the fullest cluster."""
 
-    __slots__ = ("clusters", "most", "placements", "replicas")
+    __slots__ = ("_counts", "clusters", "most", "placements", "replicas")
 
     def __init__(self, placements: Iterable[Placement] = ()) -> None:
         """Sort the placements and sum them up."""
-        self.placements = tuple(sorted(placements, key=lambda one: one.path))
+        self.placements = tuple(sorted(placements, key=_path))
         counts: Counter[ClusterName] = Counter()
         for one in self.placements:
             counts[one.cluster] += one.replicas
-        self.replicas = counts.total()
-        self.clusters = frozenset(counts)
-        self.most = max(counts.values(), default=0)
+        self._sum_up(counts)
 
     def with_(self, placement: Placement) -> Lent:
         """Return these and one more, in place of one of the same directory if there is one."""
-        return Lent((*self.without(placement).placements, placement))
+        return self.without(placement)._inserting(placement)  # noqa: SLF001 -- of its own class
 
     def without(self, placement: Placement) -> Lent:
         """Return these but the one of the same directory."""
-        return Lent(one for one in self.placements if one.path != placement.path)
+        place = bisect_left(self.placements, placement.path, key=_path)
+        if place == len(self.placements) or self.placements[place].path != placement.path:
+            return self
+        gone, copy = self.placements[place], Lent()
+        copy.placements = (*self.placements[:place], *self.placements[place + 1 :])
+        counts = {**self._counts, gone.cluster: self._counts[gone.cluster] - gone.replicas}
+        if all(one.cluster != gone.cluster for one in copy.placements):
+            del counts[gone.cluster]
+        copy._sum_up(counts)
+        return copy
+
+    def _inserting(self, placement: Placement) -> Lent:
+        place = bisect_left(self.placements, placement.path, key=_path)
+        copy = Lent()
+        copy.placements = (*self.placements[:place], placement, *self.placements[place:])
+        copy._sum_up({**self._counts, placement.cluster: self._counts.get(placement.cluster, 0) + placement.replicas})
+        return copy
+
+    def _sum_up(self, counts: Mapping[ClusterName, int]) -> None:
+        self._counts = counts
+        self.replicas = sum(counts.values())
+        self.clusters = frozenset(counts)
+        self.most = max(counts.values(), default=0)
+
+
+def _path(placement: Placement) -> str:
+    return placement.path
 
 
 NOTHING = Lent()
@@ -52,7 +76,7 @@ NOTHING = Lent()
 class Placements(Mapping[str, Placement]):
     """Placements by directory (``clusters/worker-2/vllm-7f3a90c1``), and three ways to find some of them."""
 
-    __slots__ = ("_by_cluster", "_by_path", "_by_workload", "_expiries", "_workloads")
+    __slots__ = ("_before", "_by_cluster", "_by_path", "_by_workload", "_expiries", "_mark", "_touched", "_workloads")
 
     def __init__(self, placements: Mapping[str, Placement] | None = None) -> None:
         """Take a copy of `placements`, keyed by their directories."""
@@ -68,6 +92,9 @@ class Placements(Mapping[str, Placement]):
         self._expiries: list[tuple[datetime, str]] = sorted(
             (placement.expires_at, path) for path, placement in self._by_path.items()
         )
+        self._mark = object()
+        self._before: object = None
+        self._touched: Collection[WorkloadId] = ()
 
     def changed(self, put: Mapping[str, Placement], drop: Iterable[str] = ()) -> Placements:
         """Return a copy with the placements of `put`, and without the directories of `drop` that are not among them."""
@@ -79,21 +106,33 @@ class Placements(Mapping[str, Placement]):
             left = dict(self._by_path)
             for path in gone:
                 del left[path]
-            return Placements({**left, **put})
-        copy = Placements()
-        copy._by_path = self._by_path.changed(put, gone)
-        copy._by_workload = _regrouped(
-            self._by_workload, [(one.workload, one) for one in old], [(one.workload, one) for one in put.values()]
-        )
-        copy._by_cluster = _regrouped(
-            self._by_cluster, [(one.cluster, one) for one in old], [(one.cluster, one) for one in put.values()]
-        )
-        copy._expiries = self._expiries.copy()
-        for placement in old:
-            del copy._expiries[bisect_left(copy._expiries, (placement.expires_at, placement.path))]
-        for placement in put.values():
-            insort(copy._expiries, (placement.expires_at, placement.path))
+            copy = Placements({**left, **put})
+        else:
+            copy = Placements()
+            copy._by_path = self._by_path.changed(put, gone)
+            copy._by_workload = _regrouped(
+                self._by_workload, [(one.workload, one) for one in old], [(one.workload, one) for one in put.values()]
+            )
+            copy._by_cluster = _regrouped(
+                self._by_cluster, [(one.cluster, one) for one in old], [(one.cluster, one) for one in put.values()]
+            )
+            copy._expiries = self._expiries.copy()
+            for placement in old:
+                del copy._expiries[bisect_left(copy._expiries, (placement.expires_at, placement.path))]
+            for placement in put.values():
+                insort(copy._expiries, (placement.expires_at, placement.path))
+        copy._before = self._mark
+        copy._touched = frozenset(one.workload for one in (*old, *put.values()))
         return copy
+
+    def touched_since(self, earlier: Placements) -> Collection[WorkloadId] | None:
+        """Return the workloads whose placements may differ from those that these are a changed copy of.
+
+        None where these are a copy of any others.
+        """
+        if earlier is self:
+            return ()
+        return self._touched if self._before is earlier._mark else None
 
     def workloads(self) -> tuple[WorkloadId, ...]:
         """List the workloads that have placements, by name."""
@@ -144,7 +183,9 @@ def _regrouped(
     """Copy groups without the old members and with the new; empty groups go."""
     copy = dict(groups)
     for key, placement in old:
-        copy[key] = copy[key].without(placement)
+        left = copy.pop(key).without(placement)
+        if left.placements:
+            copy[key] = left
     for key, placement in new:
         copy[key] = copy.get(key, NOTHING).with_(placement)
-    return {key: group for key, group in copy.items() if group.placements}
+    return copy

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Tampered
 from reconciler.model.placement import Phase, Placement, Restraint
+from reconciler.model.request import Answer, RequestRecord
+from reconciler.model.tree import Identity
 from reconciler.model.units import Resources
 
 
@@ -37,6 +40,11 @@ class Reason(StrEnum):
     NOT_RENDERED = "NotRendered"
     LEDGER_UNREADABLE = "LedgerUnreadable"
     NOTHING_FITS = "NothingFits"
+    AVOIDED = "Avoided"
+    TAKEN = "Taken"
+    GPR_LIMIT = "GprLimit"
+    SPREAD_LIMIT = "SpreadLimit"
+    REQUEST_FIXED = "RequestFixed"
 
 
 class Why(StrEnum):
@@ -46,6 +54,7 @@ class Why(StrEnum):
     DEMAND_GONE = "demand-gone"
     FAILED = "failed"
     PREEMPTED = "preempted"
+    IDLE = "idle"
     POLICY = "policy"
     REQUESTED = "requested"
 
@@ -92,7 +101,10 @@ class Shortage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Why a cluster was taken: its place in the order, what was free of each scarce resource, how many would fit."""
+    """Why a cluster was taken: its place in the order, what was free of each scarce resource, how many would fit.
+
+    `because` is what spoke for it by the strategy of the policy, where that is not its place alone.
+    """
 
     cluster: ClusterName
     rank: int
@@ -100,16 +112,21 @@ class Choice:
     free: Resources
     price_per_gpu_hour: float | None = None
     limit: int | None = None
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A new placement."""
+    """A new placement. One that a person asked for has no shortage.
+
+    `record` is its request as it is from here on, where the placement changes it: the first one is when it began.
+    """
 
     placement: Placement
-    shortage: Shortage
+    shortage: Shortage | None
     choice: Choice
     refused: tuple[Refusal, ...] = ()
+    record: RequestRecord | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,11 +143,12 @@ class Resize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extend:
-    """A later (or earlier) end, asked for by a person."""
+    """A later (or earlier) end or another deletion policy, asked for by a person: `author`, where that is known."""
 
     before: Placement
     after: Placement
     detail: str
+    author: Identity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,13 +169,17 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revert:
-    """The end of a placement, in a final phase. `restraint` is what keeps the workload from coming straight back."""
+    """The end of a placement, in a final phase. `restraint` is what keeps the workload from coming straight back.
+
+    `author` is who asked for it, where a person did and is known.
+    """
 
     placement: Placement
     why: Why
     detail: str
     restraint: Restraint | None = None
     phase: Phase = Phase.COMPLETED
+    author: Identity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +208,49 @@ class Restore:
     detail: str
 
 
-Change = Place | Resize | Extend | Move | Revert | Hold | Release | Restore
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receive:
+    """A request is taken into the ledger. `author` is who asked for it by the API, None where a file did.
+
+    `notes` say what is not known of it, a sentence each.
+    """
+
+    record: RequestRecord
+    notes: tuple[str, ...] = ()
+    author: Identity | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amend:
+    """A request that has not ended is changed: what it asks for, or what has been noted about it."""
+
+    before: RequestRecord
+    after: RequestRecord
+    detail: str
+    author: Identity | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close:
+    """A request has ended: `after` says how. It stays in the ledger, so that it does not begin again."""
+
+    before: RequestRecord
+    after: RequestRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget:
+    """A request leaves the ledger, since nobody asks for it any more."""
+
+    record: RequestRecord
+    detail: str
+    author: Identity | None = None
+
+
+RequestChange = Receive | Amend | Close | Forget
+"""What happens to a request itself, and to no placement."""
+
+Change = Place | Resize | Extend | Move | Revert | Hold | Release | Restore | RequestChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +258,10 @@ class Plan:
     """The outcome of deciding: changes in the order in which they are committed, and what was not done.
 
     `wake_at` is the next moment at which the same inputs could decide otherwise; None when only a change of input can.
+    `answers` are what became of each order of this pass, by the order's number.
     """
 
     changes: tuple[Change, ...] = ()
     suppressed: tuple[Suppressed, ...] = ()
     wake_at: datetime | None = None
+    answers: Mapping[int, Answer] = field(default_factory=dict)

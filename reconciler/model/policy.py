@@ -9,8 +9,12 @@ from enum import StrEnum
 
 from reconciler.errors import Problem
 from reconciler.model.capacity import Taint, Toleration
+from reconciler.model.gpr import GprBinding, GprTemplate, WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceName
+from reconciler.model.request import Request
+from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadTemplate
+from reconciler.model.workloadkind import WorkloadKind
 
 
 class EngineName(StrEnum):
@@ -83,10 +87,25 @@ class Fleet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ScalableNodes:
+    """Nodes of one kind that a cluster's autoscaler adds when pods wait: up to `most` of them, each after a `delay`.
+
+    The nodes that exist of this kind are those that have all of its labels.
+    """
+
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    allocatable: Resources
+    most: int
+    delay: timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """One cluster. `price_per_gpu_hour` is in dollars, None when unknown.
 
     Without a `connection` it is watched where the daemon's kubeconfig has a context of the cluster's name.
+    `autoscaling` is what its autoscaler may add, which nothing that can be seen tells.
     """
 
     name: ClusterName
@@ -96,6 +115,7 @@ class Cluster:
     availability: Availability = Availability.ACTIVE
     price_per_gpu_hour: float | None = None
     connection: Connection | None = None
+    autoscaling: tuple[ScalableNodes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +130,8 @@ class Workspace:
     """A tenant: where it lives, where it may burst to, and which namespaces it may touch.
 
     `allowed_kinds` are ``group/Kind`` (``/Namespace`` for the core group) that its manifests may hold although they are
-    refused by default. `command_jobs` None means that commands which are no plain object are refused.
+    refused by default. `command_jobs` None means that commands which are no plain object are refused. Bursts never go
+    to the primary; `requests_on_primary` tells whether what a person asks for by name may.
     """
 
     name: WorkspaceName
@@ -120,15 +141,53 @@ class Workspace:
     allow_unpinned_charts: bool = False
     allowed_kinds: tuple[str, ...] = ()
     command_jobs: CommandJobs | None = None
+    requests_on_primary: bool = True
+
+    @property
+    def destinations(self) -> tuple[ClusterName, ...]:
+        """The clusters that any placement of its may go to, in the order in which they are written."""
+        if self.requests_on_primary:
+            return self.clusters
+        return tuple(name for name in self.clusters if name != self.primary)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One rung of a policy's order: a cluster by name, or those with the labels. `max_replicas` is for each cluster."""
+    """One rung of a policy's order: a cluster by name, or those with the labels. The numbers are for each cluster.
+
+    `min_replicas` come before others get more; one of `weight` 0 gets no more than these.
+    """
 
     name: ClusterName | None = None
     match_labels: Mapping[str, str] = field(default_factory=dict)
     max_replicas: int | None = None
+    min_replicas: int = 0
+    weight: int = 1
+
+
+class StrategyName(StrEnum):
+    """How a policy shares replicas out over its clusters."""
+
+    ORDERED = "Ordered"
+    WEIGHTED = "Weighted"
+    BALANCED = "Balanced"
+    AGGREGATED = "Aggregated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """By which strategy replicas are shared out, over how many clusters, and over how many values of a cluster label.
+
+    The numbers are those of clusters, and of values of the label `spread_by`, that have any of one workload; without a
+    label there are no groups to count.
+    """
+
+    strategy: StrategyName = StrategyName.ORDERED
+    min_clusters: int = 0
+    max_clusters: int | None = None
+    spread_by: str = ""
+    min_groups: int = 0
+    max_groups: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +235,8 @@ class BurstPolicy:
 
     An empty `workspaces` or `templates` means all. `schedules` and `queries` are the signals that it hears beside what
     clusters report. `candidates` are in order of preference; empty means every cluster of the workspace by name.
-    `max_replicas` bounds all placements of one workload together.
+    `max_replicas` bounds all placements of one workload together. `to_primary` tells that the workspace's primary is a
+    cluster like the others, as it is for what a person asks for.
     """
 
     name: str
@@ -197,6 +257,13 @@ class BurstPolicy:
     max_duration: timedelta | None = None
     schedules: tuple[Schedule, ...] = ()
     queries: tuple[Query, ...] = ()
+    to_primary: bool = False
+    distribution: Distribution = Distribution()
+
+    @property
+    def fills_in_order(self) -> bool:
+        """Whether each cluster is filled as far as it goes before the next is looked at."""
+        return self.distribution == Distribution() and not any(one.min_replicas for one in self.candidates)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +272,9 @@ class Desired:
 
     `policies` holds, for each template that may burst, the one policy that governs it. `problems` are all that is wrong
     with the files, errors and warnings; `incomplete` tells that some file is broken and has no earlier good version, so
-    that a thing's absence proves nothing.
+    that a thing's absence proves nothing. `requests` are the placements and reservations that people ask for by a file.
+    `gpr_templates` are by name; `bindings` and `limits` by workspace, and a workspace without is bound by nothing.
+    `kinds` are the kinds of workloads that files declare, by ``group/Kind``.
     """
 
     commit: CommitId
@@ -214,5 +283,10 @@ class Desired:
     workspaces: Mapping[WorkspaceName, Workspace] = field(default_factory=dict)
     templates: Mapping[WorkloadId, WorkloadTemplate] = field(default_factory=dict)
     policies: Mapping[WorkloadId, BurstPolicy] = field(default_factory=dict)
+    requests: Mapping[WorkloadId, Request] = field(default_factory=dict)
+    gpr_templates: Mapping[str, GprTemplate] = field(default_factory=dict)
+    bindings: Mapping[WorkspaceName, GprBinding] = field(default_factory=dict)
+    limits: Mapping[WorkspaceName, WorkspaceLimits] = field(default_factory=dict)
+    kinds: Mapping[str, WorkloadKind] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     incomplete: bool = False

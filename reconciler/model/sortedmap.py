@@ -8,7 +8,7 @@ the copies of a dict and of a list move memory and compare nothing.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping, ValuesView
 from typing import Any, Protocol, TypeVar
 
 
@@ -27,12 +27,15 @@ _FEW = 64
 class SortedMap(Mapping[K, V]):
     """A read-only mapping in the order of its keys; equal to any mapping with the same entries."""
 
-    __slots__ = ("_keys", "_values")
+    __slots__ = ("_before", "_keys", "_mark", "_touched", "_values")
 
     def __init__(self, values: Mapping[K, V] | None = None) -> None:
         """Take a copy of `values`."""
         self._values: dict[K, V] = dict(values or {})
         self._keys: list[K] = sorted(self._values)
+        self._mark = object()
+        self._before: object = None
+        self._touched: Collection[K] = ()
 
     def changed(self, put: Mapping[K, V], drop: Iterable[K] = ()) -> SortedMap[K, V]:
         """Return a copy with the entries of `put`, and without the keys of `drop` that are not among them."""
@@ -45,7 +48,18 @@ class SortedMap(Mapping[K, V]):
         copy = SortedMap[K, V]()
         copy._values = values
         copy._keys = self._moved(dropped, added, values) if dropped or added else self._keys
+        copy._before, copy._touched = self._mark, frozenset((*put, *dropped))
         return copy
+
+    def touched_since(self, earlier: SortedMap[K, V]) -> Collection[K] | None:
+        """Return the keys of what may differ from the map that this is a changed copy of; None for any other map."""
+        if earlier is self:
+            return ()
+        return self._touched if self._before is earlier._mark else None
+
+    def unordered(self) -> dict[K, V]:
+        """Return a copy that may be changed, in no order."""
+        return self._values.copy()
 
     def _moved(self, dropped: list[K], added: list[K], values: dict[K, V]) -> list[K]:
         if len(dropped) + len(added) > _FEW:
@@ -79,6 +93,11 @@ class SortedMap(Mapping[K, V]):
 
     def __repr__(self) -> str:
         return f"SortedMap({dict(self)!r})"
+
+
+def sorted_map(values: Mapping[K, V]) -> SortedMap[K, V]:
+    """Return a mapping in the order of its keys: itself where it is that already."""
+    return values if isinstance(values, SortedMap) else SortedMap(values)
 
 
 class _Values(ValuesView[V]):

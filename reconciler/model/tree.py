@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,6 +21,11 @@ def checked_path(path: str) -> str:
         if part in ("", ".", "..") or part.lower().startswith(".git") or "\\" in part or not part.isprintable():
             raise InvalidInput(f"writing {path!r} to the output branch: {part!r} cannot be part of a path there")
     return path
+
+
+def blob_of(data: bytes) -> BlobId:
+    """Return the id that git gives to the content of a file."""
+    return BlobId(hashlib.sha1(b"blob %d\0%b" % (len(data), data), usedforsecurity=False).hexdigest())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -127,8 +127,14 @@ class Resources:
 
         Without end is answered with 2**31, more replicas than Kubernetes can count.
         """
-        counts = [self.amounts.get(name, 0) // amount for name, amount in requests.amounts.items() if amount]
-        return min(counts, default=2**31)
+        most: int | None = None
+        for name, amount in requests.amounts.items():
+            if amount:
+                count = self.amounts.get(name, 0) // amount
+                if not count:
+                    return 0
+                most = count if most is None or count < most else most
+        return 2**31 if most is None else most
 
     def times(self, count: int) -> Resources:
         """Multiply every amount."""

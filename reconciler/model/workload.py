@@ -113,7 +113,8 @@ class WorkloadTemplate:
     `ref` is None when neither its status, an ``overspill.dev/workload`` annotation nor a Helm step says which object it
     bursts; such a template can be placed by request only. `uses_replicas` tells whether any expression reads
     ``replicas``: without it every placement deploys what is written, whatever its share. `blob` is the version of the
-    file that is in force, which may be older than the one at the source commit.
+    file that is in force, which may be older than the one at the source commit. `gpr_templates` name the terms under
+    which it may have GPUs. A `request` is one that stands for what a person asked for by name; nothing else uses it.
     """
 
     name: TemplateName
@@ -123,6 +124,8 @@ class WorkloadTemplate:
     ref: WorkloadRef | None
     namespaces: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    gpr_templates: tuple[str, ...] = ()
+    request: bool = False
     uses_replicas: bool = True
     path: str = ""
     line: int = 0
@@ -131,4 +134,4 @@ class WorkloadTemplate:
     @property
     def workload(self) -> WorkloadId:
         """The id under which this template's demand and placements are known."""
-        return WorkloadId(self.workspace, self.name)
+        return WorkloadId(self.workspace, self.name, self.request)

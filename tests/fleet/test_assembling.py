@@ -264,6 +264,17 @@ def test_what_the_workspace_does_not_allow_keeps_the_template_out():
     assert desired.templates == {}
 
 
+def test_a_namespace_that_a_template_lists_has_to_be_the_workspaces():
+    desired = load({**FLEET, "templates/vllm.yaml": f"{TEMPLATE}  namespaces: [llm-demo, kube-system]\n"})
+    assert errors(desired) == [
+        "templates/vllm.yaml:22: spec.namespaces[1]: 'kube-system' is no namespace of workspace llm (it has llm-demo)"
+    ]
+    assert desired.templates == {}
+    open_to_all = workspace().replace("  namespaces: [llm-demo]\n", "")
+    files = {**FLEET, "templates/vllm.yaml": f"{TEMPLATE}  namespaces: [kube-system]\n"}
+    assert errors(load({**files, "workspaces/llm.yaml": open_to_all})) == []
+
+
 def test_a_broken_file_takes_no_part_and_holds_up_nothing_else():
     desired = load(
         {**FLEET, "clusters/worker-2.yaml": "kind: Cluster\nkind: Cluster\napiVersion: overspill.dev/v1alpha1\n"}
@@ -339,6 +350,19 @@ def test_a_duration_that_the_policy_cuts_is_a_warning_at_the_template():
         "templates/vllm.yaml:8: spec.burstDuration: 15m is cut to 12m by policy gpu (try 12m, or a longer duration.max)"
     ]
     assert load({**files, "policies/gpu.yaml": policy("gpu", "{duration: {default: 5m, max: 15m}}")}).problems == ()
+
+
+def test_a_duration_that_its_workspace_cuts_is_a_warning_at_the_template():
+    limits = (
+        "apiVersion: gpr.kubeslice.io/v1alpha1\nkind: WorkspacePolicy\nmetadata: {name: llm}\n"
+        "spec: {maxExitDurationPerGPR: 8m}\n"
+    )
+    assert lines(load({**FLEET, "limits.yaml": limits}).problems) == [
+        (
+            "templates/vllm.yaml:8: spec.burstDuration: 10m is cut to 8m by the WorkspacePolicy of llm"
+            " (try 8m, or a longer maxExitDurationPerGPR)"
+        )
+    ]
 
 
 def annotated(workload: str) -> dict[str, str]:
@@ -417,7 +441,7 @@ def test_many_unknown_fields_are_told_in_short():
 
 
 def test_the_problems_of_one_file_are_told_in_short_and_errors_never_hide_behind_warnings():
-    kinds = "".join("- {apiVersion: gpr.kubeslice.io/v1alpha1, kind: GPRTemplate}\n" for _ in range(500))
+    kinds = "".join("- {apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread}\n" for _ in range(500))
     wrong = "- {apiVersion: overspill.dev/v1alpha1, kind: Nothing}\n"
     desired = load({**FLEET, "x.yaml": f"apiVersion: v1\nkind: List\nitems:\n{kinds}{wrong}"})
     assert len(desired.problems) == 101

@@ -45,12 +45,61 @@ def wrong_workspace(more: str) -> list[str]:
         (
             "zzz: 1\npriority: 1",
             (
-                "6: spec.zzz: unknown field (known here: clusters, coolDown, duration, hold, "
+                "6: spec.zzz: unknown field (known here: clusters, coolDown, distribution, duration, hold, "
                 "inFlightTimeout, maxReplicas, priority, requireLabels, rolloutTimeout, scaleDown, scaleUp, "
                 "signals, templates, tolerations, workspaces)"
             ),
         ),
         ("clusters:\n- {}", "7: spec.clusters[0]: has neither name nor matchLabels (try name: worker-2)"),
+        (
+            "clusters:\n- {name: worker-2, minReplicas: 3, maxReplicas: 2}",
+            "7: spec.clusters[0]: minReplicas 3 is more than maxReplicas 2 (try minReplicas: 2)",
+        ),
+        (
+            "clusters:\n- {name: worker-2, minReplicas: 3}\n- {name: worker-3, minReplicas: 2}\nmaxReplicas: 4",
+            "9: spec.maxReplicas: 4 is less than the minReplicas of its clusters, which come to 5 (try maxReplicas: 5)",
+        ),
+        (
+            "clusters:\n- {name: worker-2, weight: 2}\ndistribution:\n  strategy: Balanced",
+            (
+                "8: spec.distribution: strategy Balanced does not go by the weight of clusters[0]"
+                " (try distribution: {strategy: Weighted})"
+            ),
+        ),
+        (
+            "clusters:\n- {name: worker-2}\n- {name: worker-3, weight: 2}",
+            (
+                "5: spec.distribution: strategy Ordered does not go by the weight of clusters[1]"
+                " (try distribution: {strategy: Weighted})"
+            ),
+        ),
+        (
+            "clusters:\n- {name: worker-2, weight: -1}",
+            "7: spec.clusters[0].weight: -1 is less than 0",
+        ),
+        (
+            "distribution:\n  strategy: Spread",
+            (
+                "7: spec.distribution.strategy: 'Spread' is not one of Ordered, Weighted, Balanced, Aggregated"
+                " (try 'Ordered')"
+            ),
+        ),
+        (
+            "distribution:\n  minClusters: 3\n  maxClusters: 2",
+            "6: spec.distribution: minClusters 3 is more than maxClusters 2 (try minClusters: 2)",
+        ),
+        (
+            "distribution:\n  spreadConstraint:\n    spreadByLabel: region",
+            "7: spec.distribution.spreadConstraint: has neither minGroups nor maxGroups (try maxGroups: 1)",
+        ),
+        (
+            "distribution:\n  spreadConstraint:\n    spreadByLabel: region\n    minGroups: 3\n    maxGroups: 2",
+            "7: spec.distribution.spreadConstraint: minGroups 3 is more than maxGroups 2 (try minGroups: 2)",
+        ),
+        (
+            "distribution:\n  maxClusters: 1\n  spreadConstraint: {spreadByLabel: region, minGroups: 2}",
+            "6: spec.distribution: minGroups 2 is more than maxClusters 1 (try minGroups: 1)",
+        ),
         (
             "clusters:\n- name: worker-1\n  matchLabels: {a: b}",
             "7: spec.clusters[0]: has both name and matchLabels (try two entries)",
@@ -227,15 +276,7 @@ def test_a_kind_that_is_missing_is_asked_for():
 @pytest.mark.parametrize(
     ("api_version", "kind"),
     [
-        ("gpr.kubeslice.io/v1alpha1", "WorkloadPlacement"),
-        ("worker.kubeslice.io/v1alpha1", "WorkloadPlacement"),
-        ("aiops.kubeslice.io/v1alpha1", "WorkloadPlacement"),
-        ("gpr.kubeslice.io/v1alpha1", "GPRTemplate"),
-        ("gpr.kubeslice.io/v1alpha1", "GPRTemplateBinding"),
-        ("gpr.kubeslice.io/v1alpha1", "WorkspacePolicy"),
-        ("gpr.kubeslice.io/v1alpha1", "GPUProvisioningRequest"),
         ("apps.kruise.io/v1beta1", "WorkloadSpread"),
-        ("overspill.dev/v1alpha1", "WorkloadKind"),
     ],
 )
 def test_kinds_of_later_versions_load_with_one_warning(api_version, kind):

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Transient
 from reconciler.model.ids import WorkloadId
+from reconciler.model.tree import blob_of
 from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, policy, warnings, workspace
-from tests.memory import MemoryRepository, blob_id
+from tests.memory import MemoryRepository
 
 VLLM = WorkloadId("llm", "vllm")
 PATH = "templates/vllm.yaml"
@@ -31,7 +32,7 @@ def tip(fleet):
 
 
 def stays(text: str, path: str = PATH) -> str:
-    blob = blob_id(text.encode())[:12]
+    blob = blob_of(text.encode())[:12]
     return (
         f"{path}: its last good version, blob {blob}, stays in force until this is mended "
         f"(see it with git cat-file -p {blob})"
@@ -49,11 +50,11 @@ def test_an_unchanged_commit_gives_the_same_object(fleet):
 def test_an_unchanged_file_is_never_parsed_twice(fleet):
     reader = SourceReader(fleet)
     reader.desired(tip(fleet))
-    assert sorted(fleet.reads) == sorted(blob_id(text.encode()) for text in FLEET.values())
+    assert sorted(fleet.reads) == sorted(blob_of(text.encode()) for text in FLEET.values())
     for text in (LONGER, BROKEN, LONGER + "# again\n"):
         fleet.reads.clear()
         reader.desired(fleet.person("source", {PATH: text}))
-        assert fleet.reads == [blob_id(text.encode())]
+        assert fleet.reads == [blob_of(text.encode())]
     fleet.reads.clear()
     moved = {"copy.txt": "x", "moved.yaml": FLEET["clusters/worker-1.yaml"]}
     assert "worker-1" in reader.desired(fleet.person("source", moved, removes=["clusters/worker-1.yaml"])).clusters
@@ -79,7 +80,7 @@ def test_a_broken_file_keeps_its_last_good_version_in_force(fleet):
     reader.desired(fleet.person("source", {PATH: LONGER}))
     desired = reader.desired(fleet.person("source", {PATH: BROKEN}))
     assert desired.templates[VLLM].spec.burst_duration == timedelta(minutes=20)
-    assert desired.templates[VLLM].blob == blob_id(LONGER.encode())
+    assert desired.templates[VLLM].blob == blob_of(LONGER.encode())
     assert errors(desired) == [MESSAGE]
     assert warnings(desired) == [stays(LONGER)]
     assert not desired.incomplete
@@ -226,7 +227,7 @@ def test_a_file_of_ten_megabytes_is_told_by_its_size_and_never_read(fleet):
         f"{PATH}: is 1.0 MB; files over 1 MiB are not read (try splitting it, or list it in the Fleet's spec.ignore)",
     ]
     assert VLLM in desired.templates
-    assert blob_id(b" " * 10 * 2**20) not in fleet.reads
+    assert blob_of(b" " * 10 * 2**20) not in fleet.reads
 
 
 def test_an_earlier_version_that_was_too_large_stands_in_for_nobody(fleet):
@@ -276,7 +277,7 @@ def test_a_version_that_is_rejected_beside_the_others_gives_way_to_an_earlier_on
         commit = fleet.person("source", {PATH: text})
         for read in (reader, SourceReader(fleet)):
             desired = read.desired(commit)
-            assert desired.templates[VLLM].blob == blob_id(TEMPLATE.encode())
+            assert desired.templates[VLLM].blob == blob_of(TEMPLATE.encode())
             assert warnings(desired) == [stays(TEMPLATE)]
             assert not desired.incomplete
 

@@ -12,72 +12,12 @@ from reconciler.core.draft import draft
 from reconciler.core.schema.template import WorkloadTemplateFile
 from reconciler.model.ids import WorkloadId
 from reconciler.model.workload import DeletionPolicy, HelmFlags, Step, StepType, WorkloadRef
+from tests.egs.samples import sample
 from tests.fleet.samples import FLEET, TEMPLATE, errors, load, text, warnings, with_template, workspace
 
 VLLM = WorkloadId("llm", "vllm")
 
-SAMPLE = text("""
-    apiVersion: gpr.kubeslice.io/v1alpha1
-    kind: WorkloadTemplate
-    metadata:
-      name: vllm-workload-template
-      namespace: kubeslice-avesha
-    spec:
-      # Reference the ServiceAccount created in the destination cluster
-      serviceAccount: vllm-sa
-      # Define Helm configurations
-      helmConfig:
-        - name: "vllm-app"
-          chart: vllm/vllm-stack
-          releaseName: vllm
-          releaseNamespace: vllm-demo
-          repoName: vllm
-          repoURL: https://vllm-project.github.io/production-stack
-          helmFlags: "--debug"
-          values:
-            servingEngineSpec:
-              modelSpec:
-                - name: "llama3"
-                  repository: "vllm/vllm-openai"
-                  tag: "v0.10.1"
-                  modelURL: "meta-llama/Llama-3.2-1B-Instruct" # "TheBloke/deepseek-llm-7B-chat-AWQ"
-                  replicaCount: 1
-                  requestCPU: 4
-                  requestMemory: "8Gi"
-                  requestGPU: 1
-                  pvcStorage: "100Gi"
-                  storageClass: "standard"
-                  #pvcMatchLabels:
-                  #  model: "llama3-pv"
-                  vllmConfig:
-                    maxModelLen: 4096
-                    #quantization: 'awq'
-                    #extraArgs:
-                  env:
-                    - name: VLLM_FLASHINFER_DISABLED
-                      value: "1"
-                  hf_token: <your-huggingface-token>
-            routerSpec:
-              resources:
-                requests:
-                  cpu: "2"
-                  memory: "8G"
-                limits:
-                  cpu: "8"
-                  memory: "32G"
-      # Define command executions
-      cmdExec:
-        - name: "get-namespace"
-          cmd: "kubectl get pods -n vllm-demo"
-      # Define the order of execution (steps)
-      steps:
-        - name: "get-namespace"
-          type: "command"
-        - name: "vllm-app"
-          type: "helm"
-      # Duration after which helm releases should be uninstalled
-      burstDuration: "10m"
-    """)
+SAMPLE = sample("workload-template.yaml")
 """The sample of EGS's placement guide for 1.15.0, with its indentation restored."""
 
 EXPORTED = text("""
@@ -474,14 +414,18 @@ def test_a_template_that_ignores_replicas_is_a_warning_with_the_way_out():
     assert not desired.templates[VLLM].uses_replicas
 
 
-def test_fields_without_effect_are_warned_about():
-    more = TEMPLATE + "  gprTemplates: [a100]\n  autoPlacement: true\n  enableBurst: true\n  clusterNames: [worker-2]\n"
+def test_how_egs_means_it_to_burst_has_no_effect_where_a_policy_says_so():
+    more = TEMPLATE + "  autoPlacement: true\n  enableBurst: true\n  clusterNames: [worker-2]\n"
     assert [line.split(" ", 1)[1] for line in warnings(with_template(more))] == [
-        "spec.gprTemplates: is not acted on by this version",
-        "spec.autoPlacement: is not acted on by this version (a BurstPolicy says when it bursts)",
-        "spec.enableBurst: is not acted on by this version (a BurstPolicy says when it bursts)",
-        "spec.clusterNames: is not acted on by this version (a BurstPolicy's spec.clusters says where to)",
+        "spec.autoPlacement: has no effect: BurstPolicy gpu says when it bursts",
+        "spec.enableBurst: has no effect: BurstPolicy gpu says when it bursts",
+        "spec.clusterNames: has no effect: BurstPolicy gpu says where to",
     ]
+
+
+def test_a_gpr_template_that_no_file_describes_is_an_error():
+    (found,) = errors(with_template(TEMPLATE + "  gprTemplates: [a100]\n"))
+    assert found.endswith("spec.gprTemplates[0]: no file describes GPRTemplate a100")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.yamlio import emit, parse
+from reconciler.core.yamlio import MAX_DEPTH, MAX_NODES, emit, parse, reads_back
 from reconciler.errors import InvalidInput
 
 TRICKY = [
@@ -91,3 +91,41 @@ JSON = st.recursive(
 @given(st.dictionaries(TEXT, JSON, max_size=4))
 def test_everything_reads_back_the_same(value):
     read_back(value)
+
+
+def nested(levels, wrap):
+    value = "x"
+    for _ in range(levels):
+        value = wrap(value)
+    return value
+
+
+def test_what_is_plain_but_for_quotes_reads_back_for_certain():
+    assert reads_back(emit({"a": "b c", "shape": '{"requests":{}}', "n": 3, "list": [{"x": "0.5"}]}).encode())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": "é"},
+        {"a": "\\"},
+        {"a": "\x00"},
+        {"a": "b\\"},
+        {"a": 2**64},
+        {"a": -(2**64)},
+        {"a": [1] * (MAX_NODES + 1)},
+        nested(MAX_DEPTH + 1, lambda inner: {"a": inner}),
+        nested(MAX_DEPTH + 1, lambda inner: [inner]),
+        nested(MAX_DEPTH // 2 + 1, lambda inner: {"a": [inner]}),
+        nested(MAX_DEPTH // 2 + 1, lambda inner: [{"a": inner}]),
+    ],
+)
+def test_what_only_a_reader_can_tell_of_is_not_taken_for_certain(value):
+    assert not reads_back(emit(value).encode())
+
+
+@given(st.dictionaries(TEXT, JSON, max_size=4))
+def test_what_reads_back_for_certain_does(value):
+    written = emit(value).encode()
+    if reads_back(written):
+        assert [document.value for document in parse(written, "f.yaml")] == [value]

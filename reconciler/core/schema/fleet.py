@@ -9,7 +9,7 @@ from pydantic import Field
 
 from reconciler.core.schema.addresses import GitAddress
 from reconciler.core.schema.connection import ArgoCDConnectionFile, ConnectionFile
-from reconciler.core.schema.strict import Duration, Metadata, Name, Strict, Text
+from reconciler.core.schema.strict import Amounts, Duration, Labels, Metadata, Name, Strict, Text, resources
 from reconciler.core.schema.taints import TaintFile
 from reconciler.model import policy as model
 from reconciler.model.ids import ClusterName
@@ -80,6 +80,30 @@ class FleetFile(Strict):
         )
 
 
+class ScalableNodesFile(Strict):
+    """Nodes of one kind that the cluster's autoscaler adds when pods wait."""
+
+    labels: Annotated[Labels, Field(min_length=1)] = Field(
+        description="Labels of these nodes, by which those that exist already are counted."
+    )
+    taints: list[TaintFile] = Field([], description="Taints of these nodes.")
+    allocatable: Amounts = Field(description="What one of them has for pods, by resource.")
+    max_nodes: Annotated[int, Field(ge=1, le=100_000)] = Field(
+        description="How many there may be, with those that exist."
+    )
+    delay: Duration = Field(timedelta(minutes=10), description="How long one takes from a waiting pod to being ready.")
+
+    def value_of(self) -> model.ScalableNodes:
+        """Make the model's value."""
+        return model.ScalableNodes(
+            labels=self.labels,
+            taints=tuple(taint.value_of() for taint in self.taints),
+            allocatable=resources(self.allocatable),
+            most=self.max_nodes,
+            delay=self.delay,
+        )
+
+
 class ClusterSpec(Strict):
     """What cannot be seen from the cluster itself."""
 
@@ -95,6 +119,7 @@ class ClusterSpec(Strict):
     connection: ConnectionFile | None = Field(
         None, description="How the daemon reaches it, to watch it; by the context of its name if absent."
     )
+    autoscaling: list[ScalableNodesFile] = Field([], description="What its autoscaler may add: told in wait times.")
 
 
 class ClusterFile(Strict):
@@ -115,4 +140,5 @@ class ClusterFile(Strict):
             availability=self.spec.availability,
             price_per_gpu_hour=self.spec.price_per_gpu_hour,
             connection=None if self.spec.connection is None else self.spec.connection.value_of(self.metadata.name),
+            autoscaling=tuple(nodes.value_of() for nodes in self.spec.autoscaling),
         )

@@ -11,36 +11,40 @@ from enum import StrEnum
 from pydantic.json_schema import GenerateJsonSchema
 
 from reconciler.core.findings import shortened
+from reconciler.core.schema.binding import BindingFile, WorkspacePolicyFile
 from reconciler.core.schema.complaints import nearest
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
+from reconciler.core.schema.gpr import GprFile, GprTemplateFile
 from reconciler.core.schema.observation import ObservationFile
+from reconciler.core.schema.placement import PlacementFile
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.strict import API_VERSION, Strict
 from reconciler.core.schema.template import WorkloadTemplateFile
+from reconciler.core.schema.workloadkind import WorkloadKindFile
 from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.model.units import format_duration
 from reconciler.model.workload import Json
 
 _GPR = "gpr.kubeslice.io/v1alpha1"
-_MODELS: Mapping[str, tuple[str, type[Strict]]] = {
-    "Fleet": (API_VERSION, FleetFile),
-    "Cluster": (API_VERSION, ClusterFile),
-    "Workspace": (API_VERSION, WorkspaceFile),
-    "BurstPolicy": (API_VERSION, BurstPolicyFile),
-    "WorkloadTemplate": (_GPR, WorkloadTemplateFile),
-    "Observation": (API_VERSION, ObservationFile),
+_MODELS: Mapping[str, tuple[tuple[str, ...], type[Strict]]] = {
+    "Fleet": ((API_VERSION,), FleetFile),
+    "Cluster": ((API_VERSION,), ClusterFile),
+    "Workspace": ((API_VERSION,), WorkspaceFile),
+    "BurstPolicy": ((API_VERSION,), BurstPolicyFile),
+    "WorkloadTemplate": ((_GPR,), WorkloadTemplateFile),
+    "WorkloadPlacement": ((_GPR, "worker.kubeslice.io/v1alpha1", "aiops.kubeslice.io/v1alpha1"), PlacementFile),
+    "GPUProvisioningRequest": ((_GPR,), GprFile),
+    "GPRTemplate": ((_GPR,), GprTemplateFile),
+    "GPRTemplateBinding": ((_GPR,), BindingFile),
+    "WorkspacePolicy": ((_GPR,), WorkspacePolicyFile),
+    "WorkloadKind": ((API_VERSION,), WorkloadKindFile),
+    "Observation": ((API_VERSION,), ObservationFile),
 }
 KINDS = tuple(_MODELS)
 """The kinds that this version reads, each with a model and a published schema."""
 
 _LATER: Mapping[str, frozenset[str]] = {
-    "WorkloadPlacement": frozenset({_GPR, "worker.kubeslice.io/v1alpha1", "aiops.kubeslice.io/v1alpha1"}),
-    "GPRTemplate": frozenset({_GPR}),
-    "GPRTemplateBinding": frozenset({_GPR}),
-    "WorkspacePolicy": frozenset({_GPR}),
-    "GPUProvisioningRequest": frozenset({_GPR}),
     "WorkloadSpread": frozenset({"apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"}),
-    "WorkloadKind": frozenset({API_VERSION}),
 }
 _NEIGHBOURS = frozenset({
     "AdvancedCronJob", "BroadcastJob", "CloneSet", "ContainerRecreateRequest", "DaemonSet", "EphemeralJob",
@@ -114,7 +118,7 @@ def standing(api_version: Json, kind: Json) -> Verdict:
             return _FOREIGN  # KubeSlice registers clusters under the same name
         what = (
             f"{kind} has no version {shortened(version)}"
-            if expected[0].startswith(f"{group}/")
+            if any(one.startswith(f"{group}/") for one in expected)
             else (f"{kind} is not in {shortened(group)}")
         )
         return _wrong("apiVersion", what, f"try '{expected[0]}'")
@@ -132,9 +136,9 @@ def _wrong(field: str, message: str, hint: str) -> Verdict:
 
 
 def _versions(kind: str) -> tuple[str, ...]:
-    """List the apiVersions in which a kind is known."""
+    """List the apiVersions in which a kind is known, the one to write first."""
     if kind in _MODELS:
-        return (_MODELS[kind][0],)
+        return _MODELS[kind][0]
     return tuple(sorted(_LATER.get(kind, ())))
 
 
@@ -152,7 +156,7 @@ class _Plain(GenerateJsonSchema):
 
 def json_schema(kind: str) -> dict[str, Json]:
     """Describe a kind to editors as JSON Schema of draft 2020-12; raises KeyError for a kind not in `KINDS`."""
-    api_version, model = _MODELS[kind]
+    (api_version, *_), model = _MODELS[kind]
     schema = model.model_json_schema(by_alias=True, schema_generator=_Plain)
     return {
         "$schema": GenerateJsonSchema.schema_dialect,

@@ -129,6 +129,7 @@ class PlacedFile(Strict):
     state: Annotated[EngineState, Field(strict=False)] | None = Field(
         None, description="How far the engine is; left out where nobody asked it."
     )
+    unused_since: Time | None = Field(None, description="Since when none of its GPUs has been used, where it is so.")
     message: str = Field("", description="The engine's own words, or what the pods wait for.")
     digest: str = Field("", description="The annotation overspill.dev/digest of the engine's object.")
     revision: Revision = Field("", description="The commit of the output branch that the engine is at, in full.")

@@ -69,6 +69,15 @@ def refusal(message: str, hint: str = "") -> PydanticCustomError:
     return PydanticCustomError("refused", "{message}", {"message": message, "hint": hint})
 
 
+def respelt(value: Json, written: str, usual: str) -> Json:
+    """Read one field of a mapping under its usual name; refuse both names where they differ."""
+    if not isinstance(value, Mapping) or written not in value:
+        return value
+    if value.get(usual, value[written]) != value[written]:
+        raise refusal(f"has both {written} and {usual}, and they differ", f"try keeping {usual}")
+    return {**{key: child for key, child in value.items() if key != written}, usual: value[written]}
+
+
 def _name(text: str) -> str:
     """Refuse what cannot be part of a path or a label."""
     if is_name(text):

@@ -57,6 +57,7 @@ class WorkspaceSpec(Strict):
     allow_unpinned_charts: bool = Field(False, description="Charts without a version are allowed.")
     allowed_kinds: list[GroupKind] = Field([], description="group/Kind that manifests may hold beyond the usual.")
     command_jobs: CommandJobsFile | None = None
+    requests_on_primary: bool = Field(True, description="What is asked for by name may be placed on the primary.")
 
 
 class WorkspaceFile(Strict):
@@ -78,4 +79,5 @@ class WorkspaceFile(Strict):
             allow_unpinned_charts=spec.allow_unpinned_charts,
             allowed_kinds=tuple(spec.allowed_kinds),
             command_jobs=None if jobs is None else model.CommandJobs(image=jobs.image),
+            requests_on_primary=spec.requests_on_primary,
         )

@@ -1,0 +1,124 @@
+"""The file that says who may what in which workspace."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from reconciler.core import access as values
+from reconciler.core.findings import shortened
+from reconciler.core.schema.observation import Time
+from reconciler.core.schema.strict import Strict, Text, refusal
+from reconciler.model.ids import WorkspaceName, is_name
+
+_MOST_TOKENS = 1000
+"""Each call is compared with all of them."""
+_DIGEST = re.compile("[0-9a-f]{64}")
+_ROLES = {str(role): role for role in values.Role}
+
+
+def _scope(text: str) -> str:
+    """Take a workspace's name, or a star for all of them."""
+    if text != values.EVERYWHERE and not is_name(text):
+        raise refusal(f"{shortened(text, 40)!r} is not the name of a workspace", "try one, or '*' in quotes for all")
+    return text
+
+
+def _digest(text: str) -> str:
+    """Take a SHA-256; what stands there instead may be a secret, and is not repeated."""
+    if text.startswith(values.PREFIX):
+        raise refusal("is the token itself, which only its bearer should have", "make a new one with `overspill token`")
+    if _DIGEST.fullmatch(text) is None:
+        raise refusal("is not a SHA-256 of 64 digits from 0 to f", "try what `overspill token` prints")
+    return text
+
+
+def _name(text: str) -> str:
+    """Take what somebody can be called."""
+    if not values.is_called(text):
+        raise refusal("is not a name of at most 100 printable characters without < and >", "try 'ci'")
+    return text
+
+
+def _email(text: str) -> str:
+    """Take a mail address."""
+    if not values.is_email(text):
+        raise refusal(f"{shortened(text, 40)!r} is not a mail address", "try 'ada@example.com'")
+    return text
+
+
+RoleName = Literal["Viewer", "Editor", "Owner"]
+RolesFile = Annotated[dict[Annotated[str, AfterValidator(_scope)], RoleName], Field(min_length=1)]
+PersonName = Annotated[str, AfterValidator(_name)]
+Email = Annotated[str, AfterValidator(_email)]
+
+
+def _roles(file: dict[str, RoleName]) -> dict[values.Scope, values.Role]:
+    return {values.EVERYWHERE if name == "*" else WorkspaceName(name): _ROLES[role] for name, role in file.items()}
+
+
+class TokenFile(Strict):
+    """A token that somebody was given."""
+
+    name: PersonName = Field(description="Whose it is: named in the log and in commits.")
+    email: Email | None = None
+    sha256: Annotated[str, AfterValidator(_digest)]
+    expires: Time | None = None
+    roles: RolesFile = Field(description="A role for each workspace; '*' is all of them.")
+
+    def value_of(self) -> values.Token:
+        """Make the core's value."""
+        return values.Token(
+            name=self.name,
+            email=self.email or "",
+            digest=self.sha256,
+            expires=self.expires,
+            roles=_roles(self.roles),
+        )
+
+
+class RuleFile(Strict):
+    """Whom the issuer's tokens give which roles: by exactly one claim."""
+
+    group: Text | None = None
+    subject: Text | None = None
+    email: Email | None = None
+    workspaces: RolesFile = Field(description="A role for each workspace; '*' is all of them.")
+
+    @model_validator(mode="after")
+    def _of_one_claim(self) -> RuleFile:
+        """Refuse a rule for nobody, and one that two claims would have to be joined for."""
+        if sum(one is not None for one in (self.group, self.subject, self.email)) != 1:
+            raise refusal("must have exactly one of group, subject and email", "try a rule for each")
+        return self
+
+    def value_of(self) -> values.Rule:
+        """Make the core's value."""
+        roles = _roles(self.workspaces)
+        if self.group is not None:
+            return values.Rule(claim="group", value=self.group, roles=roles)
+        if self.subject is not None:
+            return values.Rule(claim="subject", value=self.subject, roles=roles)
+        return values.Rule(claim="email", value=self.email or "", roles=roles)
+
+
+class OidcFile(Strict):
+    """What tokens of the OpenID Connect issuer are worth here."""
+
+    roles: list[RuleFile] = Field([])
+
+
+class AccessFile(Strict):
+    """Who may what."""
+
+    tokens: Annotated[list[TokenFile], Field(max_length=_MOST_TOKENS)] = Field([])
+    oidc: OidcFile | None = None
+
+    def value_of(self) -> values.Access:
+        """Make the core's value."""
+        return values.Access(
+            tokens=tuple(token.value_of() for token in self.tokens),
+            rules=tuple(rule.value_of() for rule in self.oidc.roles) if self.oidc else (),
+        )
