@@ -103,11 +103,22 @@ class Repository(Protocol):
         """
         ...
 
-    def push(self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()) -> None:
-        """Move the output branch from `old` to `new` on the remote, and branches of clusters with it, none by force.
+    def begin_push(
+        self, new: CommitId, *, old: CommitId | None, branches: Sequence[Advance] = ()
+    ) -> Callable[[], None]:
+        """Begin to move the output branch from `old` to `new`, and branches of clusters with it, none by force.
 
-        All of them move or none does. `new` may be `old`. Raises Conflict when one no longer stands where it should.
+        All of them move or none does. `new` may be `old`. What is returned has to be called, before anything else is
+        pushed or fetched: it waits until all have moved. Either raises Conflict when one is not where it should be.
         """
+        ...
+
+
+class Shelf(Protocol):
+    """The files of the output branch, for those who read while a pass is under way; safe to use from any thread."""
+
+    def read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, bytes]:
+        """Read the contents of blobs, without asking the remote; those that are not here any more are left out."""
         ...
 
 

@@ -16,6 +16,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
+from reconciler.core.claims import Issuer
+from reconciler.core.rates import Rate
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.push import Endpoint
 from reconciler.variables import PREFIX, Listen, Reader
@@ -33,7 +35,18 @@ VARIABLES: Mapping[str, str] = {
     "PROMETHEUS_TOKEN_FILE": "a file that holds it",
     "CACHE_DIR": "where the bare mirror of the repository is kept, for its owner alone; safe to delete",
     "POLL_INTERVAL": "how often to ask the remote for changes",
-    "LISTEN": "host:port for observations, webhooks and health; nothing listens without it",
+    "LISTEN": "host:port for the API, observations, webhooks and health; nothing listens without it",
+    "STRICT_EGS_API": "true refuses what EGS's API refuses: to delete a placement that runs or has ended",
+    "TLS_CERT_FILE": "a certificate with its chain, to listen with https and with nothing else",
+    "TLS_KEY_FILE": "the key of it",
+    "API_TOKENS": "who may what, as YAML",
+    "API_TOKENS_FILE": "a file that says so, read again when it changes",
+    "API_RATE": "how often each caller may call",
+    "OIDC_ISSUER": "the OpenID Connect issuer whose tokens are taken as well",
+    "OIDC_AUDIENCE": "whom they have to be made for",
+    "OIDC_NAME_CLAIM": "the claim that somebody is called by",
+    "OIDC_GROUPS_CLAIM": "the claim that lists somebody's groups",
+    "OIDC_CA_FILE": "the authorities that vouch for the issuer, where the system's do not",
     "PUSH_TOKEN": "the bearer token for pushing observations",
     "PUSH_TOKEN_FILE": "a file that holds it",
     "WEBHOOK_SECRET": "the secret that webhooks are signed with",
@@ -53,6 +66,10 @@ VARIABLES: Mapping[str, str] = {
     "COMMITTER_NAME": "the name that commits are made under",
     "COMMITTER_EMAIL": "the address that tells our commits from people's; keep it",
     "LOG_FORMAT": "text or json",
+    "SERVER": "a daemon's address, for commands that ask it instead of the repository",
+    "TOKEN": "the bearer token for it",
+    "TOKEN_FILE": "a file that holds it",
+    "SERVER_CA_FILE": "the authorities that vouch for it, where the system's do not",
 }
 """Every variable without its prefix, and what it is for."""
 
@@ -80,6 +97,13 @@ class Settings:
     cache_dir: Path
     poll_interval: timedelta = timedelta(seconds=30)
     listen: Listen | None = None
+    strict_egs_api: bool = False
+    certificate: tuple[Path, Path] | None = None  # and its key
+    api_tokens: str = field(default="", repr=False)
+    api_tokens_file: Path | None = None
+    api_rate: Rate | None = None
+    issuer: Issuer | None = None
+    issuer_authorities: Path | None = None
     push_token: str = field(default="", repr=False)
     webhook_secret: str = field(default="", repr=False)
     notify: tuple[Endpoint, ...] = ()
@@ -114,6 +138,13 @@ def from_environment(env: Mapping[str, str]) -> Settings:
         cache_dir=reader.path("CACHE_DIR") or _default_cache(env),
         poll_interval=reader.duration("POLL_INTERVAL", timedelta(seconds=30)),
         listen=reader.listen("LISTEN"),
+        strict_egs_api=reader.flag("STRICT_EGS_API"),
+        certificate=reader.pair("TLS_CERT_FILE", "TLS_KEY_FILE"),
+        api_tokens=reader.env.get(f"{PREFIX}API_TOKENS", ""),
+        api_tokens_file=reader.path("API_TOKENS_FILE"),
+        api_rate=reader.rate("API_RATE"),
+        issuer=reader.issuer("OIDC"),
+        issuer_authorities=reader.path("OIDC_CA_FILE"),
         push_token=reader.strong_secret("PUSH_TOKEN"),
         webhook_secret=reader.strong_secret("WEBHOOK_SECRET"),
         notify=reader.endpoints("NOTIFY"),
@@ -129,6 +160,8 @@ def from_environment(env: Mapping[str, str]) -> Settings:
     )
     if settings.source_branch == settings.output_branch:
         reader.refuse("OUTPUT_BRANCH", "is the source branch as well", "placements")
+    if settings.api_tokens and settings.api_tokens_file:
+        reader.refuse("API_TOKENS_FILE", f"is set, and so is {PREFIX}API_TOKENS", "setting only one of them")
     if re.search(r"[^!-~]", settings.prometheus_token):
         reader.refuse("PROMETHEUS_TOKEN", "holds what cannot stand in a header", "the token and nothing else")
     if reader.problems:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from reconciler.core.claims import Issuer, is_safe
 from reconciler.core.endpoints import EXAMPLES, read_endpoint
+from reconciler.core.rates import Rate, parse_rate
 from reconciler.errors import Problem
 from reconciler.model.push import Endpoint
 from reconciler.model.units import parse_duration
@@ -21,6 +23,7 @@ _BRANCH = re.compile(r"(?!.*(\.\.|@\{|//|\.lock(/|$)|/\.))[A-Za-z0-9_][\w./@+-]*
 _LISTEN = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):(\d{1,5})")
 _MAX_SECRET = 64 << 10
 _SHORT = 16
+_WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 _MADE = "the output of `openssl rand -hex 32`"
 
 
@@ -99,6 +102,41 @@ class Reader:
             return None
         return Listen(host=match[1] or match[2] or "0.0.0.0", port=int(match[3]))  # noqa: S104 - asked for by ":8080"
 
+    def pair(self, name: str, other: str) -> tuple[Path, Path] | None:
+        """Read two paths of which neither is any good alone."""
+        one, two = self.path(name), self.path(other)
+        if one is not None and two is not None:
+            return one, two
+        if one is not None or two is not None:
+            missing, given = (other, name) if two is None else (name, other)
+            self.refuse(missing, f"is not set, and {PREFIX}{given} is", "setting both")
+        return None
+
+    def rate(self, name: str) -> Rate | None:
+        """Read how often something may be done."""
+        value = self.env.get(PREFIX + name)
+        if value is None:
+            return None
+        try:
+            return parse_rate(value)
+        except ValueError as error:
+            self.refuse(name, str(error), "50/s or 600/m")
+            return None
+
+    def issuer(self, name: str) -> Issuer | None:
+        """Read an OpenID Connect issuer: its address, and whom its tokens are made for."""
+        url, audience = self.text(f"{name}_ISSUER", ""), self.text(f"{name}_AUDIENCE", "")
+        name_claim, groups_claim = self.text(f"{name}_NAME_CLAIM", ""), self.text(f"{name}_GROUPS_CLAIM", "groups")
+        if not url and not audience:
+            return None
+        if not url:
+            self.refuse(f"{name}_ISSUER", f"is not set, and {PREFIX}{name}_AUDIENCE is", "setting both")
+        elif not is_safe(url):
+            self.refuse(f"{name}_ISSUER", "is not an https address without a login", "https://login.example.com/realm")
+        if not audience:
+            self.refuse(f"{name}_AUDIENCE", f"is not set, and {PREFIX}{name}_ISSUER is", "our client id there")
+        return Issuer(url=url, audience=audience, name_claim=name_claim, groups_claim=groups_claim)
+
     def endpoints(self, name: str) -> tuple[Endpoint, ...]:
         """Read ``ENGINE=URL`` words, each once, with the secret of its engine, or else the one for all of them."""
         known = len(self.problems)
@@ -142,6 +180,13 @@ class Reader:
             self.refuse(name, f"{value!r} is not a mail address", default)
             return default
         return value
+
+    def flag(self, name: str) -> bool:
+        """Read whether something is so; it is not where nothing is said."""
+        value = self.env.get(PREFIX + name, "false").lower()
+        if value not in _WORDS:
+            self.refuse(name, f"{value!r} is neither true nor false", "true, or leaving it out")
+        return _WORDS.get(value, False)
 
     def log_format(self, name: str) -> Literal["text", "json"]:
         """Read one of the two formats."""

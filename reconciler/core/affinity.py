@@ -15,8 +15,9 @@ _WORDS = {"In": "in", "NotIn": "not in", "Gt": ">", "Lt": "<"}
 
 def selected(shape: ReplicaShape, labels: Mapping[str, str], name: str) -> bool:
     """Tell whether the node of this name and labels is one that a replica may go to, taints aside."""
-    if any(labels.get(key) != value for key, value in shape.node_selector.items()):
-        return False
+    for key, value in shape.node_selector.items():
+        if labels.get(key) != value:
+            return False
     return not shape.node_terms or meets(shape.node_terms, labels, name)
 
 

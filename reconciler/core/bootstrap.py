@@ -27,12 +27,14 @@ _INTRODUCTION = """\
 #     overspill bootstrap argocd | kubectl apply -n {namespace} -f -
 #
 # Before that:
-#   * each cluster below is registered in Argo CD under its name in the fleet repository;
+#   * each cluster below is registered in Argo CD under its name in the fleet repository; a workspace's primary is among
+#     them for what people ask for by name, unless the Workspace says requestsOnPrimary: false;
 #   * Argo CD can read the repository, with a read-only key, and each chart repository, with credentials where it asks
 #     for some;
 #   * the service accounts that templates name exist in their clusters; placements never bring rights along.
 #
-# Apply it again when clusters, namespaces or chart repositories change. Taking something away from the project orphans
+# Apply it again when clusters, namespaces or chart repositories change. Those are the repositories of files: where
+# calls of the API bring charts from others, add them to sourceRepos. Taking something away from the project orphans
 # what it has deployed there: let the placements go first.
 """
 
@@ -112,8 +114,7 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
     """
     if not fleet.repo_url:
         raise InvalidInput("writing Argo CD's objects: the Fleet has no spec.repoURL (set it to where Argo CD fetches)")
-    lenders = bounds.lenders(desired)
-    names = sorted(name for name in lenders if desired.clusters[name].engine is EngineName.ARGOCD)
+    names = sorted(name for name, cluster in desired.clusters.items() if cluster.engine is EngineName.ARGOCD)
     if not names:
         raise InvalidInput(
             "writing Argo CD's objects: no Cluster has the engine argocd (add one, or use another engine)"
@@ -121,7 +122,7 @@ def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:
     introduction = _INTRODUCTION.format(fleet=fleet.name, namespace=fleet.argocd.namespace)
     project = emit(_project(fleet, desired))
     # Other engines' clusters have a placement.yaml too; only where there are none of them will one pattern do.
-    followed = ["*"] if len(names) == len(lenders) else names
+    followed = ["*"] if len(names) == len(desired.clusters) else names
     own = fleet.branch_per_cluster
     revision = f"refs/heads/{branch_of(output_branch, _CLUSTER) if own else output_branch}"
     generators = [_generator(fleet.repo_url, f"refs/heads/{output_branch}", followed)]
@@ -166,8 +167,8 @@ def _chart_repositories(desired: Desired) -> list[str]:
     """List where charts come from, in the form that Argo CD uses: OCI registries without their scheme."""
     return sorted({
         chart.repo_url.removeprefix("oci://")
-        for template in desired.templates.values()
-        for chart in chart_steps(template.spec)
+        for spec in bounds.deployed(desired)
+        for chart in chart_steps(spec)
         if chart.repo_url and not has_expression(chart.repo_url)
     })  # fmt: skip
 

@@ -6,12 +6,15 @@ from dataclasses import replace
 
 from reconciler.core import headcount, lifecycle
 from reconciler.core.growth import Growth
+from reconciler.core.moving import elsewhere
+from reconciler.core.releasing import astray, released
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Move, Reason, Revert, Why
 from reconciler.model.policy import BurstPolicy, Desired
+from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
 
 _ABSENT = frozenset({Reason.UNKNOWN_CLUSTER, Reason.NOT_IN_POLICY})
@@ -30,14 +33,20 @@ def end_what_has_lapsed(situation: Situation, standing: Standing) -> None:
 def move_what_may_not_stay(situation: Situation, standing: Standing, growth: Growth) -> None:
     """Take back what people no longer allow, to another cluster where one has room."""
     for workload in standing.placed():
-        # 1. Neither template nor policy: its absence counts only when every file could be read.
+        # 1. Nobody asks for it by name any more.
+        if workload.request and workload not in situation.desired.policies:
+            gone = astray(situation, standing, workload)
+            for placement in standing.of(workload) if gone else ():
+                revert(situation, standing, placement, Why.POLICY, gone)
+            continue
+        # 2. Neither template nor policy: its absence counts only when every file could be read.
         missing = _missing(situation.desired, workload)
         if missing:
             if not situation.desired.incomplete:
                 for placement in standing.of(workload):
                     revert(situation, standing, placement, Why.POLICY, missing)
             continue
-        # 2. A cluster that it may not stay on.
+        # 3. A cluster that it may not stay on.
         if standing.lent(workload).clusters <= situation.reach.allowed(workload):
             continue
         for placement in standing.of(workload):
@@ -48,12 +57,19 @@ def move_what_may_not_stay(situation: Situation, standing: Standing, growth: Gro
 
 
 def revert(situation: Situation, standing: Standing, placement: Placement, why: Why, detail: str) -> None:
-    """End a placement, and keep its workload at home for the cool-down of its policy."""
+    """End a placement, and keep its workload at home for the cool-down of its policy; a request goes on or ends."""
+    standing.change(ended(situation, placement, why, detail))
+    if placement.workload.request:
+        released(situation, standing, placement, why, detail)
+
+
+def ended(situation: Situation, placement: Placement, why: Why, detail: str, author: Identity | None = None) -> Revert:
+    """Make the end of a placement."""
     policy = governing(situation.desired, placement.workload)
     restraint = lifecycle.cool_down(placement, policy, why, situation.now)
     seen = situation.observed.clusters.get(placement.cluster)
     phase = lifecycle.final_phase(placement, headcount.bound(placement, seen), why)
-    standing.change(Revert(placement=placement, why=why, detail=detail, restraint=restraint, phase=phase))
+    return Revert(placement=placement, why=why, detail=detail, restraint=restraint, phase=phase, author=author)
 
 
 def governing(desired: Desired, workload: WorkloadId) -> BurstPolicy:
@@ -65,10 +81,14 @@ def _move(situation: Situation, standing: Standing, growth: Growth, placement: P
     """Move a placement, whole, to the first cluster that takes it; end it where none does.
 
     Where the workload has a placement already, the two become one, and end when that one does: two placements there
-    would deploy the same objects, and the end of one would take the other's away.
+    would deploy the same objects, and the end of one would take the other's away. A request goes back to the queue,
+    which knows what it needs on each cluster, and keeps its end.
     """
+    if placement.workload.request:
+        revert(situation, standing, placement, Why.POLICY, detail)
+        return
     template, policy = situation.desired.templates[placement.workload], governing(situation.desired, placement.workload)
-    offer, refusals = growth.elsewhere(template, policy, placement)
+    offer, refusals = elsewhere(growth, template, policy, placement)
     if offer is None:
         revert(situation, standing, placement, Why.POLICY, detail)
         return
@@ -82,7 +102,7 @@ def _move(situation: Situation, standing: Standing, growth: Growth, placement: P
         cluster=cluster.name,
         engine=cluster.engine,
     )
-    choice = growth.choice(offer, placement.shape)
+    choice = growth.choice(offer, placement.shape, placement.workload.workspace)
     growth.take(cluster.name, placement.shape, placement.replicas)
     standing.change(
         Move(

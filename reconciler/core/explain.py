@@ -6,14 +6,17 @@ needed, so that it can never tell another story than the commits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.core.demand import Blind
 from reconciler.core.growth import MOST, Growth
 from reconciler.core.lifecycle import version
 from reconciler.core.reach import Rung
+from reconciler.core.requeststate import RequestState
 from reconciler.core.rollouts import Ailment
+from reconciler.core.sharing import Spread, spread
+from reconciler.core.sharing import told as shared
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wording import count, listed
@@ -48,7 +51,9 @@ class Assessment:
 class Explanation:
     """One workload: its demand, what it has, what every cluster could give, and what the next pass does about it.
 
-    `ailing` tells which of its placements are not healthy, by directory.
+    `ailing` tells which of its placements are not healthy, by directory. `request` is how what was asked for by name
+    stands; its demand is that somebody asked. `distribution` is how its policy shares out, where it does not just fill
+    one cluster after the other.
     """
 
     workload: WorkloadId
@@ -61,14 +66,19 @@ class Explanation:
     assessments: tuple[Assessment, ...]
     suppressed: tuple[Suppressed, ...]
     conclusion: tuple[str, ...]
+    request: RequestState | None = None
+    distribution: str = ""
 
 
 def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanation:
-    """Explain one workload at one moment. Raises InvalidInput when the fleet repository has no such template."""
+    """Explain one workload at one moment. Raises InvalidInput when the fleet repository has no such template.
+
+    What was asked for by name is for `explaining` to explain.
+    """
     desired, observed = situation.desired, situation.observed
     template = desired.templates.get(workload)
     if template is None:
-        known = ", ".join(str(name) for name in sorted(desired.templates)) or "none"
+        known = ", ".join(str(name) for name in sorted(desired.templates) if not name.request) or "none"
         raise InvalidInput(f"explaining {workload}: no such template (there are: {known})")
     policy = desired.policies.get(workload)
     workspace = desired.workspaces[workload.workspace]
@@ -77,13 +87,18 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
     growth = Growth(situation, standing)
     assessments: list[Assessment] = []
     shape = _shape(demand, standing.of(workload))
+    outcome = Spread(shares=(), refusals=())
     if policy is not None and shape is not None:
+        short = demand.deficit - standing.replicas(workload) if isinstance(demand, Demand) else 0
+        if short > 0 and not policy.fills_in_order:
+            outcome = spread(growth, template, policy, shape, short)
+        beyond = {one.cluster: one for one in outcome.refusals if one.reason is Reason.SPREAD_LIMIT}
         rungs = situation.reach.order(workload)
         ranked = {rung.cluster for rung in rungs}
         others = [name for name in sorted(workspace.clusters) if name not in ranked and name != workspace.primary]
         for rung in (*rungs, *(Rung(cluster=name, rank=0, limit=None) for name in others)):
             answer = growth.assess(template, policy, shape, rung, MOST)
-            refusal = answer if isinstance(answer, Refusal) else None
+            refusal = answer if isinstance(answer, Refusal) else beyond.get(rung.cluster)
             cluster = desired.clusters.get(rung.cluster)
             assessments.append(
                 Assessment(
@@ -91,8 +106,10 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
                     rank=rung.rank or None,
                     placed=sum(one.replicas for one in standing.of(workload) if one.cluster == rung.cluster),
                     fits=0 if isinstance(answer, Refusal) else answer.replicas,
-                    limit=rung.limit,
-                    free=growth.room(rung.cluster).free(shape) if rung.cluster in observed.clusters else Resources(),
+                    limit=rung.limit if isinstance(answer, Refusal) else answer.rung.limit,
+                    free=growth.room(rung.cluster, workspace.name).free(shape)
+                    if rung.cluster in observed.clusters
+                    else Resources(),
                     price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
                     refusal=refusal,
                 )
@@ -109,7 +126,8 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
         restraints=standing.restraints(workload),
         assessments=tuple(assessments),
         suppressed=suppressed,
-        conclusion=_conclusion(workload, situation, standing, assessments, suppressed),
+        conclusion=(*_conclusion(workload, situation, standing, assessments, suppressed), *_shares(outcome)),
+        distribution=shared(policy) if policy is not None else "",
     )
 
 
@@ -149,14 +167,14 @@ def _conclusion(
         way_out = "Set the annotation overspill.dev/workload to the one that is meant."
         return (
             f"{demand.primary} reports no {name}; it reports {others}. {way_out}",
-            *(_sentence(one) for one in suppressed),
+            *(told(one) for one in suppressed),
             *behind,
         )
     if demand.deficit <= placed:
         enough = (
             f"Nothing is missing: {demand.primary} runs {demand.running} of {demand.wanted}, {placed} run elsewhere."
         )
-        return (enough, *(_sentence(one) for one in suppressed), *behind)
+        return (enough, *(told(one) for one in suppressed), *behind)
     # 4. It is short of replicas.
     short = demand.deficit - placed
     first = (
@@ -164,7 +182,7 @@ def _conclusion(
         f" {placed} run elsewhere."
     )
     room = sum(assessment.fits for assessment in assessments if assessment.rank is not None)
-    lines = [first, *(_sentence(one) for one in suppressed)]
+    lines = [first, *(told(one) for one in suppressed)]
     if room >= short and not suppressed:
         lines.append(f"There is room for {count(min(room, short), 'replica')} in its clusters.")
     lines.extend(
@@ -173,6 +191,15 @@ def _conclusion(
         if refusal is not None and refusal.remedy and room < short
     )
     return (*lines, *behind)
+
+
+def _shares(outcome: Spread) -> Iterator[str]:
+    """Say how what is missing would be shared out, and what spoke for each cluster."""
+    for share in outcome.shares:
+        why = f" ({share.because})" if share.because else ""
+        yield f"{share.offer.rung.cluster} would take {share.replicas} of what is missing{why}."
+    if outcome.lacking:
+        yield f"{outcome.lacking[0].upper()}{outcome.lacking[1:]}."
 
 
 def _unheard(demand: Demand, suppressed: tuple[Suppressed, ...]) -> tuple[str, ...]:
@@ -192,6 +219,7 @@ def _behind(workload: WorkloadId, situation: Situation, standing: Standing) -> t
     )
 
 
-def _sentence(suppressed: Suppressed) -> str:
+def told(suppressed: Suppressed) -> str:
+    """Say what is held back, and when it will be looked at again."""
     until = f"; looked at again at {suppressed.until:%Y-%m-%dT%H:%M:%SZ}" if suppressed.until else ""
     return f"Held back, {suppressed.reason}: {suppressed.message}{until}."

@@ -5,14 +5,14 @@ Between this and `render` lies what takes a process: some engines want charts re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.core import templates, validate
 from reconciler.core.findings import dotted
 from reconciler.errors import InvalidInput, Severity
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Change, Move, Place, Plan, Resize
+from reconciler.model.plan import Change, Extend, Move, Place, Plan, Resize, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec
 
@@ -35,14 +35,40 @@ def written(change: Change) -> Placement | None:
     match change:
         case Place(placement=placement) | Resize(after=placement) | Move(after=placement):
             return placement
+        case Extend(before=before, after=placement) if before.deletion_policy is not placement.deletion_policy:
+            return placement  # engines keep or prune by what stands in each file
         case _:
             return None
 
 
 def fill(plan: Plan, desired: Desired) -> Sheets:
     """Fill in the template of every placement that the plan writes."""
-    placements = ((position, written(change)) for position, change in enumerate(plan.changes))
-    return {position: _filled(placement, desired) for position, placement in placements if placement is not None}
+    return {position: _filled(placement, desired) for position, placement in _written(plan.changes)}
+
+
+def _written(changes: Sequence[Change]) -> Iterator[tuple[int, Placement]]:
+    """Yield the placements whose files a plan writes anew, by position.
+
+    Another end or deletion policy of one that the same plan ends later on needs no files: by then its template may be
+    gone with its request. One that was written anew before is once more, as its digest is known only then.
+    """
+    over = {_path(change): position for position, change in enumerate(changes) if isinstance(change, Revert | Move)}
+    anew: set[str] = set()
+    for position, change in enumerate(changes):
+        placement = written(change)
+        if isinstance(change, Extend):
+            if over.get(change.after.path, -1) > position:
+                continue
+            if change.after.path in anew:
+                placement = change.after
+        if placement is not None:
+            anew.add(placement.path)
+            yield position, placement
+
+
+def _path(change: Revert | Move) -> str:
+    """Return the directory that a change empties."""
+    return (change.placement if isinstance(change, Revert) else change.before).path
 
 
 def _filled(placement: Placement, desired: Desired) -> Filled:
@@ -59,7 +85,9 @@ def _filled(placement: Placement, desired: Desired) -> Filled:
     except InvalidInput as error:
         return Filled(placement=placement, problem=str(error))
     wrong = [
-        finding for finding in validate.findings(spec, workspace, rendered=True) if finding.severity is Severity.ERROR
+        finding
+        for finding in validate.findings(spec, workspace, kinds=desired.kinds, rendered=True)
+        if finding.severity is Severity.ERROR
     ]
     if wrong:
         where = f"{template.path}:{template.line}"

@@ -67,8 +67,8 @@ _WIDE = """\
 """
 
 _MORE = """\
-# Kinds beyond "edit" that templates hold or workspaces allow. The plurals are guessed as Kubernetes guesses them. What
-# a chart brings beyond that has to be added.
+# Kinds beyond "edit" that templates and requests hold or workspaces allow. The plurals are guessed as Kubernetes
+# guesses them. What a chart brings beyond that has to be added.
 """
 
 _CLUSTER = "# Namespaces that charts and commands make: a right to create cannot be bounded by name.\n"
@@ -189,13 +189,12 @@ def _kinds(desired: Desired, cluster: ClusterName) -> list[str]:
     """List what workspaces that reach a cluster hold or allow beyond what ``edit`` covers, as ``group/Kind``."""
     found: set[str] = set()
     for workspace in desired.workspaces.values():
-        if cluster in workspace.clusters:
+        if cluster in workspace.destinations:
             found.update(workspace.allowed_kinds)
             held = (
                 group_kind(resource.manifest)
-                for template in desired.templates.values()
-                if template.workspace == workspace.name
-                for resource in template.spec.manifests
+                for spec in bounds.deployed(desired, workspace.name)
+                for resource in spec.manifests
             )
             found.update(kind for kind in held if not has_expression(kind) and kind.partition("/")[0] not in _EDITED)
     return sorted(found)

@@ -8,15 +8,20 @@ from typing import Any, Generic, TypeVar
 
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.parsed import Declared, ParsedFile, Value
+from reconciler.core.schema.binding import BindingFile
 from reconciler.core.schema.fleet import ClusterFile
+from reconciler.core.schema.gpr import GprTemplateFile
 from reconciler.core.schema.policy import BurstPolicyFile
+from reconciler.core.schema.workloadkind import WorkloadKindFile
 from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.spelling import nearest
 from reconciler.errors import Problem, Severity
 
 V = TypeVar("V", bound=Value)
-M = TypeVar("M", ClusterFile, WorkspaceFile, BurstPolicyFile)
+M = TypeVar("M", ClusterFile, WorkspaceFile, BurstPolicyFile, GprTemplateFile, BindingFile, WorkloadKindFile)
 NAME: Loc = ("metadata", "name")
+FEW = 3
+"""Names that are listed where there are many."""
 _MOST = 20
 
 
@@ -103,3 +108,8 @@ class Gathered:
 def unknown(loc: Loc, kind: str, name: str, known: Iterable[str]) -> Finding:
     """Report a name that no file declares."""
     return Finding(loc=loc, message=f"no file describes {kind} {shortened(name)}", hint=nearest(name, known))
+
+
+def places(root: Loc, names: Iterable[str]) -> list[tuple[Loc, str]]:
+    """Pair the names of a list with their places."""
+    return [((*root, index), name) for index, name in enumerate(names)]

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 
 from reconciler.core.engines import engine
 from reconciler.core.record import digest, read_placement, read_spec
+from reconciler.core.requestrecord import read_request, request_path
 from reconciler.core.restraints import read_restraints
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName, is_name
 from reconciler.model.ledger import Ledger, Tampered
-from reconciler.model.placement import PARTS, Placement, Restraint
+from reconciler.model.placement import PARTS, Origin, Placement, Restraint
 from reconciler.model.placements import Placements
+from reconciler.model.request import RequestRecord
 from reconciler.model.sortedmap import SortedMap
 from reconciler.model.tree import FileChange
 
@@ -26,11 +28,14 @@ ROOTS = ("clusters", "ledger")
 
 _PLACEMENT = re.compile(r"(clusters/[^/]+/[^/]+)/placement\.yaml")
 _LEDGER = re.compile(r"ledger/([^/]+)/([^/]+)\.yaml")
+_REQUEST = re.compile(r"ledger/([^/]+)/requests/(?:.+/)?([^/]+)\.yaml")
+"""At the wrong place too, however deep: whoever moved a record has to be told, and its request held up meanwhile."""
 _ANCHOR = re.compile(r"clusters/([^/]+)/flux/_anchor\.yaml")
 _INSIDE = re.compile(r"(clusters/[^/]+/[^/]+)/")
 _BESIDE = re.compile(r"(clusters/[^/]+)/flux/([^/]+)\.yaml")
 _NOTE = re.compile(
-    rb"""^[ \t]+["']?overspill\.dev/(workspace|workload)["']?:[ \t]*["']?([-a-z0-9]+)["']?[ \t\r]*$""", re.MULTILINE
+    rb"""^[ \t]+["']?overspill\.dev/(workspace|workload|origin)["']?:[ \t]*["']?([-a-z0-9]+)["']?[ \t\r]*$""",
+    re.MULTILINE,
 )
 
 
@@ -61,7 +66,7 @@ class Broken:
     traced: bool = False
 
 
-Record = Placement | Restraints | Anchor | Broken
+Record = Placement | Restraints | RequestRecord | Anchor | Broken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +74,7 @@ class Records:
     """Every record of one commit as it stands there: placements by directory, broken files by path."""
 
     placements: Placements = field(default_factory=Placements)
+    requests: SortedMap[WorkloadId, RequestRecord] = field(default_factory=SortedMap)
     restraints: SortedMap[WorkloadId, tuple[Restraint, ...]] = field(default_factory=SortedMap)
     broken: SortedMap[str, Broken] = field(default_factory=SortedMap)
     anchored: frozenset[ClusterName] = frozenset()
@@ -82,20 +88,28 @@ class Records:
         """Return the records after some files have changed, by path; None for a file that is gone."""
         placements: dict[str, Placement] = {}
         restraints: dict[WorkloadId, tuple[Restraint, ...]] = {}
+        requests: dict[WorkloadId, RequestRecord] = {}
         broken: dict[str, Broken] = {}
         for path, record in files.items():
             if isinstance(record, Placement):
                 placements[path.removesuffix("/placement.yaml")] = record
             elif isinstance(record, Restraints):
                 restraints[record.workload] = record.restraints
+            elif isinstance(record, RequestRecord):
+                requests[record.workload] = record
             elif isinstance(record, Broken):
                 broken[path] = record
-        written = [workload for path in files if (workload := _ledger_of(path)) is not None]
+        owners = ((path, _ledger_of(path)) for path in files)
+        # A request that was moved is gone from its own place; with a copy elsewhere it still stands there.
+        named = [one for path, one in owners if one is not None and (not one.request or path == request_path(one))]
+        written = [workload for workload in named if not workload.request]
+        asked = [workload for workload in named if workload.request]
         anchored = {record.cluster for record in files.values() if isinstance(record, Anchor)}
         gone = [path for path, record in files.items() if record is None]
         adrift = {match[1] for path in gone if (match := _ANCHOR.fullmatch(path)) is not None}
         return Records(
             placements=self.placements.changed(placements, (path.removesuffix("/placement.yaml") for path in files)),
+            requests=self.requests.changed(requests, asked) if asked else self.requests,
             restraints=self.restraints.changed(restraints, written) if written else self.restraints,
             broken=self.broken.changed(broken, files) if self.broken or broken else self.broken,
             anchored=(self.anchored - adrift) | anchored,
@@ -110,6 +124,7 @@ def is_record(path: str) -> bool:
     return path.isprintable() and (
         _PLACEMENT.fullmatch(path) is not None
         or _LEDGER.fullmatch(path) is not None
+        or _REQUEST.fullmatch(path) is not None
         or _ANCHOR.fullmatch(path) is not None
     )
 
@@ -152,6 +167,8 @@ def read_record(data: bytes, path: str) -> Record:
     try:
         if _PLACEMENT.fullmatch(path) is not None:
             return read_placement(data, path)
+        if _REQUEST.fullmatch(path) is not None:
+            return read_request(data, path)
         workload, restraints = read_restraints(data, path)
     except InvalidInput as error:
         problems = error.problems or (Problem(path=path, message=str(error)),)
@@ -200,6 +217,7 @@ def assembled(commit: CommitId, records: Records, tampered: Sequence[Tampered]) 
     return Ledger(
         commit=commit,
         placements=placements,
+        requests=records.requests,
         restraints=records.restraints,
         tampered=tuple(tampered),
         problems=tuple(problem for record in broken for problem in record.problems),
@@ -209,11 +227,11 @@ def assembled(commit: CommitId, records: Records, tampered: Sequence[Tampered]) 
 
 
 def _ledger_of(path: str) -> WorkloadId | None:
-    """Return the workload whose ledger file this path is."""
-    match = _LEDGER.fullmatch(path)
+    """Return the workload whose ledger file this path is: what holds it back, or the request that it stands for."""
+    match = _LEDGER.fullmatch(path) or _REQUEST.fullmatch(path)
     if match is None or not (is_name(match[1]) and is_name(match[2])):
         return None
-    return WorkloadId(WorkspaceName(match[1]), TemplateName(match[2]))
+    return WorkloadId(WorkspaceName(match[1]), TemplateName(match[2]), request=match.re is _REQUEST)
 
 
 def _noted(data: bytes) -> WorkloadId | None:
@@ -222,4 +240,4 @@ def _noted(data: bytes) -> WorkloadId | None:
     workspace, workload = notes.get(b"workspace", ""), notes.get(b"workload", "")
     if not (is_name(workspace) and is_name(workload)):
         return None
-    return WorkloadId(WorkspaceName(workspace), TemplateName(workload))
+    return WorkloadId(WorkspaceName(workspace), TemplateName(workload), request=notes.get(b"origin") == Origin.REQUEST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -9,37 +10,36 @@ from reconciler.core import lifecycle
 from reconciler.core.affinity import wanted_labels
 from reconciler.core.demand import Blind, matured, next_maturity
 from reconciler.core.devices import asked
-from reconciler.core.distribute import Share
-from reconciler.core.growth import Growth
+from reconciler.core.growth import Growth, why_not
+from reconciler.core.queueing import Turn
+from reconciler.core.sharing import Share, spread
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
+from reconciler.core.terms import priority
 from reconciler.core.wording import count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
-from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import Change, Choice, Place, Reason, Refusal, Resize, Shortage, Suppressed
+from reconciler.model.policy import StrategyName
 from reconciler.model.units import format_duration
 
 
-def place_what_is_missing(situation: Situation, standing: Standing, growth: Growth) -> None:
-    """Give each workload with a lasting deficit the clusters it may have, as far as they go.
+def bursts_that_wait(situation: Situation, standing: Standing, growth: Growth) -> Iterator[Turn]:
+    """Yield a turn for each workload with a deficit, in which it gets the clusters it may have, as far as they go.
 
-    By priority of its policy, then by how long the first of its replicas has waited, then by name.
+    It has the priority of its GPR or of its policy, and waits for as long as the first of its replicas does.
     """
-
-    def urgency(demand: Demand) -> tuple[int, datetime, WorkloadId]:
-        oldest = min(wait.since for wait in demand.waiting)
-        return (-situation.desired.policies[demand.workload].priority, oldest, demand.workload)
-
-    lacking: list[Demand] = []
     for demand in situation.demands.values():
         if isinstance(demand, Blind):
             standing.suppress(_blind(demand, standing.replicas(demand.workload)))
         elif demand.deficit > standing.replicas(demand.workload):
-            lacking.append(demand)
-    for demand in sorted(lacking, key=urgency):
-        _Loan(situation=situation, standing=standing, growth=growth, demand=demand).make()
+            yield Turn(
+                priority=priority(demand.workload, situation),
+                since=min(wait.since for wait in demand.waiting),
+                workload=demand.workload,
+                take=_Loan(situation=situation, standing=standing, growth=growth, demand=demand).make,
+            )
 
 
 def _blind(demand: Blind, placed: int) -> Suppressed:
@@ -104,21 +104,22 @@ class _Loan:
             return
         workload = self.demand.workload
         template, policy = self.situation.desired.templates[workload], self.situation.desired.policies[workload]
-        shares, refusals = self.growth.spread(template, policy, shape, lacking)
-        passed = refusals
-        for share in shares:
-            choice = self.growth.choice(share.offer, shape)
+        found = spread(self.growth, template, policy, shape, lacking)
+        passed = found.refusals
+        for share in found.shares:
+            choice = replace(self.growth.choice(share.offer, shape, workload.workspace), because=share.because)
             self.growth.take(choice.cluster, shape, share.replicas)
             self.standing.change(self._change(share, choice, shape, passed, lacking))
-            passed = (*passed, _filled(choice, share.replicas))
-        left = lacking - sum(share.replicas for share in shares)
+            if share.replicas == share.offer.replicas:
+                passed = (*passed, _filled(choice, share.replicas))
+        left = lacking - sum(share.replicas for share in found.shares)
         if left:
+            why = why_not(found.refusals, f"{count(left, 'replica')} of {self.demand.deficit} fit on no cluster")
             self._suppress(
-                Reason.NOTHING_FITS,
-                f"{count(left, 'replica')} of {self.demand.deficit} fit on no cluster",
+                *((Reason.SPREAD_LIMIT, found.lacking) if found.lacking else why),
                 self.growth.next_change(workload),
                 short=left,
-                refusals=refusals,
+                refusals=found.refusals,
             )
 
     def _due(self) -> int:
@@ -166,9 +167,10 @@ class _Loan:
     ) -> Change:
         """Make a placement on the chosen cluster, or let the one that is there grow."""
         demand, now, cluster = self.demand, self.situation.now, choice.cluster
-        # Only a cluster that would have come first explains why this one was taken.
+        # In order, only a cluster that would have come first explains why this one was taken; else all of them do.
         ranks = {rung.cluster: rung.rank for rung in self.situation.reach.order(demand.workload)}
-        refused = tuple(refusal for refusal in refusals if ranks[refusal.cluster] < choice.rank)
+        in_order = self.situation.desired.policies[demand.workload].distribution.strategy is StrategyName.ORDERED
+        refused = tuple(one for one in refusals if not in_order or ranks[one.cluster] < choice.rank)
         shortage = _shortage(demand, shape, now)
         here = [placement for placement in self.standing.of(demand.workload) if placement.cluster == cluster]
         if not here:

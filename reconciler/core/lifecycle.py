@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
+from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import MAX_PLACEMENT_NAME, ClusterName, PlacementName, WorkloadId
 from reconciler.model.placement import TRANSITIONS, Event, Phase, Placement, Restraint, RestraintKind
 from reconciler.model.plan import Why
@@ -19,25 +20,31 @@ _ENDS: Mapping[Why, Event] = {
     Why.DEMAND_GONE: Event.DEMAND_GONE,
     Why.FAILED: Event.FAILED,
     Why.PREEMPTED: Event.WITHDRAWN,
+    Why.IDLE: Event.WITHDRAWN,
     Why.POLICY: Event.WITHDRAWN,
     Why.REQUESTED: Event.WITHDRAWN,
 }
 
 
 def placement_name(workload: WorkloadId, cluster: ClusterName, now: datetime) -> PlacementName:
-    """Name a new placement: the template's name, cut short where needed, and eight digits that no other burst has.
+    """Name a new placement: the workload's name, cut short where needed, and eight digits that no other has.
 
     The digits are a hash of workload, cluster and time, so that the same pass on the same inputs gives the same name.
     """
-    digest = sha256(f"{workload}\n{cluster}\n{now.isoformat()}".encode()).hexdigest()[:_DIGITS]
+    kind = "request\n" if workload.request else ""  # a template may have the same name
+    digest = sha256(f"{kind}{workload}\n{cluster}\n{now.isoformat()}".encode()).hexdigest()[:_DIGITS]
     stem = workload.name[: MAX_PLACEMENT_NAME - _DIGITS - 1].rstrip("-")
     return PlacementName(f"{stem}-{digest}")
 
 
-def duration(template: WorkloadTemplate, policy: BurstPolicy) -> timedelta:
-    """Say how long a burst may last: the template's word, else the policy's default, at most the policy's maximum."""
+def duration(template: WorkloadTemplate, policy: BurstPolicy, limits: WorkspaceLimits | None) -> timedelta:
+    """Say how long a burst may last: the template's word, else the policy's default, at most what both of them allow.
+
+    Those are the policy, and the limits of the workspace.
+    """
     asked = template.spec.burst_duration or policy.default_duration
-    return min(asked, policy.max_duration) if policy.max_duration else asked
+    maxima = (policy.max_duration, limits.longest if limits is not None else None)
+    return min([asked, *(most for most in maxima if most is not None)])
 
 
 def renewed(placement: Placement, desired: Desired, now: datetime, replicas: int) -> Placement:
@@ -86,16 +93,19 @@ def final_phase(placement: Placement, bound: int, why: Why) -> Phase:
 def cool_down(placement: Placement, policy: BurstPolicy, why: Why, now: datetime) -> Restraint | None:
     """Keep a workload whose burst has just ended at home for the policy's cool-down, on every cluster.
 
-    An expiry would mean nothing if the next pass placed the same replicas one cluster further on. A failure holds back
-    the failed cluster only, so that the next one can be tried. None when the policy asks for no cool-down; but what has
-    failed is not tried again at once, whatever the policy says.
+    An expiry would mean nothing if the next pass placed the same replicas one cluster further on. A failure or an
+    eviction holds back that one cluster only, so that the next one can be tried. None when the policy asks for no
+    cool-down; but what has failed is not tried again at once, whatever the policy says. A request remembers by itself
+    where it has been.
     """
+    if placement.workload.request:
+        return None
     rest = policy.cool_down or (policy.rollout_timeout if why is Why.FAILED else timedelta())
     if not rest:
         return None
     return Restraint(
         kind=RestraintKind.COOL_DOWN,
-        cluster=placement.cluster if why is Why.FAILED else None,
+        cluster=placement.cluster if why in (Why.FAILED, Why.PREEMPTED) else None,
         since=now,
         until=now + rest,
         reason=f"{placement.name} on {placement.cluster} ended: {why}",

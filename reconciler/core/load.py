@@ -16,11 +16,18 @@ from reconciler.core import yamlio
 from reconciler.core.assemble import assemble
 from reconciler.core.draft import draft
 from reconciler.core.findings import Finding, Loc
+from reconciler.core.ineffective import ineffective
+from reconciler.core.kruise import CONFIGURATION, is_whitelist, whitelist
 from reconciler.core.parsed import Declared, ParsedFile, Value
+from reconciler.core.requestdraft import placement, reservation
 from reconciler.core.schema import KNOWN_KINDS, Standing, Strict, complaints, standing
+from reconciler.core.schema.binding import BindingFile, WorkspacePolicyFile
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
+from reconciler.core.schema.gpr import GprFile, GprTemplateFile
+from reconciler.core.schema.placement import PlacementFile
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.template import WorkloadTemplateFile
+from reconciler.core.schema.workloadkind import WorkloadKindFile
 from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.yamlio import MAX_BYTES, MAX_PROBLEMS, Document
 from reconciler.errors import InvalidInput, Problem, Severity
@@ -30,7 +37,7 @@ __all__ = ["ParsedFile", "assemble", "is_read", "parse_file"]
 
 _GROUPS = rb"overspill\.dev|kubeslice\.io|apps\.kruise\.io"
 _KINDS = "|".join(sorted(KNOWN_KINDS)).encode()
-_MENTIONED = re.compile(rb"%b|\b(?:%b)\b" % (_GROUPS, _KINDS))
+_MENTIONED = re.compile(rb"%b|\b(?:%b|%b)\b" % (_GROUPS, _KINDS, CONFIGURATION.encode()))
 _DECLARED = re.compile(
     rb"""(?:^|[\s{,"'])apiVersion["']?\s*:\s*["']?[\w.-]*(?:%b)|(?:^|[\s{,"'])kind["']?\s*:\s*["']?(?:%b)\b"""
     % (_GROUPS, _KINDS)
@@ -122,6 +129,8 @@ def _candidates(document: Document) -> Iterator[tuple[Loc, Mapping[str, Json]]]:
 
 def _declared(value: Mapping[str, Json]) -> tuple[Value | None, tuple[Finding, ...]]:
     """Read one object; None for what is not ours, not acted on, only observed, or wrong."""
+    if is_whitelist(value):
+        return whitelist(value)
     verdict = standing(value.get("apiVersion"), value.get("kind"))
     if verdict.standing is Standing.WRONG:
         return None, (Finding(loc=(verdict.field,), message=verdict.message, hint=verdict.hint),)
@@ -141,10 +150,21 @@ def _value(file: Strict) -> tuple[Value | None, tuple[Finding, ...]]:
     """Keep what other files are put together with; observations are for the cluster view to read."""
     if isinstance(file, WorkloadTemplateFile):
         return draft(file)
+    if isinstance(file, PlacementFile):
+        return placement(file)
+    if isinstance(file, GprFile):
+        return reservation(file)
+    if isinstance(file, GprTemplateFile):
+        return file, (
+            *ineffective(file.spec, ("spec",)),
+            *ineffective(file.spec.template, ("spec", "template")),
+        )
+    if isinstance(file, WorkspacePolicyFile):
+        return file, tuple(ineffective(file.spec, ("spec",)))
     if isinstance(file, WorkspaceFile) and file.spec.primary_cluster not in file.spec.clusters:
         message = f"{file.spec.primary_cluster} is not among spec.clusters"
         loc: Loc = ("spec", "primaryCluster")
         return file, (Finding(loc=loc, message=message, hint="try adding it there", severity=Severity.WARNING),)
-    if isinstance(file, (FleetFile, ClusterFile, WorkspaceFile, BurstPolicyFile)):
+    if isinstance(file, (FleetFile, ClusterFile, WorkspaceFile, BurstPolicyFile, BindingFile, WorkloadKindFile)):
         return file, ()
     return None, ()

@@ -9,20 +9,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from reconciler.core import shortages
+from reconciler.core import requestmessages, shortages
 from reconciler.core.times import format_time
 from reconciler.core.wording import amounts, clause, count, listed, plain, sentence, wrapped
-from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.ids import ClusterName, CommitId, WorkloadId
 from reconciler.model.placement import Placement, Restraint, RestraintKind
 from reconciler.model.plan import (
+    Amend,
     Change,
     Choice,
+    Close,
     Extend,
+    Forget,
     Hold,
     Move,
     Place,
+    Receive,
     Refusal,
     Release,
+    RequestChange,
     Resize,
     Restore,
     Revert,
@@ -39,6 +44,7 @@ _WHY = {
     Why.DEMAND_GONE: "The demand has gone",
     Why.FAILED: "Failed",
     Why.PREEMPTED: "Preempted",
+    Why.IDLE: "Idle",
     Why.POLICY: "By policy",
     Why.REQUESTED: "Requested",
 }
@@ -46,6 +52,8 @@ _WHY = {
 
 def subject(change: Change) -> str:
     """Write the first line of a change's commit message."""
+    if isinstance(change, RequestChange):
+        return requestmessages.subject(change)
     match change:
         case Place(placement=placement):
             return placed(placement)
@@ -99,22 +107,30 @@ def message(change: Change, *, source: CommitId, history: Sequence[LoggedCommit]
 
 def line(change: Change) -> str:
     """Tell a change in one line of a terminal: what, and in brackets why."""
+    if isinstance(change, RequestChange):
+        return _with(subject(change), requestmessages.why(change))
     match change:
-        case Place(placement=placement, shortage=shortage):
-            return (
-                f"{subject(change)} ({shortages.lasting(shortage, placement)}{shortages.signals(shortage, placement)})"
-            )
+        case Place(placement=placement, shortage=shortage, choice=choice):
+            if shortage is None:
+                return subject(change)
+            lasting = shortages.lasting(shortage, placement)
+            return f"{subject(change)} ({lasting}{shortages.signals(shortage, placement)}{by(choice)})"
         case Revert(placement=placement, why=why, detail=detail):
             told = f"{why}: {clause(detail)}" if clause(detail) else str(why)
             return f"revert({placement.workload}): {_what(placement)} ({told})"
         case Hold(restraint=restraint):
             return _with(subject(change), clause(restraint.reason))
-        case Resize(after=after, detail=detail, shortage=shortage):
-            return _with(subject(change), f"{clause(detail)}{shortages.signals(shortage, after)}")
+        case Resize(after=after, detail=detail, shortage=shortage, choice=choice):
+            return _with(subject(change), f"{clause(detail)}{shortages.signals(shortage, after)}{by(choice)}")
         case Extend(detail=detail) | Release(detail=detail) | Restore(detail=detail):
             return _with(subject(change), clause(detail))
         case Move(why=why, detail=detail):
             return _with(subject(change), f"{why}: {clause(detail)}" if clause(detail) else str(why))
+
+
+def by(choice: Choice | None) -> str:
+    """Say after a semicolon what spoke for a cluster by the strategy of its policy; empty where its place alone did."""
+    return f"; {choice.because}" if choice is not None and choice.because else ""
 
 
 def _with(text: str, reason: str) -> str:
@@ -163,6 +179,8 @@ def _reasons(change: Change) -> Iterable[str]:
             yield sentence(detail)
             yield "To change what is deployed, change the template: the next resize takes it up."
             yield "To end a placement, delete its directory."
+        case _:
+            yield from requestmessages.reasons(change)
 
 
 def _taken_up(before: Placement, after: Placement) -> str:
@@ -189,6 +207,8 @@ def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
             facts.append(f"at most {choice.limit} by policy")
         if choice.price_per_gpu_hour is not None:
             facts.append(f"{choice.price_per_gpu_hour:.2f} $/GPU-h")
+        if choice.because:
+            facts.append(choice.because)
         said.append(f"{choice.cluster} chosen: {', '.join(facts)}")
     said += [f"{refusal.cluster} refused: {clause(refusal.message)}" for refusal in refused[:MAX_REFUSALS]]
     more = len(refused) - MAX_REFUSALS
@@ -222,6 +242,8 @@ def _trailers(change: Change) -> list[tuple[str, str]]:
             return [*placements, action, *(("Cluster", cluster) for cluster in clusters)]
         case Hold(placement=placement, restraint=restraint):
             return _common(placement, action, restraint.until)
+        case Receive() | Amend() | Close() | Forget():
+            return [("Request", str(requestmessages.record_of(change).workload)), action]
         case _:
             placement = _left(change)
             return _common(placement, action, placement.expires_at)
@@ -238,12 +260,21 @@ def _common(placement: Placement, action: tuple[str, str], until: datetime) -> l
 
 def _added(change: Change) -> list[tuple[str, str]]:
     """Give the trailers that only some changes have."""
-    if isinstance(change, Revert):
-        return [("Why", change.why.value), ("Phase", change.phase.value)]
-    if not isinstance(change, Move):
-        return []
-    moved = [("Moved-From", str(change.before.cluster))]
-    return moved if change.before.id == change.after.id else [*moved, ("Replaces", change.before.id)]
+    match change:
+        case Revert(placement=placement, why=why, phase=phase):
+            return [("Why", why.value), ("Phase", phase.value), *_request(placement.workload)]
+        case Move(before=before, after=after):
+            moved = [("Moved-From", str(before.cluster))]
+            return moved if before.id == after.id else [*moved, ("Replaces", before.id)]
+        case Place() | Extend() | Restore():
+            return _request(_left(change).workload)
+        case _:
+            return []
+
+
+def _request(workload: WorkloadId) -> list[tuple[str, str]]:
+    """Name the request that a placement is of, if it is of one."""
+    return [("Request", str(workload))] if workload.request else []
 
 
 def _left(change: Place | Resize | Extend | Move | Revert | Restore) -> Placement:
@@ -259,4 +290,4 @@ def _left(change: Place | Resize | Extend | Move | Revert | Restore) -> Placemen
 
 def _digest(change: Change) -> str:
     """Return the digest of the files that a change writes or removes, if it touches any."""
-    return "" if isinstance(change, (Hold, Release)) else _left(change).digest
+    return "" if isinstance(change, (Hold, Release, RequestChange)) else _left(change).digest

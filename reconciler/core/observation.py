@@ -15,6 +15,7 @@ from reconciler.core.wording import told
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import (
     Ask,
+    ClosedNode,
     ClusterObservation,
     Node,
     Pool,
@@ -75,9 +76,11 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         healthy=file.healthy,
         message=file.message,
         pools=tuple(_pool(pool) for pool in file.pools),
+        closed=tuple(_closed(file)),
         workloads=tuple(_workload(workload) for workload in file.workloads),
         bound={PlacementName(one.name): one.bound for one in file.placements},
         ready={PlacementName(one.name): one.ready for one in file.placements if one.ready is not None},
+        unused={PlacementName(one.name): one.unused_since for one in file.placements if one.unused_since is not None},
         troubles={PlacementName(one.name): told(one.message) for one in file.placements if _is_of_pods(one)},
         reports={report.path: report for report in _reports(file)},
     )
@@ -109,18 +112,41 @@ def _pool(file: PoolFile) -> Pool:
     allocatable = resources(file.allocatable)
     return Pool(
         name=file.name,
-        nodes=tuple(_node(node, allocatable) for node in file.nodes if node.ready and not node.cordoned),
+        nodes=tuple(_node(node, allocatable) for node in file.nodes if _is_open(node)),
         labels=file.labels,
         taints=tuple(taint.value_of() for taint in file.taints),
     )
 
 
-def _node(file: NodeFile, allocatable: Resources) -> Node:
-    """Read a node; what it says of its own allocatable goes before the pool's."""
-    if file.allocatable:
-        allocatable = Resources(amounts={**allocatable.amounts, **resources(file.allocatable).amounts})
+def _is_open(file: NodeFile) -> bool:
+    return file.ready and not file.cordoned
+
+
+def _closed(file: ObservationFile) -> Iterator[ClosedNode]:
+    """Read the nodes that no pod can go to, with the labels of their pools."""
+    for pool in file.pools:
+        allocatable = resources(pool.allocatable)
+        for node in pool.nodes:
+            if not _is_open(node):
+                labels = {**pool.labels, **node.labels}
+                yield ClosedNode(
+                    name=node.name, allocatable=_allocatable(node, allocatable), ready=node.ready, labels=labels
+                )
+
+
+def _node(file: NodeFile, pool: Resources) -> Node:
+    """Read a node."""
+    allocatable = _allocatable(file, pool)
     taints: tuple[Taint, ...] = tuple(taint.value_of() for taint in file.taints)
-    return Node(name=file.name, free=allocatable.minus(resources(file.used)), labels=file.labels, taints=taints)
+    free = allocatable.minus(resources(file.used))
+    return Node(name=file.name, free=free, allocatable=allocatable, labels=file.labels, taints=taints)
+
+
+def _allocatable(file: NodeFile, pool: Resources) -> Resources:
+    """Read what a node has for pods; what it says itself goes before what its pool does."""
+    if not file.allocatable:
+        return pool
+    return Resources(amounts={**pool.amounts, **resources(file.allocatable).amounts})
 
 
 def _workload(file: WorkloadFile) -> WorkloadObservation:

@@ -7,13 +7,30 @@ from typing import TypeAlias
 
 from reconciler.core.draft import Draft
 from reconciler.core.findings import Finding, Loc
+from reconciler.core.kruise import Whitelist
+from reconciler.core.requestdraft import RequestDraft
+from reconciler.core.schema.binding import BindingFile, WorkspacePolicyFile
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
+from reconciler.core.schema.gpr import GprTemplateFile
 from reconciler.core.schema.policy import BurstPolicyFile
+from reconciler.core.schema.workloadkind import WorkloadKindFile
 from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.yamlio import Document
 from reconciler.errors import Problem, Severity
 
-Value: TypeAlias = FleetFile | ClusterFile | WorkspaceFile | BurstPolicyFile | Draft
+Value: TypeAlias = (
+    FleetFile
+    | ClusterFile
+    | WorkspaceFile
+    | BurstPolicyFile
+    | Draft
+    | RequestDraft
+    | GprTemplateFile
+    | BindingFile
+    | WorkspacePolicyFile
+    | WorkloadKindFile
+    | Whitelist
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from reconciler.core import lifecycle
 from reconciler.core.demand import ceiling, next_fall
-from reconciler.core.ending import governing
+from reconciler.core.ending import governing, revert
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.model.demand import Demand
 from reconciler.model.placement import Restraint, RestraintKind
-from reconciler.model.plan import Hold, Release, Restore
+from reconciler.model.plan import Hold, Release, Restore, Why
 
 
 def respect_people(situation: Situation, standing: Standing) -> None:
     """Hold back what a person deleted, put right what a person edited, and let go of holds that are done."""
     for tampered in situation.ledger.tampered:
         placement = tampered.placement
-        if tampered.removed:
+        if tampered.removed and placement.workload.request:
+            revert(situation, standing, placement, Why.REQUESTED, f"deleted by hand on {placement.cluster}")
+        elif tampered.removed:
             restraint = lifecycle.hold(placement, governing(situation.desired, placement.workload), situation.now)
             standing.change(Hold(workload=placement.workload, placement=placement, restraint=restraint))
         else:

@@ -6,43 +6,64 @@ over thousands of standing placements asks a set and nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from reconciler.core.makers import Makers
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
-from reconciler.model.policy import Availability, BurstPolicy, Cluster, Desired, Workspace
+from reconciler.model.policy import Availability, BurstPolicy, Candidate, Cluster, Desired, Workspace
+
+_Key = tuple[str | tuple[str, ...], WorkspaceName]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
-    """One cluster in a workload's order. `rank` counts from 1; `limit` is the most replicas it may take."""
+    """One cluster in a workload's order. `rank` counts from 1; `limit` is the most replicas it may take.
+
+    `least` come before others get more, `weight` is for the strategy that goes by it, and `group` is its value of the
+    label that the policy spreads over.
+    """
 
     cluster: ClusterName
     rank: int
     limit: int | None
+    least: int = 0
+    weight: int = 1
+    group: str = ""
 
 
 def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]) -> tuple[Rung, ...]:
     """Lay out the policy's candidates as single clusters, each once, at its first mention.
 
     Labels match clusters of the workspace only, by name within one candidate. A cluster named outright stays in the
-    order even where it cannot be used, so that the refusal can be told. The primary never bursts to itself.
+    order even where it cannot be used, so that the refusal can be told. The primary never bursts to itself; for what a
+    person asks for it is a cluster like the others, unless its workspace says that it takes no requests.
     """
-    limits: dict[ClusterName, int | None] = {}
+    named: dict[ClusterName, Candidate] = {}
     for candidate in policy.candidates:
         if candidate.name is not None:
-            limits.setdefault(candidate.name, candidate.max_replicas)
+            named.setdefault(candidate.name, candidate)
             continue
         for name in sorted(workspace.clusters):
             cluster = clusters.get(name)
             if cluster is not None and candidate.match_labels.items() <= cluster.labels.items():
-                limits.setdefault(name, candidate.max_replicas)
+                named.setdefault(name, candidate)
     if not policy.candidates:
-        limits = dict.fromkeys(sorted(workspace.clusters))
-    limits.pop(workspace.primary, None)
+        named = dict.fromkeys(sorted(workspace.destinations), Candidate())
+    if not policy.to_primary:
+        named.pop(workspace.primary, None)
+    label = policy.distribution.spread_by
     return tuple(
-        Rung(cluster=name, rank=rank, limit=limit) for rank, (name, limit) in enumerate(limits.items(), start=1)
+        Rung(
+            cluster=name,
+            rank=rank,
+            limit=candidate.max_replicas,
+            least=candidate.min_replicas,
+            weight=candidate.weight,
+            group=clusters[name].labels.get(label, "") if label and name in clusters else "",
+        )
+        for rank, (name, candidate) in enumerate(named.items(), start=1)
     )
 
 
@@ -52,26 +73,39 @@ class Reach:
     def __init__(self, desired: Desired) -> None:
         """Work out nothing yet; each answer is worked out when it is first asked for."""
         self._desired = desired
-        self._orders: dict[tuple[str, WorkspaceName], tuple[Rung, ...]] = {}
-        self._tightest: dict[tuple[str, WorkspaceName], int | None] = {}
-        self._allowed: dict[tuple[str, WorkspaceName], frozenset[ClusterName]] = {}
+        self._orders: dict[_Key, tuple[Rung, ...]] = {}
+        self._tightest: dict[_Key, int | None] = {}
+        self._allowed: dict[_Key, frozenset[ClusterName]] = {}
+        self._named: dict[_Key, frozenset[ClusterName]] = {}
         self._scheduled: tuple[BurstPolicy, ...] | None = None
+        self.makers = Makers(desired)
 
-    def following(self, desired: Desired) -> Reach:
-        """Return the reach for `desired`: this very one as long as it is the same object."""
-        return self if desired is self._desired else Reach(desired)
+    def enrolling(self, desired: Desired, changed: Collection[WorkloadId]) -> Reach:
+        """Return the reach for a fleet that differs in these requests only: what has been worked out stays."""
+        other = Reach(desired)
+        other._orders, other._tightest = self._orders, self._tightest
+        other._allowed, other._named = self._allowed, self._named
+        other._scheduled = self._scheduled  # requests plan nothing
+        other.makers = self.makers.following(desired, changed)
+        return other
 
     def order(self, workload: WorkloadId) -> tuple[Rung, ...]:
         """Return the clusters that a workload with a policy may burst to, in order."""
-        policy = self._desired.policies[workload]
-        key = (policy.name, workload.workspace)
+        policy, key = self._desired.policies[workload], self._key(workload)
         if key not in self._orders:
             self._orders[key] = order(policy, self._desired.workspaces[workload.workspace], self._desired.clusters)
         return self._orders[key]
 
+    def named(self, workload: WorkloadId) -> frozenset[ClusterName]:
+        """Return the clusters that a workload with a policy may burst to."""
+        key = self._key(workload)
+        if key not in self._named:
+            self._named[key] = frozenset(rung.cluster for rung in self.order(workload))
+        return self._named[key]
+
     def tightest(self, workload: WorkloadId) -> int | None:
         """Return the lowest limit that any one cluster has for a workload; None where none has any."""
-        key = (self._desired.policies[workload].name, workload.workspace)
+        key = self._key(workload)
         if key not in self._tightest:
             limits = (rung.limit for rung in self.order(workload) if rung.limit is not None)
             self._tightest[key] = min(limits, default=None)
@@ -79,7 +113,7 @@ class Reach:
 
     def allowed(self, workload: WorkloadId) -> frozenset[ClusterName]:
         """Return the clusters where a workload with a policy may keep what it has."""
-        key = (self._desired.policies[workload].name, workload.workspace)
+        key = self._key(workload)
         if key not in self._allowed:
             rungs = self.order(workload)
             self._allowed[key] = frozenset(rung.cluster for rung in rungs if not self.banned(workload, rung.cluster))
@@ -115,8 +149,23 @@ class Reach:
                 message=f"not a cluster of workspace {workspace.name}",
                 remedy=f"add it to spec.clusters of workspace {workspace.name}",
             )
-        # 3. The policy does not name it.
-        if all(rung.cluster != name for rung in self.order(workload)):
+        # 3. It is the tenant's primary, and that takes no requests.
+        if workload.request and name not in workspace.destinations:
+            return Refusal(
+                cluster=name,
+                reason=Reason.NOT_IN_POLICY,
+                message=f"the primary of workspace {workspace.name}, which takes no requests",
+                remedy=f"set spec.requestsOnPrimary: true in workspace {workspace.name}",
+            )
+        # 4. The policy does not name it.
+        if name not in self.named(workload):
+            if workload.request:
+                return Refusal(
+                    cluster=name,
+                    reason=Reason.NOT_IN_POLICY,
+                    message="not among the clusters of the request",
+                    remedy="ask for it anew, with this cluster among the others",
+                )
             primary = name == workspace.primary
             return Refusal(
                 cluster=name,
@@ -124,7 +173,7 @@ class Reach:
                 message="the primary cluster itself" if primary else "not among the clusters of the policy",
                 remedy="" if primary else "add it to spec.clusters of the policy",
             )
-        # 4. It is being emptied.
+        # 5. It is being emptied.
         if cluster.availability is Availability.DRAINING:
             return Refusal(
                 cluster=name,
@@ -133,3 +182,10 @@ class Reach:
                 remedy="set its spec.availability to Active",
             )
         return None
+
+    def _key(self, workload: WorkloadId) -> _Key:
+        """Say what the reach of a workload follows from: its policy, or the clusters that a request names."""
+        policy = self._desired.policies[workload]
+        if policy.to_primary:
+            return tuple(candidate.name or "" for candidate in policy.candidates), workload.workspace
+        return policy.name, workload.workspace

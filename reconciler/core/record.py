@@ -10,22 +10,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from hashlib import sha256
 from sys import intern
 
 from reconciler.core.engines.deployment import autoscaled
 from reconciler.core.findings import Finding
 from reconciler.core.placementfile import Helm, PlacementFile, Spec
-from reconciler.core.recordfile import read_model, refused
+from reconciler.core.recordfile import as_model, read_model, refused
 from reconciler.core.replicafile import write_shape
 from reconciler.core.restraints import ledger_path, read_restraints, write_restraints
+from reconciler.core.specdocument import lasting, parts
 from reconciler.core.times import format_time
-from reconciler.core.yamlio import MAX_BYTES, emit
+from reconciler.core.yamlio import MAX_BYTES, Document, emit, reads_back
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.placement import Placement
-from reconciler.model.units import format_duration
+from reconciler.model.placement import Origin, Placement
 from reconciler.model.workload import (
     Command,
     DeploySpec,
@@ -56,15 +55,24 @@ def write_placement(placement: Placement, spec: DeploySpec, *, charts: str) -> b
 
     `spec` is what is deployed, expressions rendered; its deletion policy is the placement's, which never changes after
     it was placed. `charts` says who renders the charts, the engine or we (``engine`` or ``rendered``). Raises
-    InvalidInput when the record would be too large to be read again.
+    InvalidInput when it could not be read again, as too large a record: nobody would ever end such a placement.
     """
-    data = (SKIP + emit(_document(placement, spec, charts))).encode()
+    path = f"{placement.path}/placement.yaml"
+    document = _document(placement, spec, charts)
+    data = (SKIP + emit(document)).encode()
     if len(data) > MAX_BYTES:
         size = f"{len(data) / MAX_BYTES:.1f} MB"
         raise InvalidInput(
-            f"writing {placement.path}/placement.yaml: it would be {size}, and files over 1 MiB are not read"
+            f"writing {path}: it would be {size}, and files over 1 MiB are not read"
             " (try moving large values out of the template)"
         )
+    if reads_back(data):
+        read = Document(value=document, start=1, path=path, data=data)
+        again = _value(_compared(as_model(read, path, PlacementFile), read, path))
+    else:
+        again = read_placement(data, path)
+    if again != placement:
+        raise InvalidInput(f"{path} would not be read again as it was written")
     return data
 
 
@@ -73,12 +81,19 @@ def read_placement(data: bytes, path: str) -> Placement:
 
     Tens of thousands of placements are held at once, so what is equal in many of them is held once.
     """
-    file = _read(data, path)
+    return _value(_compared(*read_model(data, path, PlacementFile), path))
+
+
+def _value(file: PlacementFile) -> Placement:
     notes = file.metadata.annotations
     return Placement(
         name=PlacementName(file.metadata.name),
         cluster=ClusterName(intern(file.spec.cluster_name)),
-        workload=WorkloadId(WorkspaceName(intern(notes.workspace)), TemplateName(intern(notes.workload))),
+        workload=WorkloadId(
+            WorkspaceName(intern(notes.workspace)),
+            TemplateName(intern(notes.workload)),
+            request=notes.origin is Origin.REQUEST,
+        ),
         replicas=notes.replicas,
         created_at=notes.created_at,
         changed_at=notes.created_at if notes.changed_at == notes.created_at else notes.changed_at,
@@ -98,7 +113,7 @@ def read_placement(data: bytes, path: str) -> Placement:
 
 def read_spec(data: bytes, path: str) -> DeploySpec:
     """Read what a placement deploys. Raises InvalidInput as `read_placement` does."""
-    spec = _read(data, path).spec
+    spec = _compared(*read_model(data, path, PlacementFile), path).spec
     return DeploySpec(
         helm=tuple(_helm(chart) for chart in spec.helm_config),
         manifests=tuple(ManifestResource(name=item.name, manifest=item.manifest) for item in spec.manifest_resources),
@@ -160,53 +175,16 @@ def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
 def _spec(placement: Placement, spec: DeploySpec) -> Json:
     document: dict[str, Json] = {"clusterName": placement.cluster}
     if spec.burst_duration is not None:
-        document["burstDuration"] = _lasting(spec.burst_duration)
+        document["burstDuration"] = lasting(spec.burst_duration)
     document["deletionPolicy"] = placement.deletion_policy.value
     if spec.service_account:
         document["serviceAccount"] = spec.service_account
-    document["helmConfig"] = [_chart(chart) for chart in spec.helm]
-    document["manifestResources"] = [{"name": item.name, "manifest": item.manifest} for item in spec.manifests]
-    document["cmdExec"] = [{"name": item.name, "cmd": item.cmd} for item in spec.commands]
-    document["steps"] = [{"name": step.name, "type": step.type.value} for step in spec.steps]
+    document |= parts(spec)
     return document
 
 
-def _chart(chart: HelmConfig) -> Json:
-    flags = chart.flags
-    document: dict[str, Json] = {
-        "name": chart.name,
-        "chart": chart.chart,
-        "repoName": chart.repo_name,
-        "repoURL": chart.repo_url,
-        "version": chart.version,
-        "releaseName": chart.release_name,
-        "releaseNamespace": chart.release_namespace,
-    }
-    if chart.secret_ref:
-        document["secretRef"] = {"name": chart.secret_ref}
-    document["helmFlags"] = {
-        "atomic": flags.atomic,
-        "cleanupOnFail": flags.cleanup_on_fail,
-        "createNamespace": flags.create_namespace,
-        "skipCRDs": flags.skip_crds,
-        "timeout": "" if flags.timeout is None else _lasting(flags.timeout),
-        "wait": flags.wait,
-    }
-    document["values"] = chart.values
-    return document
-
-
-def _lasting(duration: timedelta) -> str:
-    """Write a duration exactly: in whole units, or in seconds with a fraction where it has one."""
-    if not duration.microseconds:
-        return format_duration(duration)
-    seconds = duration.days * 86400 + duration.seconds
-    return f"{seconds}.{duration.microseconds:06}".rstrip("0") + "s"
-
-
-def _read(data: bytes, path: str) -> PlacementFile:
-    """Read the whole file and compare it with the directory that it lies in."""
-    file, document = read_model(data, path, PlacementFile)
+def _compared(file: PlacementFile, document: Document, path: str) -> PlacementFile:
+    """Compare a whole file with the directory that it lies in."""
     findings: list[Finding] = []
     for place, found, loc in zip(
         path.split("/")[1:3],

@@ -21,9 +21,13 @@ def read_model(data: bytes, path: str, model: type[_Model]) -> tuple[_Model, Doc
     if len(documents) != 1:
         found = f"holds {len(documents)} documents, and one is read" if documents else "is empty"
         raise InvalidInput(problems=(Problem(path=path, message=found, hint="try restoring it from git"),))
-    document = documents[0]
+    return as_model(documents[0], path, model), documents[0]
+
+
+def as_model(document: Document, path: str, model: type[_Model]) -> _Model:
+    """Read a document that has been parsed. Raises InvalidInput with every problem."""
     try:
-        return model.model_validate(document.value), document
+        return model.model_validate(document.value)
     except ValidationError as error:
         raise refused(complaints(error, model), document, path) from error
 

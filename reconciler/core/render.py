@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from reconciler.core import messages, record, restraints
+from reconciler.core import messages, record, requestrecord, restraints
 from reconciler.core.engines import Deployment, anchor, engine, target_namespace
 from reconciler.core.filling import Filled, Sheets
 from reconciler.core.situation import Situation, Unwritable
@@ -18,13 +18,17 @@ from reconciler.errors import InvalidInput
 from reconciler.model.ids import BlobId, ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import (
+    Amend,
     Change,
+    Close,
     Extend,
+    Forget,
     Hold,
     Move,
     Place,
     Plan,
     Reason,
+    Receive,
     Release,
     Resize,
     Restore,
@@ -32,6 +36,7 @@ from reconciler.model.plan import (
     Suppressed,
 )
 from reconciler.model.policy import EngineName
+from reconciler.model.request import Asker, RequestRecord
 from reconciler.model.tree import Commit, Identity, LoggedCommit, checked_path
 from reconciler.model.workload import DeploySpec, Json
 
@@ -64,13 +69,15 @@ class Material:
 class Rendered:
     """The commits of a plan in order, the changes as they were written, and those that could not be.
 
-    `unwritable` says why a workload could not be written for a cluster.
+    `unwritable` says why a workload could not be written for a cluster. `records` are what some of the files that were
+    written will be read as, by path and content, so that nobody has to read them.
     """
 
     commits: tuple[Commit, ...]
     changes: tuple[Change, ...]
     suppressed: tuple[Suppressed, ...]
     unwritable: Unwritable = field(default_factory=dict)
+    records: Mapping[tuple[str, bytes], Placement | RequestRecord] = field(default_factory=dict)
 
 
 def commits(plan: Plan, sheets: Sheets, material: Material, situation: Situation, author: Identity) -> Rendered:
@@ -86,6 +93,7 @@ def commits(plan: Plan, sheets: Sheets, material: Material, situation: Situation
         changes=tuple(writer.changes),
         suppressed=(*plan.suppressed, *writer.suppressed),
         unwritable=writer.unwritable,
+        records=writer.records,
     )
 
 
@@ -97,6 +105,7 @@ class _Writer:
         self.changes: list[Change] = []
         self.suppressed: list[Suppressed] = []
         self.unwritable: dict[tuple[WorkloadId, ClusterName], str] = {}
+        self.records: dict[tuple[str, bytes], Placement | RequestRecord] = {}
         self._material = material
         self._desired = situation.desired
         self._now = situation.now
@@ -130,6 +139,8 @@ class _Writer:
         match change:
             case Place() | Resize() | Move():
                 self._deploy(change, position, sheet)
+            case Extend() if sheet is not None:
+                self._deploy(change, position, sheet)
             case Extend(before=before, after=after):
                 spec = record.read_spec(self._material.records[before.path], f"{before.path}/placement.yaml")
                 mode = engine(after.engine).charts_mode(spec)
@@ -150,8 +161,22 @@ class _Writer:
             case Restore(tampered=tampered):
                 files = {path: self._material.blobs[blob] for path, blob in tampered.files.items()}
                 self._close(change, writes=files)
+            case Receive(record=kept) | Amend(after=kept) | Close(after=kept):
+                self._keep(change, kept)
+            case Forget(record=kept):
+                self._close(change, removes=(requestrecord.request_path(kept.workload),))
 
-    def _deploy(self, change: Place | Resize | Move, position: int, sheet: Filled | None) -> None:
+    def _keep(self, change: Receive | Amend | Close, kept: RequestRecord) -> None:
+        """Write a request's record, or note why it cannot be written."""
+        try:
+            files = self._recorded(kept)
+        except (InvalidInput, UnicodeError) as error:
+            told = Suppressed(workload=kept.workload, reason=Reason.NOT_RENDERED, message=str(error))
+            self.suppressed.append(told)
+            return
+        self._close(change, writes=files)
+
+    def _deploy(self, change: Place | Resize | Extend | Move, position: int, sheet: Filled | None) -> None:
         """Write all files of a placement from its spec, or note why it cannot be written."""
         placement = change.placement if isinstance(change, Place) else change.after
         problem = (sheet.problem if sheet else "") or self._material.failed.get(position, "")
@@ -161,12 +186,14 @@ class _Writer:
             return
         try:
             placement, writes = self._files(placement, spec, self._material.charts.get(position, {}))
+            if isinstance(change, Place) and change.record is not None:
+                writes |= self._recorded(change.record)
         except (InvalidInput, UnicodeError) as error:
             self._refuse(placement, str(error))
             return
         if isinstance(change, Place):
             self._close(replace(change, placement=placement), writes=writes)
-        elif isinstance(change, Resize):
+        elif isinstance(change, Resize | Extend):
             self._close(replace(change, after=placement), removes=placement.files, writes=writes)
         else:
             history = self._material.history.get(change.before.id, ())
@@ -183,22 +210,35 @@ class _Writer:
         """
         chosen = engine(placement.engine)
         workspace = self._desired.workspaces[placement.workload.workspace]
-        placement = replace(
-            placement, target_namespace=target_namespace(spec), deletion_policy=spec.deletion_policy, digest=""
-        )
+        target = target_namespace(spec, workspace)
+        placement = replace(placement, target_namespace=target, deletion_policy=spec.deletion_policy, digest="")
         deployment = Deployment(
-            placement=placement, spec=spec, workspace=workspace, charts=charts, flux=self._desired.fleet.flux
+            placement=placement,
+            spec=spec,
+            workspace=workspace,
+            charts=charts,
+            flux=self._desired.fleet.flux,
+            kinds=self._desired.kinds,
         )
         files = dict(chosen.files(deployment))
         placement = replace(placement, digest=record.digest(files, placement, spec))
         files[chosen.marker_path(placement)] = chosen.marker(replace(deployment, placement=placement))
         path = f"{placement.path}/placement.yaml"
         written = record.write_placement(placement, spec, charts=chosen.charts_mode(spec))
-        if record.read_placement(written, path) != placement:
-            raise InvalidInput(f"{path} would not be read again as it was written")
+        self.records[path, written] = placement
         files[f"{placement.name}/placement.yaml"] = written
         cluster = f"clusters/{placement.cluster}"
         return placement, {checked_path(f"{cluster}/{name}"): data for name, data in sorted(files.items())}
+
+    def _recorded(self, kept: RequestRecord) -> dict[str, bytes]:
+        """Write a request's record. Raises InvalidInput for one that could not be read again.
+
+        Of one that the API was asked for, that was made sure of before its caller got an answer.
+        """
+        data = requestrecord.write_request(kept, sure=kept.asker is Asker.API)
+        path = checked_path(requestrecord.request_path(kept.workload))
+        self.records[path, data] = replace(kept, request=kept.request.settled)
+        return {path: data}
 
     def _refuse(self, placement: Placement, problem: str) -> None:
         self.unwritable[placement.workload, placement.cluster] = problem
@@ -233,7 +273,8 @@ class _Writer:
                 removes = (*removes, path)
         message = messages.message(change, source=self._desired.commit, history=history)
         self.changes.append(change)
-        self._commit(message, key=messages.subject(change), removes=removes, writes=files)
+        person = change.author if isinstance(change, Extend | Revert | Receive | Amend | Forget) else None
+        self._commit(message, key=messages.subject(change), removes=removes, writes=files, author=person)
 
     def _restrained(
         self, workload: WorkloadId, begun: tuple[Restraint, ...], ended: tuple[Restraint, ...]
@@ -245,8 +286,15 @@ class _Writer:
         return self._restraints[workload]
 
     def _commit(
-        self, message: str, *, key: str, removes: tuple[str, ...] = (), writes: Mapping[str, bytes] | None = None
+        self,
+        message: str,
+        *,
+        key: str,
+        removes: tuple[str, ...] = (),
+        writes: Mapping[str, bytes] | None = None,
+        author: Identity | None = None,
     ) -> None:
+        author = author or self._author
         self.commits.append(
-            Commit(message=message, author=self._author, at=self._now, removes=removes, writes=writes or {}, key=key)
+            Commit(message=message, author=author, at=self._now, removes=removes, writes=writes or {}, key=key)
         )

@@ -41,6 +41,8 @@ def write_shape(shape: ReplicaShape) -> str:
         ]
     if shape.devices:
         document["devices"] = [[_option(option) for option in request.options] for request in shape.devices]
+    if shape.apart:
+        document["apart"] = True
     if shape.obstacle:
         document["obstacle"] = shape.obstacle
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
@@ -134,6 +136,7 @@ class ReplicaFile(BaseModel):
     tolerations: list[TolerationFile] = []
     devices: list[list[OptionFile]] = []
     group_size: int = Field(default=1, ge=1)
+    apart: bool = False
     obstacle: str = ""
 
     def value(self) -> ReplicaShape:
@@ -147,5 +150,6 @@ class ReplicaFile(BaseModel):
                 DeviceRequest(options=tuple(option.value() for option in options)) for options in self.devices
             ),
             group_size=self.group_size,
+            apart=self.apart,
             obstacle=self.obstacle,
         )

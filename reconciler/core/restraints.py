@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, Field
 
 from reconciler.core.findings import Finding
-from reconciler.core.placementfile import Moment, Name
+from reconciler.core.recordfields import RECORD, Moment, Name
 from reconciler.core.recordfile import read_model, refused
 from reconciler.core.times import format_time
 from reconciler.core.yamlio import emit
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Restraint, RestraintKind
 
-_CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
-
 
 class _Restraint(BaseModel):
-    model_config = _CONFIG
+    model_config = RECORD
     kind: Annotated[RestraintKind, Field(strict=False)]
     cluster: Name | None = None
     since: Moment
@@ -30,19 +27,19 @@ class _Restraint(BaseModel):
 
 
 class _Spec(BaseModel):
-    model_config = _CONFIG
+    model_config = RECORD
     workspace: Name
     workload: Name
     restraints: list[_Restraint]
 
 
 class _Metadata(BaseModel):
-    model_config = _CONFIG
+    model_config = RECORD
     name: str
 
 
 class _LedgerEntry(BaseModel):
-    model_config = _CONFIG
+    model_config = RECORD
     api_version: Literal["overspill.dev/v1alpha1"]
     kind: Literal["LedgerEntry"]
     metadata: _Metadata

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from reconciler.core import lifecycle
 from reconciler.core.demand import ceiling, next_fall
-from reconciler.core.distribute import drained
 from reconciler.core.ending import revert
 from reconciler.core.growth import MOST
+from reconciler.core.sharing import given_back, with_reason
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wording import count
@@ -47,16 +47,17 @@ def _keep_limits(situation: Situation, standing: Standing, workload: WorkloadId,
         _drain(situation, standing, above, here, why=Why.POLICY, detail=detail)
     if policy.max_replicas is not None:
         above = standing.replicas(workload) - policy.max_replicas
-        detail = f"policy {policy.name} allows {count(policy.max_replicas, 'replica')}"
+        detail = with_reason(f"policy {policy.name} allows {count(policy.max_replicas, 'replica')}", policy)
         _drain(situation, standing, above, standing.of(workload), why=Why.POLICY, detail=detail)
 
 
 def _follow_demand(situation: Situation, standing: Standing, demand: Demand, policy: BurstPolicy) -> None:
     """Give back, last cluster first, what has not been missing for the whole scale-down window."""
     placed, window = standing.replicas(demand.workload), policy.scale_down_window
+    if placed <= demand.deficit:
+        return
     if demand.unheard:
-        if placed > demand.deficit:
-            standing.suppress(_deaf(demand, placed))
+        standing.suppress(_deaf(demand, placed))
         return
     highest = ceiling(demand, window)
     keep = placed if highest is None else min(placed, highest)
@@ -74,7 +75,7 @@ def _follow_demand(situation: Situation, standing: Standing, demand: Demand, pol
         )
     if placed > keep:
         detail = f"no more than {keep} of {placed} replicas were needed in the last {format_duration(window)}"
-        placements = standing.of(demand.workload)
+        placements, detail = standing.of(demand.workload), with_reason(detail, policy)
         _drain(situation, standing, placed - keep, placements, why=Why.DEMAND_GONE, detail=detail)
 
 
@@ -97,11 +98,10 @@ def _drain(
     why: Why,
     detail: str,
 ) -> None:
-    """Take a surplus away from some placements of one workload, in the reverse of the order they were filled in."""
+    """Take a surplus away from some placements of one workload, in the reverse of how they were shared out."""
     if surplus <= 0:
         return
-    rungs = situation.reach.order(placements[0].workload)
-    for placement, rest in drained(surplus, placements, rungs):
+    for placement, rest in given_back(situation, standing, surplus, placements):
         if rest == 0:
             revert(situation, standing, placement, why, detail)
             continue

@@ -18,6 +18,7 @@ MIXED = "(?=[a-z0-9_.-]*[A-Z])"
 
 FORMS: tuple[tuple[str, str, str], ...] = (
     ("a private key", "-----BEGIN |AGE-", r"-----BEGIN [A-Z ]*PRIVATE KEY-----|\bAGE-SECRET-KEY-1[0-9A-Z]{20}"),
+    ("an Overspill token", "ovs_", rf"\bovs_{MIXED}[A-Za-z0-9_-]{{43}}"),
     ("a GitHub token", "gh[pousr]_|github_", r"\bgh[pousr]_[A-Za-z0-9]{30}|\bgithub_pat_[A-Za-z0-9_]{30}"),
     ("a GitLab token", "gl[a-z]+-", rf"\bgl(?:pat|ptt|dt|rt|cbt|soat)-{MIXED}[A-Za-z0-9_.-]{{18}}"),
     ("a Hugging Face token", "hf_", r"\bhf_[A-Za-z0-9]{25}"),
@@ -102,7 +103,7 @@ def credential(text: str, name: str = "") -> str:
     """
     if len(text) < 4:  # noqa: PLR2004  # too short to be worth anything to anybody
         return ""
-    if match := _FORM.search(text):
+    if (_PART.search(text) or _HEADER.search(text)) and (match := _FORM.search(text)):
         return FORMS[int((match.lastgroup or "f0")[1:])][0]
     if "\n" in text or _POINTS.fullmatch(text.strip()):
         return ""

@@ -14,7 +14,7 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.plan import Reason, Refusal
-from reconciler.model.policy import Availability
+from reconciler.model.policy import Availability, BurstPolicy, Cluster
 
 
 def refuse(
@@ -43,14 +43,9 @@ def refuse(
             remedy="set its spec.availability to Active",
         )
     # 3. The policy asks for labels it does not have.
-    for key, value in sorted(policy.require_labels.items()):
-        if cluster.labels.get(key) != value:
-            return Refusal(
-                cluster=name,
-                reason=Reason.LABELS,
-                message=f"needs label {key}={value}, has {key}={cluster.labels.get(key, '')}",
-                remedy=f"label the Cluster {key}={value}, or change spec.requireLabels of policy {policy.name}",
-            )
+    unlabelled = _unlabelled(cluster, policy)
+    if unlabelled is not None:
+        return unlabelled
     # 4. It is tainted as a whole.
     taint = repelled(policy.tolerations + shape.tolerations, cluster.taints)
     if taint is not None:
@@ -58,7 +53,7 @@ def refuse(
             cluster=name,
             reason=Reason.TAINTED,
             message=f"tainted {taint}",
-            remedy=f"add a toleration for it to policy {policy.name}",
+            remedy=f"add a toleration for it to {'its pods' if workload.request else f'policy {policy.name}'}",
         )
     # 5. Its engine cannot apply the template, or the template cannot be filled in for it.
     for text in engine(cluster.engine).refusals(template.spec, workspace, helm=observed.helm):
@@ -91,5 +86,26 @@ def refuse(
             reason=Reason.UNHEALTHY,
             message=observation.message or "it reports itself unhealthy",
             remedy="mend the cluster",
+        )
+    return None
+
+
+def _unlabelled(cluster: Cluster, policy: BurstPolicy) -> Refusal | None:
+    """Say which label a cluster would need for a policy, or None where it has them all."""
+    for key, value in sorted(policy.require_labels.items()):
+        if cluster.labels.get(key) != value:
+            return Refusal(
+                cluster=cluster.name,
+                reason=Reason.LABELS,
+                message=f"needs label {key}={value}, has {key}={cluster.labels.get(key, '')}",
+                remedy=f"label the Cluster {key}={value}, or change spec.requireLabels of policy {policy.name}",
+            )
+    label = policy.distribution.spread_by
+    if label and label not in cluster.labels:
+        return Refusal(
+            cluster=cluster.name,
+            reason=Reason.LABELS,
+            message=f"has no label {label}, over which policy {policy.name} spreads",
+            remedy=f"label the Cluster {label}=<its {label.rpartition('/')[2]}>",
         )
     return None

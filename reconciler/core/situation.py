@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Self
 
 from reconciler.core.demand import Demands
+from reconciler.core.enrolling import Enrolment
+from reconciler.core.orders import Order
 from reconciler.core.reach import Reach
 from reconciler.core.rollouts import Rollouts
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.policy import Desired
+from reconciler.model.request import RequestRecord
 
 Unwritable = Mapping[tuple[WorkloadId, ClusterName], str]
 """Why a workload cannot be written for a cluster: its template cannot be filled in there, or its chart not rendered."""
@@ -28,7 +32,9 @@ class Situation:
     """What is wanted, what is there, what was seen, what is missing, and when. The same situation, the same plan.
 
     `reach` follows from `desired` alone and is kept beside it because it is costly to work out; so is `unwritable`,
-    which is known only when it has been tried. `rollouts` is what has become of the placements of `ledger`.
+    which is known only when it has been tried. `rollouts` is what has become of the placements of `ledger`. `enrolment`
+    is what has put requests among the workloads of `desired`; without it none are there. `orders` are what callers of
+    the API want done, in the order in which they came.
     """
 
     desired: Desired
@@ -39,6 +45,19 @@ class Situation:
     reach: Reach
     unwritable: Unwritable = field(default_factory=dict)
     rollouts: Rollouts = field(default_factory=Rollouts)
+    enrolment: Enrolment | None = None
+    orders: tuple[Order, ...] = ()
+
+    def enrolling(self, records: Mapping[WorkloadId, RequestRecord]) -> Self:
+        """Return the situation with these requests among its workloads; itself where they are there already."""
+        before = self.enrolment
+        if before is None:
+            enrolment = Enrolment(self.desired, records)
+        elif before.records is records:
+            return self
+        else:
+            enrolment = before.following(before.base, records)
+        return replace(self, desired=enrolment.desired, reach=enrolment.reach, enrolment=enrolment)
 
 
 def given_up(situation: Situation, failures: Unwritable) -> Unwritable:

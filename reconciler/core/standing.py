@@ -1,15 +1,41 @@
-"""The placements and restraints as one decision changes them, and the plan that comes of it."""
+"""The placements, requests and restraints as one decision changes them, and the plan that comes of it."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from reconciler.core.flight import Flight, flight
 from reconciler.core.situation import Situation
-from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.placements import Lent
-from reconciler.model.plan import Change, Extend, Hold, Move, Place, Plan, Release, Resize, Revert, Suppressed
+from reconciler.model.plan import (
+    Amend,
+    Change,
+    Close,
+    Extend,
+    Forget,
+    Hold,
+    Move,
+    Place,
+    Plan,
+    Reason,
+    Receive,
+    Release,
+    Resize,
+    Revert,
+    Suppressed,
+)
+from reconciler.model.request import Answer, RequestRecord
+from reconciler.model.sortedmap import sorted_map
+
+_OF_A_TURN = frozenset(
+    {Reason.NOTHING_FITS, Reason.GPR_LIMIT, Reason.SPREAD_LIMIT, Reason.SCALE_UP_WINDOW, Reason.POLICY_LIMIT}
+)
+"""What keeps replicas from being placed when a workload has its turn."""
 
 
 class Standing:
@@ -23,17 +49,28 @@ class Standing:
         self._rollouts = situation.rollouts
         self._now = now
         self._before = ledger.placements
+        self._moved: Counter[ClusterName] = Counter()
         self._of: dict[WorkloadId, Lent] = {}
         self._on: dict[ClusterName, Lent] = {}
         self._flights: dict[ClusterName, Flight] = {}
         self._begun: list[Placement] = []
+        self._held: Counter[WorkspaceName] | None = None
         self._moments: list[datetime] = []
         self._restraints = {
             workload: tuple(restraint for restraint in restraints if now < restraint.until)
             for workload, restraints in ledger.restraints.items()
         }
+        self._recorded = ledger.requests
+        self._requests: dict[WorkloadId, RequestRecord] | None = None
+        self._snapshot: Mapping[WorkloadId, RequestRecord] = self._recorded
+        self._rewritten: set[WorkloadId] = set()
+        self._holdings = 0
+        self._answers: dict[int, Answer] = {}
         self._changes: list[Change] = []
-        self._suppressed: list[Suppressed] = []
+        self._suppressed: dict[int, Suppressed] = {}
+        self._noted = 0
+        self._turns: dict[WorkloadId, list[int]] = {}
+        self._short: dict[WorkloadId, Suppressed] = {}
         self._turn: datetime | None = None
 
     def look_again(self, moment: datetime | None) -> None:
@@ -44,8 +81,10 @@ class Standing:
         """Add a change to the plan, and let it stand from here on."""
         self._changes.append(change)
         match change:
-            case Place(placement=placement):
+            case Place(placement=placement, record=record):
                 self._put(placement)
+                if record is not None:
+                    self._record(record)
             case Resize(before=before, after=after) | Extend(before=before, after=after):
                 self._drop(before)
                 self._put(after)
@@ -61,12 +100,70 @@ class Standing:
             case Release(workload=workload, restraints=ended):
                 left = (restraint for restraint in self.restraints(workload) if restraint not in ended)
                 self._restraints[workload] = tuple(left)
+            case Receive(record=record) | Amend(after=record) | Close(after=record):
+                self._record(record)
+            case Forget(record=record):
+                self._forget(record.workload)
             case _:
                 pass
 
     def suppress(self, suppressed: Suppressed) -> None:
         """Note a change that is not made."""
-        self._suppressed.append(suppressed)
+        self._suppressed[self._noted] = suppressed
+        if suppressed.reason in _OF_A_TURN:
+            self._turns.setdefault(suppressed.workload, []).append(self._noted)
+        self._noted += 1
+        if suppressed.reason is Reason.NOTHING_FITS:
+            self._short[suppressed.workload] = suppressed
+
+    def short_of_room(self, workload: WorkloadId) -> Suppressed | None:
+        """Return what was noted of a workload that no cluster had room for."""
+        return self._short.get(workload)
+
+    def retract(self, workload: WorkloadId) -> None:
+        """Take back what was noted in a workload's turn, before it has another."""
+        for number in self._turns.pop(workload, ()):
+            del self._suppressed[number]
+        self._short.pop(workload, None)
+
+    def answer(self, number: int, answer: Answer) -> None:
+        """Note what became of an order."""
+        self._answers[number] = answer
+
+    @property
+    def position(self) -> int:
+        """The position in the plan that the next change will have."""
+        return len(self._changes)
+
+    @property
+    def requests(self) -> Mapping[WorkloadId, RequestRecord]:
+        """What people asked for, as this pass has left it so far, in no order."""
+        return self._recorded if self._requests is None else self._requests
+
+    def requests_now(self) -> Mapping[WorkloadId, RequestRecord]:
+        """Return what people asked for as it stands, to keep: the same object until this pass changes some of it.
+
+        It is the ledger's own mapping before that.
+        """
+        if self._rewritten:
+            there = self.requests
+            put = {workload: there[workload] for workload in self._rewritten if workload in there}
+            self._snapshot = sorted_map(self._snapshot).changed(put, self._rewritten)
+            self._rewritten.clear()
+        return self._snapshot
+
+    @property
+    def holdings(self) -> int:
+        """Another number after each change of a reservation."""
+        return self._holdings
+
+    def moved(self, cluster: ClusterName) -> int:
+        """Return another number after each change of what stands on a cluster."""
+        return self._moved[cluster]
+
+    def touched(self) -> tuple[WorkloadId, ...]:
+        """List the workloads whose placements this pass has changed so far, by name."""
+        return tuple(sorted(self._of))
 
     def wake(self, moment: datetime) -> None:
         """Have it looked at again at a moment."""
@@ -96,9 +193,20 @@ class Standing:
         """Count the replicas a workload has elsewhere."""
         return self.lent(workload).replicas
 
+    def held_by(self, workspace: WorkspaceName) -> int:
+        """Count the GPRs of a workspace that have room: its placements."""
+        if self._held is None:
+            self._held = Counter(placement.workload.workspace for placement in self._before.values())
+            for workload, lent in self._of.items():
+                self._held[workload.workspace] += len(lent.placements) - len(self._before.of(workload).placements)
+        return self._held[workspace]
+
     def lapsed(self) -> list[Placement]:
-        """List the placements that the ledger holds beyond their time, the longest overdue first."""
-        return self._before.lapsed(self._now)
+        """List the placements that stand beyond their time, the longest overdue first.
+
+        Those that this pass has ended already, or given another end, are not among them.
+        """
+        return [one for one in self._before.lapsed(self._now) if one in self.of(one.workload)]
 
     def restraints(self, workload: WorkloadId) -> tuple[Restraint, ...]:
         """Return what holds a workload back now; what has lapsed is left out."""
@@ -119,26 +227,51 @@ class Standing:
 
     def plan(self) -> Plan:
         """Close the decision. The next wake-up is the first expiry, plan, or end of a window or restraint."""
-        moments = [suppressed.until for suppressed in self._suppressed if suppressed.until is not None]
+        moments = [suppressed.until for suppressed in self._suppressed.values() if suppressed.until is not None]
         moments += (*self._moments, *(placement.expires_at for placement in self._begun))
         expiry = self._before.next_expiry(self._now)
         moments += [moment for moment in (expiry, self._turn) if moment is not None]
         return Plan(
-            changes=tuple(self._changes),
-            suppressed=tuple(self._suppressed),
+            changes=tuple(_written_once(self._changes)),
+            suppressed=tuple(self._suppressed.values()),
             wake_at=min((moment for moment in moments if moment > self._now), default=None),
+            answers=self._answers,
         )
+
+    def _record(self, record: RequestRecord) -> None:
+        self._writable(record.workload)[record.workload] = record
+        self._holdings += record.request.reserves
+
+    def _forget(self, workload: WorkloadId) -> None:
+        self._writable(workload).pop(workload, None)
+
+    def _writable(self, workload: WorkloadId) -> dict[WorkloadId, RequestRecord]:
+        """Return the requests to write one of them into; the first time in a pass that is a copy of the ledger's."""
+        if self._requests is None:
+            self._requests = sorted_map(self._recorded).unordered()
+        before = self._requests.get(workload)
+        self._holdings += before is not None and before.request.reserves
+        self._rewritten.add(workload)
+        return self._requests
 
     def _put(self, placement: Placement) -> None:
         self._begun.append(placement)
-        self._of[placement.workload] = self.lent(placement.workload).with_(placement)
-        self._on[placement.cluster] = self._hosted(placement.cluster).with_(placement)
-        self._flights.pop(placement.cluster, None)
+        self._lend(placement.workload, self.lent(placement.workload).with_(placement))
+        self._host(placement.cluster, self._hosted(placement.cluster).with_(placement))
 
     def _drop(self, placement: Placement) -> None:
-        self._of[placement.workload] = self.lent(placement.workload).without(placement)
-        self._on[placement.cluster] = self._hosted(placement.cluster).without(placement)
-        self._flights.pop(placement.cluster, None)
+        self._lend(placement.workload, self.lent(placement.workload).without(placement))
+        self._host(placement.cluster, self._hosted(placement.cluster).without(placement))
+
+    def _lend(self, workload: WorkloadId, lent: Lent) -> None:
+        if self._held is not None:
+            self._held[workload.workspace] += len(lent.placements) - len(self.lent(workload).placements)
+        self._of[workload] = lent
+
+    def _host(self, cluster: ClusterName, lent: Lent) -> None:
+        self._on[cluster] = lent
+        self._moved[cluster] += 1
+        self._flights.pop(cluster, None)
 
     def _hosted(self, cluster: ClusterName) -> Lent:
         changed = self._on.get(cluster)
@@ -146,3 +279,26 @@ class Standing:
 
     def _restrain(self, workload: WorkloadId, restraint: Restraint) -> None:
         self._restraints[workload] = (*self.restraints(workload), restraint)
+
+
+def _written_once(changes: Sequence[Change]) -> list[Change]:
+    """Have a request that begins in the pass that took it in, or changed it, written down once, as it is in the end.
+
+    All commits of a pass are pushed together, so that nobody meets one without the other.
+    """
+    folded, last = list(changes), {}
+    for position, change in enumerate(changes):
+        match change:
+            case Receive(record=record) | Amend(after=record):
+                last[record.workload] = position
+            case Place(record=RequestRecord() as record) if record.workload in last:
+                at = last[record.workload]
+                earlier = folded[at]
+                if isinstance(earlier, Receive):
+                    folded[at] = replace(earlier, record=record)
+                elif isinstance(earlier, Amend):
+                    folded[at] = replace(earlier, after=record)
+                folded[position] = replace(change, record=None)
+            case _:
+                pass
+    return folded

@@ -5,18 +5,22 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from reconciler.core import lifecycle
-from reconciler.core.decide import sweep
+from reconciler.core.ending import revert
+from reconciler.core.people import respect_people
+from reconciler.core.requests import amend
 from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
 from reconciler.core.times import format_time
 from reconciler.core.wording import clause, listed
 from reconciler.errors import InvalidInput
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.plan import Change, Extend, Hold, Plan, Restore, Revert, Why
+from reconciler.model.plan import Extend, Plan, Revert, Why
 from reconciler.model.policy import BurstPolicy
+from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
 
 
@@ -43,26 +47,65 @@ def find(ledger: Ledger, text: str) -> Placement:
 def withdraw(situation: Situation, placements: Sequence[Placement], *, by: str, reason: str, everywhere: bool) -> Plan:
     """End placements because a person asks for it, and hold each workload back as if they had been deleted by hand.
 
-    The hold is for the cluster that it leaves or, with `everywhere`, for all of them.
+    The hold is for the cluster that it leaves or, with `everywhere`, for all of them. A request does not come back to
+    that cluster, and is over when it has no other placement, or `everywhere` at once.
     """
     told = clause(reason) or f"by {by}"
-    reverts = [
-        Revert(
-            placement=placement,
-            why=Why.REQUESTED,
-            detail=told,
-            restraint=_hold(situation, placement, by=by, reason=reason, everywhere=everywhere),
-        )
-        for placement in placements
-    ]
-    return Plan(changes=(*_amends(situation), *reverts))
+    standing = Standing(situation)
+    respect_people(situation, standing)  # a commit of ours on top would hide it from every later pass
+    for placement in placements:
+        of_request = placement.workload.request
+        for one in standing.of(placement.workload) if of_request and everywhere else (placement,):
+            if one.workload.request:
+                revert(situation, standing, one, Why.REQUESTED, told)
+            else:
+                standing.change(withdrawn(situation, one, by=by, reason=reason, everywhere=everywhere))
+    return Plan(changes=standing.plan().changes)
+
+
+def withdrawn(
+    situation: Situation,
+    placement: Placement,
+    *,
+    by: str,
+    reason: str = "",
+    everywhere: bool = False,
+    author: Identity | None = None,
+) -> Revert:
+    """Make the end of a burst that a person asks for, and the hold that follows it."""
+    return Revert(
+        placement=placement,
+        why=Why.REQUESTED,
+        detail=clause(reason) or f"by {by}",
+        restraint=_hold(situation, placement, by=by, reason=reason, everywhere=everywhere),
+        author=author,
+    )
 
 
 def prolong(situation: Situation, placement: Placement, until: datetime, *, by: str, reason: str) -> Plan:
-    """Give a placement another end, later or earlier.
+    """Give a placement another end, later or earlier; one of a request with all others of that request.
 
-    Raises InvalidInput for an end that has passed, that it has already, or that is beyond its policy's maximum
-    duration, counted from when it was placed, or may be because the policy cannot be read.
+    Raises InvalidInput as `prolonged` does.
+    """
+    standing = Standing(situation)
+    respect_people(situation, standing)  # as above
+    change = prolonged(situation, placement, until, by=by, reason=reason)
+    record = standing.requests.get(placement.workload)
+    if record is None or record.ended is not None:
+        standing.change(change)
+    else:
+        lasting = until - (record.began_at or placement.created_at)
+        spec = replace(record.request.spec, burst_duration=lasting)
+        after = replace(record, request=replace(record.request, spec=spec), changed_at=situation.now)
+        amend(situation, standing, record, after, detail=change.detail)
+    return Plan(changes=standing.plan().changes)
+
+
+def prolonged(situation: Situation, placement: Placement, until: datetime, *, by: str, reason: str = "") -> Extend:
+    """Make another end for a placement.
+
+    Raises InvalidInput for an end that has passed, that it has already, or that is beyond the maximum duration of its
+    policy or its workspace, counted from when it was placed, or may be because the policy cannot be read.
     """
     if until <= situation.now:
         raise InvalidInput(
@@ -76,22 +119,29 @@ def prolong(situation: Situation, placement: Placement, until: datetime, *, by: 
             f"extending {placement.id}: its policy cannot be read, so nobody knows how long it may last"
             " (try mending the files that `overspill check` names)"
         )
-    if policy is not None and policy.max_duration is not None:
-        last = placement.created_at + policy.max_duration
-        if until > last:
-            raise InvalidInput(
-                f"extending {placement.id} until {format_time(until)}: policy {policy.name} allows"
-                f" {format_duration(policy.max_duration)}, which end at {format_time(last)}"
-                f" (try --until {format_time(last)}, or raise spec.duration.max of the policy)"
-            )
+    longest = _longest(situation, placement, policy)
+    if longest is not None and until > placement.created_at + longest[0]:
+        last = placement.created_at + longest[0]
+        raise InvalidInput(
+            f"extending {placement.id} until {format_time(until)}: {longest[1]} allows"
+            f" {format_duration(longest[0])}, which end at {format_time(last)}"
+            f" (try --until {format_time(last)}, or raise {longest[2]})"
+        )
     detail = f"asked for by {by}: {clause(reason)}" if clause(reason) else f"asked for by {by}"
-    after = replace(placement, expires_at=until)
-    return Plan(changes=(*_amends(situation), Extend(before=placement, after=after, detail=detail)))
+    return Extend(before=placement, after=replace(placement, expires_at=until), detail=detail)
 
 
-def _amends(situation: Situation) -> list[Change]:
-    """Respect what people did on the branch first: a commit of ours on top would hide it from every later pass."""
-    return [change for change in sweep(situation).changes if isinstance(change, Hold | Restore)]
+def _longest(
+    situation: Situation, placement: Placement, policy: BurstPolicy | None
+) -> tuple[timedelta, str, str] | None:
+    """Say how long a placement may last in all, by whose word, and where that stands."""
+    limits = situation.desired.limits.get(placement.workload.workspace)
+    said: list[tuple[timedelta, str, str]] = []
+    if limits is not None:
+        said.append((limits.longest, f"workspace {limits.workspace}", "maxExitDurationPerGPR of its WorkspacePolicy"))
+    if policy is not None and policy.max_duration is not None:
+        said.append((policy.max_duration, f"policy {policy.name}", "spec.duration.max of the policy"))
+    return min(said, default=None)
 
 
 def _hold(situation: Situation, placement: Placement, *, by: str, reason: str, everywhere: bool) -> Restraint | None:

@@ -20,10 +20,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.core import commandjobs, commands, secrets
+from reconciler.core import commandjobs, commands, podtemplate, secrets
 from reconciler.core.dialect import has_expression
 from reconciler.core.findings import Finding, Loc, shortened
-from reconciler.core.kinds import POD_TEMPLATES, cluster_scoped, group_kind, is_list, refused
+from reconciler.core.kinds import cluster_scoped, group_kind, is_list, refused
+from reconciler.core.workloadkinds import NONE, Kinds
 from reconciler.model.ids import is_name
 from reconciler.model.policy import Workspace
 from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig, Json
@@ -48,22 +49,29 @@ _ACCOUNT_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105  # the type
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
-    """What the rules depend on: whose namespaces and kinds hold, and whether anything is still to be filled in."""
+    """What the rules depend on: whose namespaces and kinds hold, and whether anything is still to be filled in.
+
+    `kinds` are the kinds of workloads that the fleet repository declares.
+    """
 
     workspace: Workspace
     rendered: bool
+    kinds: Kinds
 
     def later(self, text: Json) -> bool:
         """Tell whether a text holds an expression, so that what it becomes is looked at once it is rendered."""
         return not self.rendered and isinstance(text, str) and has_expression(text)
 
 
-def findings(spec: DeploySpec, workspace: Workspace, *, rendered: bool = False) -> tuple[Finding, ...]:
+def findings(
+    spec: DeploySpec, workspace: Workspace, *, kinds: Kinds = NONE, rendered: bool = False
+) -> tuple[Finding, ...]:
     """Return everything in a spec that the safety rules refuse, in the order of the file.
 
-    In a `rendered` spec braces are only braces: nothing is put off.
+    `kinds` are the kinds of workloads that the fleet repository declares. In a `rendered` spec braces are only braces:
+    nothing is put off.
     """
-    rules = _Rules(workspace=workspace, rendered=rendered)
+    rules = _Rules(workspace=workspace, rendered=rendered, kinds=kinds)
     found: list[Finding] = []
     for index, chart in enumerate(spec.helm):
         found.extend(_chart(chart, ("spec", "helmConfig", index), rules))
@@ -82,9 +90,11 @@ def exact_version(version: str) -> bool:
     return _EXACT.fullmatch(version) is not None
 
 
-def objects(manifests: Iterable[Mapping[str, Json]], loc: Loc, workspace: Workspace) -> tuple[Finding, ...]:
+def objects(
+    manifests: Iterable[Mapping[str, Json]], loc: Loc, workspace: Workspace, kinds: Kinds = NONE
+) -> tuple[Finding, ...]:
     """Check the objects of a chart that Overspill has rendered; `loc` is the chart's place, since they have none."""
-    rules = _Rules(workspace=workspace, rendered=True)
+    rules = _Rules(workspace=workspace, rendered=True, kinds=kinds)
     found: list[Finding] = []
     for manifest in manifests:
         name = _metadata(manifest).get("name", "")
@@ -158,7 +168,7 @@ def _contents(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) 
         yield Finding(loc=(*loc, "metadata", "name"), message=message, hint="at most 253 characters")
     if not cluster_scoped(kind) and (namespace := metadata.get("namespace")) is not None:
         yield from _namespace(namespace, (*loc, "metadata", "namespace"), rules)
-    yield from _numbers(manifest, kind, loc)
+    yield from _numbers(manifest, kind, loc, rules)
     yield from _leaves(manifest, loc)
 
 
@@ -176,7 +186,7 @@ def _kept(manifest: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
             yield Finding(loc=(*loc, "metadata", "annotations", key), message=message, hint=hint)
 
 
-def _numbers(manifest: Mapping[str, Json], kind: str, loc: Loc) -> Iterator[Finding]:
+def _numbers(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) -> Iterator[Finding]:
     """Find what is no text where Kubernetes reads nothing else: names, labels, a ConfigMap's data, variables."""
     metadata = _metadata(manifest)
     texts: list[tuple[Loc, Json]] = [(("metadata", "name"), metadata.get("name"))]
@@ -186,32 +196,11 @@ def _numbers(manifest: Mapping[str, Json], kind: str, loc: Loc) -> Iterator[Find
     for place, value in maps:
         if isinstance(value, dict):
             texts.extend(((*place, key), item) for key, item in value.items())
-    if kind in POD_TEMPLATES:
-        texts.extend(_variables(manifest))
+    texts.extend(podtemplate.variables(manifest, rules.kinds))
     for place, value in texts:
         if isinstance(value, bool | int | float):
             message = f"Kubernetes takes a text here, not {str(value).lower()}"
             yield Finding(loc=(*loc, *place), message=message, hint="quote it, or end the expression with | string")
-
-
-def _variables(manifest: Mapping[str, Json]) -> Iterator[tuple[Loc, Json]]:
-    """Yield the values of the environment variables of a workload's containers."""
-    place: Loc = ()
-    pod: Json = manifest
-    for part in ("spec", "template", "spec"):
-        place, pod = (*place, part), pod.get(part)
-        if not isinstance(pod, dict):
-            return
-    for part in ("initContainers", "containers"):
-        for index, container in enumerate(_list(pod.get(part))):
-            if isinstance(container, dict):
-                for number, variable in enumerate(_list(container.get("env"))):
-                    if isinstance(variable, dict):
-                        yield (*place, part, index, "env", number, "value"), variable.get("value")
-
-
-def _list(value: Json) -> list[Json]:
-    return value if isinstance(value, list) else []
 
 
 def _command(cmd: str, loc: Loc, spec: DeploySpec, rules: _Rules) -> Iterator[Finding]:

@@ -139,4 +139,9 @@ def called(resource: str) -> str:
 
 def model(selector: Iterable[tuple[str, str]]) -> list[str]:
     """Pick the GPU models out of a node selector: the values of labels such as ``nvidia.com/gpu.product``."""
-    return [plain(value, 80) for key, value in selector if value and _MODEL.search(key.rpartition("/")[2])]
+    return [plain(value, 80) for key, value in selector if value and names_model(key)]
+
+
+def names_model(label: str) -> bool:
+    """Tell whether the values of a node label are models of GPUs."""
+    return _MODEL.search(label.rpartition("/")[2]) is not None or label == "gpu.intel.com/product"

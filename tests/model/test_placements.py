@@ -22,6 +22,8 @@ def found(placements: Placements) -> tuple[object, ...]:
         list(placements.items()),
         {workload: placements.of(workload).placements for workload in placements.workloads()},
         {f"worker-{index}": placements.on(f"worker-{index}").placements for index in range(3)},
+        [(it.replicas, it.clusters, it.most) for it in map(placements.of, placements.workloads())],
+        [(it.replicas, it.clusters, it.most) for it in map(placements.on, sorted(placements.clusters()))],
         placements.lapsed(NOW + timedelta(minutes=65)),
         placements.next_expiry(NOW + timedelta(minutes=65)),
     )

@@ -7,17 +7,22 @@ from dataclasses import replace
 from datetime import timedelta
 
 from reconciler.core.messages import message
-from reconciler.model.ids import ClusterName, CommitId, PlacementName
+from reconciler.model.gpr import GpuAsk
+from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName
 from reconciler.model.ledger import Tampered
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import (
+    Amend,
     Change,
     Choice,
+    Close,
     Extend,
+    Forget,
     Hold,
     Move,
     Place,
     Reason,
+    Receive,
     Refusal,
     Release,
     Resize,
@@ -26,9 +31,10 @@ from reconciler.model.plan import (
     Shortage,
     Why,
 )
+from reconciler.model.request import Asker, Ended, Provisioning, Request, RequestRecord
 from reconciler.model.tree import Identity, LoggedCommit
 from reconciler.model.units import ONE, Quantity, Resources
-from tests.recording.samples import PLACEMENT, SOURCE, START, VLLM, restraint
+from tests.recording.samples import PLACEMENT, SOURCE, SPEC, START, VLLM, restraint
 
 WORKER_1, WORKER_3 = ClusterName("worker-1"), ClusterName("worker-3")
 OURS = Identity(name="Overspill", email="overspill@overspill.dev")
@@ -86,7 +92,36 @@ HOLD = Hold(workload=VLLM, placement=GROWN, restraint=restraint())
 RELEASE = Release(workload=VLLM, restraints=(restraint(),), detail="nothing is missing on worker-1 any more")
 RESTORE = Restore(tampered=Tampered(placement=GROWN, removed=False, files={}), detail="its files were edited by hand")
 
-ALL: tuple[Change, ...] = (PLACE, RESIZE, EXTEND, MOVE, REVERT, HOLD, RELEASE, RESTORE)
+ANN = Identity(name="Ann", email="ann@example.com")
+RECEIVED = RequestRecord(
+    request=Request(
+        name=TemplateName("bookinfo"),
+        workspace=VLLM.workspace,
+        namespace="kubeslice-avesha",
+        spec=replace(SPEC, burst_duration=timedelta(minutes=15)),
+        clusters=(PLACEMENT.cluster,),
+        ask=GpuAsk(gpus=2),
+    ),
+    asker=Asker.API,
+    author="Ann",
+    received_at=START,
+    changed_at=START,
+    source_commit=SOURCE,
+)
+BEGUN = replace(RECEIVED, began_at=START)
+SHORT = replace(
+    BEGUN, request=replace(BEGUN.request, spec=replace(BEGUN.request.spec, burst_duration=timedelta(minutes=5)))
+)
+ENDED = Ended(status=Provisioning.COMPLETED, at=START + timedelta(minutes=5), message="its 5m are over")
+CLOSED = replace(SHORT, ended=ENDED)
+RECEIVE = Receive(record=RECEIVED, author=ANN)
+AMEND = Amend(before=BEGUN, after=SHORT, detail="Ann asked for it: burstDuration", author=ANN)
+CLOSE = Close(before=SHORT, after=CLOSED)
+FORGET = Forget(record=CLOSED, detail="deleted by Ann", author=ANN)
+
+ALL: tuple[Change, ...] = (
+    PLACE, RESIZE, EXTEND, MOVE, REVERT, HOLD, RELEASE, RESTORE, RECEIVE, AMEND, CLOSE, FORGET
+)  # fmt: skip
 
 
 def logged(change: Change, minutes: int, history: tuple[LoggedCommit, ...] = ()) -> LoggedCommit:

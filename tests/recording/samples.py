@@ -138,7 +138,7 @@ placements = st.builds(
     Placement,
     name=placement_names.map(PlacementName),
     cluster=names.map(ClusterName),
-    workload=st.builds(WorkloadId, names.map(WorkspaceName), names.map(TemplateName)),
+    workload=st.builds(WorkloadId, names.map(WorkspaceName), names.map(TemplateName), request=st.just(False)),
     replicas=st.integers(0, 10**9 - 1),
     created_at=moments,
     changed_at=moments,
@@ -152,7 +152,7 @@ placements = st.builds(
     shape=shapes,
     origin=st.sampled_from(Origin),
     digest=text,
-)
+).map(lambda one: replace(one, workload=one.workload._replace(request=one.origin is Origin.REQUEST)))
 flags = st.builds(
     HelmFlags,
     atomic=st.booleans(),

@@ -10,9 +10,12 @@ import pytest
 from reconciler.core.messages import message
 from reconciler.core.projection import caught_up
 from reconciler.core.record import write_placement, write_restraints
+from reconciler.core.requestdraft import TEMPLATE
+from reconciler.core.requestfile import Notes
+from reconciler.core.requestrecord import write_request
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Change, Move, Revert, Why
-from tests.recording.changes import ALL, HISTORY
+from tests.recording.changes import ALL, CLOSED, HISTORY
 from tests.recording.samples import PLACEMENT, SOURCE, SPEC, VLLM, restraint
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commits.md").read_text(encoding="utf-8")
@@ -26,10 +29,11 @@ def test_the_page_shows_the_commit_of_every_change(change: Change):
     assert f"\n### {type(change).__name__}\n" in PAGE
 
 
-def test_the_page_shows_a_record_and_a_ledger_file():
+def test_the_page_shows_every_record():
     assert [text for kind, text in BLOCKS if kind == "yaml"] == [
         write_placement(PLACEMENT, SPEC, charts="engine").decode(),
         write_restraints(VLLM, (restraint(),)).decode(),
+        write_request(CLOSED).decode(),
     ]
 
 
@@ -40,16 +44,26 @@ def test_the_page_shows_what_only_branches_of_clusters_have(new: bool):
 
 
 def test_the_page_shows_nothing_that_is_not_written():
-    assert len(BLOCKS) == len(ALL) + 2 + 2
+    assert len(BLOCKS) == len(ALL) + 2 + 3
 
 
 def test_the_page_tells_every_annotation():
     written = re.findall(
         r"^    overspill\.dev/([a-z-]+):", write_placement(PLACEMENT, SPEC, charts="").decode(), re.MULTILINE
     )
-    table = PAGE.split("| annotation")[1].split("\n\n")[0]
-    told = [name for row in table.split("\n")[2:] for name in re.findall(r"`([a-z-]+)`", row.split("|")[1])]
-    assert sorted(told) == sorted(written)
+    assert sorted(annotations(1)) == sorted(written)
+
+
+def test_the_page_tells_every_annotation_of_a_request():
+    told = annotations(2)
+    assert {f"overspill.dev/{name}" for name in told} == {str(one.alias) for one in Notes.model_fields.values()} | {
+        TEMPLATE
+    }
+
+
+def annotations(table: int) -> list[str]:
+    rows = PAGE.split("| annotation")[table].split("\n\n")[0].split("\n")[2:]
+    return [name for row in rows for name in re.findall(r"`([a-z-]+)`", row.split("|")[1])]
 
 
 def test_the_page_tells_every_trailer_and_why():

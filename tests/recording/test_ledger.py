@@ -52,7 +52,7 @@ class Branch:
         old = self._repository.fetch().output
         commit = Commit(message=text, author=OURS, at=START, removes=removes, writes=writes)
         (new,) = self._repository.write(old, [commit])
-        self._repository.push(new, old=old)
+        self._repository.begin_push(new, old=old)()
         return new
 
     def person(self, edits: Mapping[str, bytes | str | None]) -> CommitId:

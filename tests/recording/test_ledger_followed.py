@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +29,9 @@ GARBAGE = st.sampled_from([b"", b"a: [\n", b"- no\n", b"kind: Other\n"])
 ours = st.tuples(
     st.just("ours"),
     st.lists(st.sampled_from([written for _, written in VERSIONS]), max_size=2),
-    st.lists(st.sampled_from(DIRECTORIES + sorted(LEDGER_FILES)), max_size=2),
+    st.lists(
+        st.sampled_from([*DIRECTORIES, *LEDGER_FILES, *(f"{one}/placement.yaml" for one in DIRECTORIES)]), max_size=2
+    ),
 )
 edits = st.tuples(
     st.just("person"),
@@ -42,8 +46,10 @@ edits = st.tuples(
 jumps = st.tuples(st.just("jump"), st.integers(0, 9), st.none())
 
 
-def committed(repository: MemoryRepository, step: tuple, tips: list[CommitId]) -> None:
-    """Move the branch: by the daemon, by a person, or back to where it once was."""
+def committed(
+    repository: MemoryRepository, step: tuple, tips: list[CommitId], told: Iterable[BranchReader] = ()
+) -> None:
+    """Move the branch: by the daemon, whose readers are `told`, by a person, or back to where it once was."""
     kind, what, removed = step
     head = repository.heads["output"]
     if kind == "jump":
@@ -55,7 +61,10 @@ def committed(repository: MemoryRepository, step: tuple, tips: list[CommitId]) -
     else:
         text = "burst: x\n\nOverspill-Action: Place\n"
         commit = Commit(message=text, author=OURS, at=START, removes=tuple(removed), writes=writes)
-        repository.push(repository.write(head, [commit])[0], old=head)
+        new = repository.write(head, [commit])[0]
+        repository.begin_push(new, old=head)()
+        for reader in told:
+            reader.wrote(head, new, [commit])
 
 
 @settings(max_examples=150)
@@ -65,13 +74,15 @@ def test_a_ledger_depends_on_the_tip_alone(steps: list[tuple], looks: list[bool]
     follower = BranchReader(repository)
     tips: list[CommitId] = []
     for step, look in zip(steps, [*looks, *[True] * len(steps)], strict=False):
-        committed(repository, step, tips)
+        committed(repository, step, tips, told=[follower])
         head = repository.heads["output"]
         tips += [head] if head else []
         if not look:
             continue
-        followed, fresh = follower.ledger(head), BranchReader(repository).ledger(head)
+        anew = BranchReader(repository)
+        followed, fresh = follower.ledger(head), anew.ledger(head)
         assert followed == fresh
+        assert follower.blobs == anew.blobs
         assert list(followed.placements.items()) == list(fresh.placements.items())
         assert list(followed.restraints) == list(fresh.restraints)
 
@@ -104,3 +115,14 @@ def test_asking_for_the_same_tip_again_reads_nothing(steps: list[tuple]):
         read: list[BlobId] = repository.reads.copy()
         follower.ledger(head)
         assert repository.reads == read
+
+
+def test_what_the_daemon_wrote_on_top_of_what_it_knows_is_not_read():
+    repository = MemoryRepository()
+    follower = BranchReader(repository)
+    follower.ledger(None)
+    for written in (VERSIONS[0][1], LEDGER_FILES):
+        committed(repository, ("ours", [written], []), [], told=[follower])
+        follower.ledger(repository.heads["output"])
+    assert repository.reads == []
+    assert follower.ledger(repository.heads["output"]) == BranchReader(repository).ledger(repository.heads["output"])

@@ -129,7 +129,7 @@ FAULTS = [
     ("name: vllm-7f3a90c1", "name: ../x", "5: metadata.name: '../x' is not a name"),
     ("workspace: llm", "workspace: LLM", '8: metadata.annotations["overspill.dev/workspace"]: \'LLM\' is not a name'),
     ('replicas: "3"', 'replicas: "-1"', '13: metadata.annotations["overspill.dev/replicas"]: \'-1\' is not a number'),
-    ('replicas: "3"', "replicas: 3", '/replicas"]: 3 is not a number of replicas (try "3")'),
+    ('replicas: "3"', "replicas: 3", '/replicas"]: 3 is not a number (try "3")'),
     ("origin: burst", "origin: whim", '/origin"]: \'whim\' is not one of burst, request'),
     ("10:15:00Z", "10:15:00+01:00", 'is not a time (try "2026-11-20T10:15:00Z")'),
     ("2026-11-20T10:15", "9999-12-31T10:15", "'9999-12-31T10:15:00Z' is not between the years 2000 and 2200 (try"),

@@ -27,6 +27,7 @@ NOW = datetime(2026, 11, 20, tzinfo=UTC)
 PASSWORD = "hunter-2-" + "sesame"
 TOKENS = (
     "glpat-" + "Zx8Qv3rT1mN7bLk2Pq9W",
+    "ovs_" + "Zx8Qv3rT1mN7bLk2Pq9WZx8Qv3rT1mN7bLk2Pq9W-_a",
     "hf_" + "AbCdEfGhIjKlMnOpQrStUvWxYz012345",
     "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8",
     "AKIA" + "ABCDEFGHIJKLMNOP",

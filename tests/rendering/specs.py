@@ -131,7 +131,7 @@ def files(
 ) -> dict[str, bytes]:
     """What an engine writes for a spec, the marker included, by path below the placement's directory."""
     chosen = engine(name)
-    placement = replace(placement, engine=name, target_namespace=target_namespace(deployed))
+    placement = replace(placement, engine=name, target_namespace=target_namespace(deployed, workspace))
     deployment = Deployment(placement=placement, spec=deployed, workspace=workspace, charts=charts or {})
     written = {**chosen.files(deployment), chosen.marker_path(placement): chosen.marker(deployment)}
     return {path.removeprefix(f"{placement.name}/"): data for path, data in written.items()}

@@ -11,6 +11,7 @@ from reconciler.core.bootstrap import argocd
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import ArgoCD, Cluster, Desired, EngineName, Fleet
+from reconciler.model.request import Request
 from reconciler.model.workload import WorkloadTemplate
 from tests.rendering.specs import CONFIG, JOBS, PLACEMENT, WORKLOAD, WORKSPACE, chart, spec
 
@@ -48,7 +49,9 @@ def test_the_project_bounds_placements_to_the_fleets_sources_clusters_and_namesp
         "registry.example.com/charts",
     ]
     assert project["spec"]["destinations"] == [
-        {"name": cluster, "namespace": namespace} for cluster in ("worker-2",) for namespace in ("tools", "vllm-demo")
+        {"name": cluster, "namespace": namespace}
+        for cluster in ("worker-1", "worker-2")
+        for namespace in ("tools", "vllm-demo")
     ]
     assert project["spec"]["clusterResourceWhitelist"] == [
         {"group": "", "kind": "Namespace", "name": "tools"},
@@ -113,19 +116,39 @@ def test_kinds_that_a_workspace_allows_are_allowed_in_the_project():
 
 def test_clusters_of_other_engines_are_left_out():
     project, applications = written(desired(engines={"worker-9": EngineName.MANIFESTS}))
-    assert {item["name"] for item in project["spec"]["destinations"]} == {"worker-2"}
+    assert {item["name"] for item in project["spec"]["destinations"]} == {"worker-1", "worker-2"}
     (generator,) = applications["spec"]["generators"]
-    assert generator["git"]["files"] == [{"path": "clusters/worker-2/*/placement.yaml"}]
+    assert generator["git"]["files"] == [
+        {"path": f"clusters/{name}/*/placement.yaml"} for name in ("worker-1", "worker-2")
+    ]
 
 
-def test_primary_is_no_destination_of_its_own_workspace():
-    both = replace(WORKSPACE, name="other", primary=ClusterName("worker-2"), namespaces=("other",))
-    given = desired()
-    given = replace(given, workspaces={**given.workspaces, both.name: both})
-    project, _ = written(given)
+def test_a_primary_is_a_destination_only_while_its_workspace_has_requests_there():
+    other = replace(WORKSPACE, name="other", primary=ClusterName("worker-2"), namespaces=("other",))
+    given = desired(workspace=replace(WORKSPACE, requests_on_primary=False))
+    reached, applications = written(given)
+    assert {item["name"] for item in reached["spec"]["destinations"]} == {"worker-2"}
+    (generator,) = applications["spec"]["generators"]
+    assert generator["git"]["files"] == [{"path": "clusters/*/*/placement.yaml"}]
+    project, _ = written(replace(given, workspaces={**given.workspaces, other.name: other}))
     reached = {(item["name"], item["namespace"]) for item in project["spec"]["destinations"]}
     assert {name for name, namespace in reached if namespace != "other"} == {"worker-2"}
-    assert {name for name, namespace in reached if namespace == "other"} == {"worker-1"}
+    assert {name for name, namespace in reached if namespace == "other"} == {"worker-1", "worker-2"}
+
+
+def test_what_files_ask_for_by_name_is_within_the_bounds_as_templates_are():
+    asked = Request(
+        name="bookinfo",
+        workspace=WORKSPACE.name,
+        namespace="k",
+        spec=spec(chart("a", repo_url="https://requests.example.com", release_namespace="asked")),
+        clusters=(ClusterName("worker-1"),),
+    )
+    given = replace(desired(workspace=replace(WORKSPACE, namespaces=())), requests={asked.workload: asked})
+    project, _ = written(given)
+    assert "https://requests.example.com" in project["spec"]["sourceRepos"]
+    assert {"name": "worker-1", "namespace": "asked"} in project["spec"]["destinations"]
+    assert {"group": "", "kind": "Namespace", "name": "asked"} in project["spec"]["clusterResourceWhitelist"]
 
 
 def test_the_application_set_takes_project_cluster_and_name_from_the_path_only():
@@ -173,6 +196,13 @@ def test_the_patch_adds_charts_as_sources_and_keeps_what_is_retained():
         assert line in patch
     opened, closed = (patch.count("{{- if") + patch.count("{{ if") + patch.count("range"), patch.count("end }}"))
     assert opened == closed
+
+
+def test_the_patch_takes_of_helms_flags_what_argo_cd_knows():
+    patch = written(desired())[1]["spec"]["templatePatch"]
+    assert "skipCrds: {{ .helmFlags.skipCRDs | toJson }}" in patch
+    assert "- CreateNamespace={{ $create }}" in patch
+    assert not [flag for flag in ("atomic", "cleanupOnFail", "timeout", "wait") if f"helmFlags.{flag}" in patch]
 
 
 def test_braces_and_quotes_in_a_url_do_not_become_a_template_action():

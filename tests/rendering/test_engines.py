@@ -187,19 +187,25 @@ def test_an_object_of_a_rendered_chart_goes_to_its_releases_namespace():
         ([("a", "kubectl get pods"), ("b", "kubectl get pods -n tools")], "tools"),
         ([("a", "kubectl create ns tools")], "tools"),
         ([("a", "kubectl create cm a --from-literal=a=b -n tools")], "tools"),
-        ([("a", CONFIG)], "default"),
-        ([], "default"),
+        ([("a", CONFIG)], "vllm-demo"),
+        ([("a", "kubectl create ns test-ns --dry-run=client")], "vllm-demo"),
+        ([], "vllm-demo"),
     ],
 )
 def test_the_target_namespace_is_the_first_that_is_named(parts, namespace):
-    assert target_namespace(spec(*parts)) == namespace
+    assert target_namespace(spec(*parts), WORKSPACE) == namespace
+
+
+@pytest.mark.parametrize("namespaces", [(), ("tools", "default")])
+def test_where_none_is_named_it_is_the_default_one_if_the_workspace_may_use_that(namespaces):
+    assert target_namespace(spec(("a", CONFIG)), replace(WORKSPACE, namespaces=namespaces)) == "default"
 
 
 @pytest.mark.parametrize("name", [ARGOCD, MANIFESTS])
 def test_the_same_object_twice_is_refused_with_both_steps(name):
-    with pytest.raises(InvalidInput, match="step 'a' and step 'b' both make ConfigMap default/settings: an object can"):
+    with pytest.raises(InvalidInput, match="step 'a' and step 'b' both make ConfigMap vllm-demo/settings: an object"):
         files(spec(("a", CONFIG), ("b", CONFIG)), name)
-    with pytest.raises(InvalidInput, match="Overspill itself and step 'a' both make ConfigMap default/overspill-vllm"):
+    with pytest.raises(InvalidInput, match="Overspill itself and step 'a' both make ConfigMap vllm-demo/over"):
         files(spec(("a", named("overspill-vllm-7f3a"))), name)
     assert len(objects(spec(("web", WEB), ("a", CONFIG), ("b", named("settings", namespace="tools"))), name)) == 4
 
@@ -210,6 +216,18 @@ def test_a_rendered_chart_that_breaks_a_safety_rule_is_refused(name):
     deployed = spec(chart("one"), chart("two"))
     with pytest.raises(InvalidInput, match=r"spec\.helmConfig\.one: the chart makes Role r: Role grants rights"):
         files(deployed, name, charts={"one": ({"kind": "List", "items": [CONFIG, role]},), "two": ()})
+
+
+def test_an_export_of_a_service_is_placed_like_any_object():
+    export = {
+        "apiVersion": "networking.kubeslice.io/v1beta1",
+        "kind": "ServiceExport",
+        "metadata": {"name": "vllm"},
+        "spec": {"slice": "llm", "selector": {"matchLabels": {"app": "vllm"}}},
+    }
+    made = objects(spec(("web", WEB), ("export", export)))["02-export-serviceexport-vllm.yaml"]
+    assert made["spec"] == export["spec"]
+    assert made["metadata"]["namespace"] == "vllm-demo"
 
 
 def test_a_list_in_a_rendered_chart_is_taken_apart():
@@ -226,7 +244,7 @@ def test_the_marker_tells_which_version_of_a_placement_a_cluster_has():
     assert made == {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": "overspill-vllm-7f3a", "namespace": "default", "labels": {LABEL: "vllm-7f3a"}},
+        "metadata": {"name": "overspill-vllm-7f3a", "namespace": "vllm-demo", "labels": {LABEL: "vllm-7f3a"}},
         "data": {"placement": "llm/vllm-7f3a", "digest": PLACEMENT.digest},
     }
 

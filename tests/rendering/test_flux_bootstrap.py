@@ -16,8 +16,9 @@ from reconciler.core.engines import anchor
 from reconciler.core.fluxbootstrap import flux
 from reconciler.core.load import parse_file
 from reconciler.errors import InvalidInput
-from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.ids import ClusterName, CommitId, TemplateName
 from reconciler.model.policy import Cluster, Desired, EngineName, Fleet, Flux
+from reconciler.model.request import Request
 from reconciler.model.workload import WorkloadTemplate
 from tests.rendering.specs import CONFIG, JOBS, PLACEMENT, WEB, WORKSPACE, chart, files, spec
 
@@ -124,6 +125,16 @@ def test_kinds_beyond_the_usual_are_allowed_by_name() -> None:
     beyond = {(rule["apiGroups"][0], *rule["resources"]) for rule in made["ClusterRole/overspill-cluster"]["rules"]}
     assert beyond == {("", "namespaces"), ("", "persistentvolumes"), ("storage.k8s.io", "storageclasses")}
     assert made["RoleBinding/tools/overspill-applier-overspill-more"]["roleRef"]["name"] == "overspill-more"
+
+
+def test_a_primary_has_the_rights_of_its_workspace_only_while_that_has_requests_there() -> None:
+    monitor = {"apiVersion": "monitoring.example.com/v1", "kind": "Monitor", "metadata": {"name": "a"}}
+    asked = Request(name=TemplateName("watch"), workspace=WORKSPACE.name, namespace="k", spec=spec(("a", monitor)))
+    for takes in (True, False):
+        workspace = replace(WORKSPACE, primary=WORKER_2, requests_on_primary=takes)
+        made = written(replace(desired(workspace=workspace), requests={asked.workload: asked}))
+        assert ("RoleBinding/vllm-demo/overspill-applier-edit" in made) is takes
+        assert ("ClusterRole/overspill-more" in made) is takes
 
 
 def test_command_jobs_may_run_where_their_accounts_are_and_nothing_else_may() -> None:

@@ -13,6 +13,7 @@ from tests.rendering.specs import CONFIG, JOBS, WEB, WORKSPACE, chart, context, 
 
 # Put together here, so that no scanner takes this file for a leak.
 GITHUB = "ghp" + "_" + "a1B2" * 9
+OURS = "ovs" + "_" + "aB3-" * 10 + "xyz"
 HUGGING_FACE = "hf" + "_" + "aB3d" * 8
 AWS = "AKIA" + "ABCDEFGH" * 2
 JWT = ".".join(["ey" + "JhbGciOiJIUzI1NiJ9", "ey" + "JzdWIiOiIxMjM0In0", "s1gn4tur3" * 3])
@@ -40,6 +41,7 @@ def test_an_ordinary_template_has_nothing_to_find():
         (GITHUB, "a GitHub token"),
         (f"https://x-access-token:{GITHUB}@git.example.com/a", "a password in a URL"),
         (HUGGING_FACE, "a Hugging Face token"),
+        (OURS, "an Overspill token"),
         (AWS, "an AWS key"),
         (f"--token {JWT}", "a signed token"),
         (KEY, "a private key"),

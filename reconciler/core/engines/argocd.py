@@ -36,6 +36,7 @@ class ArgoCDEngine:
 
     name = EngineName.ARGOCD
     hooks = True
+    heeds = frozenset({"wait"})
 
     def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:
         """Leave one chart to Argo CD; render two or more, whose order one Application cannot keep."""

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from reconciler.core import commands
+from reconciler.core.workloadkinds import Kinds
 from reconciler.model.placement import Placement
 from reconciler.model.policy import EngineName, Flux, Workspace
 from reconciler.model.workload import DeploySpec, HelmConfig, Json, StepType
 
 _AUTOSCALERS = frozenset({"HorizontalPodAutoscaler", "ScaledObject"})
+_DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +21,7 @@ class Deployment:
     """One placement to be written: its rendered spec, and the objects of the charts that Overspill rendered itself.
 
     `charts` are keyed by the name of the helm config and hold what ``helm template`` printed, in its order. `flux` are
-    the fleet's settings for Flux.
+    the fleet's settings for Flux, and `kinds` the kinds of workloads that it declares.
     """
 
     placement: Placement
@@ -27,6 +29,7 @@ class Deployment:
     workspace: Workspace
     charts: Mapping[str, tuple[Json, ...]] = field(default_factory=dict)
     flux: Flux = field(default_factory=Flux)
+    kinds: Kinds = field(default_factory=dict)
 
 
 class Engine(Protocol):
@@ -35,6 +38,8 @@ class Engine(Protocol):
     name: EngineName
     hooks: bool
     """Whether the engine runs Helm's hooks, so that charts rendered for it keep them."""
+    heeds: frozenset[str]
+    """Which fields of a chart it acts on, of those that not every engine does."""
 
     def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:
         """Tell whether the engine installs the charts of a spec itself."""
@@ -75,11 +80,12 @@ def autoscaled(spec: DeploySpec) -> bool:
     return any(resource.manifest.get("kind") in _AUTOSCALERS for resource in spec.manifests)
 
 
-def target_namespace(spec: DeploySpec) -> str:
+def target_namespace(spec: DeploySpec, workspace: Workspace) -> str:
     """Return the namespace that a rendered spec as a whole belongs to.
 
     It is the first chart's, else that of the first manifest that names one, else that of the first command, else
-    ``default``. Objects without a namespace go there, and so does the marker.
+    ``default``; in a workspace that may not use that, the first of its namespaces. Objects without a namespace go
+    there, and so does the marker, and what `bootstrap` prints allows a workspace no namespace but its own.
     """
     for chart in chart_steps(spec):
         if chart.release_namespace:
@@ -93,7 +99,8 @@ def target_namespace(spec: DeploySpec) -> str:
     for step in spec.steps:
         if step.type is StepType.COMMAND and (namespace := command_namespace(lines[step.name])):
             return namespace
-    return "default"
+    own = workspace.namespaces
+    return own[0] if own and _DEFAULT not in own else _DEFAULT
 
 
 def _namespace(manifest: Json) -> str:

@@ -8,7 +8,7 @@ in a row do. A chart and a Job stand alone: they begin once everything before th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Literal
 
@@ -18,6 +18,7 @@ from reconciler.core.engines.deployment import Deployment, autoscaled, chart_ste
 from reconciler.core.engines.fluxnames import APPLIER, SOURCE, SUBSTITUTE, TOOLKIT, lasting
 from reconciler.core.engines.wanting import command_refusals, once, unreachable
 from reconciler.core.kinds import group_kind
+from reconciler.core.workloadkinds import Kinds, scaled_at
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName
@@ -45,6 +46,7 @@ class FluxEngine:
 
     name = EngineName.FLUX
     hooks = True
+    heeds = frozenset({"atomic", "cleanupOnFail", "wait", "timeout", "secretRef"})
 
     def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:  # noqa: ARG002 - it is the same for all
         """Leave every chart to Flux, which keeps their order."""
@@ -191,14 +193,21 @@ def _kustomization(deployment: Deployment, number: int, stage: Sequence[payload.
     }
     if number:
         document["spec"]["dependsOn"] = [{"name": f"{placement.name}-s{number - 1:02d}"}]
-    scaled = sorted({item.manifest["kind"] for item in stage if group_kind(item.manifest) in _SCALED})
-    if autoscaled(spec) and scaled:
-        kinds = f"({'|'.join(scaled)})" if len(scaled) > 1 else scaled[0]
-        document["spec"]["ignore"] = [{"paths": ["/spec/replicas"], "target": {"kind": kinds}}]
+    if autoscaled(spec) and (ignored := list(_scaled(stage, deployment.kinds))):
+        document["spec"]["ignore"] = ignored
     return document
 
 
-_SCALED = frozenset({"apps/Deployment", "apps/StatefulSet", "apps/ReplicaSet"})
+def _scaled(stage: Sequence[payload.Item], kinds: Kinds) -> Iterator[Json]:
+    """Say of which objects an autoscaler owns the replicas, and where those are."""
+    found: dict[tuple[str, ...], set[str]] = {}
+    for item in stage:
+        pointers = tuple("/" + "/".join(way) for way in scaled_at(item.manifest, kinds))
+        if pointers:
+            found.setdefault(pointers, set()).add(item.manifest["kind"])
+    for pointers, named in sorted(found.items()):
+        called = "|".join(sorted(named))
+        yield {"paths": [*pointers], "target": {"kind": f"({called})" if len(named) > 1 else called}}
 
 
 def _timeout(deployment: Deployment, stage: Sequence[payload.Item]) -> timedelta:

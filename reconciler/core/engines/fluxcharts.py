@@ -13,8 +13,8 @@ from datetime import timedelta
 from reconciler.core.engines.fluxnames import APPLIER, TOOLKIT, lasting
 from reconciler.core.engines.payload import LABEL
 from reconciler.core.engines.wanting import plain_name
-from reconciler.core.kinds import POD_TEMPLATES
 from reconciler.core.validate import exact_version
+from reconciler.core.workloadkinds import POD_TEMPLATES
 from reconciler.core.yamlio import emit
 from reconciler.model.ids import PlacementName
 from reconciler.model.policy import Flux

@@ -28,6 +28,7 @@ class ManifestsEngine:
 
     name = EngineName.MANIFESTS
     hooks = False
+    heeds = frozenset[str]()
 
     def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:
         """Render every chart: there is nobody to install it."""

@@ -13,14 +13,15 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from reconciler.core import commandjobs, commands, validate
+from reconciler.core import commandjobs, commands, podsof, validate
 from reconciler.core.engines.deployment import Deployment
 from reconciler.core.findings import Finding
-from reconciler.core.kinds import POD_TEMPLATES, cluster_scoped, group_kind, is_list
+from reconciler.core.kinds import cluster_scoped, group_kind, is_list
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
 from reconciler.model.placement import Placement
 from reconciler.model.workload import HelmConfig, Json, StepType
+from reconciler.model.workloadkind import Path
 
 LABEL = "overspill.dev/placement"
 DIRECTORY = "manifests"
@@ -90,7 +91,7 @@ def _command(deployment: Deployment, number: int, step: str, cmd: str) -> Iterat
 
 def _chart(deployment: Deployment, number: int, chart: HelmConfig) -> Iterator[Item]:
     manifests = [part for manifest in deployment.charts[chart.name] for part in _parts(manifest)]
-    found = validate.objects(manifests, ("spec", "helmConfig", chart.name), deployment.workspace)
+    found = validate.objects(manifests, ("spec", "helmConfig", chart.name), deployment.workspace, deployment.kinds)
     if found:
         raise InvalidInput(problems=tuple(finding.problem(path="", line=0) for finding in found))
     for ordinal, manifest in enumerate(manifests, 1):
@@ -162,8 +163,8 @@ def _finished(item: Item, deployment: Deployment, annotations: Mapping[str, str]
     manifest["metadata"] = metadata
     if not item.kept:
         metadata["labels"] = _labelled(metadata.get("labels"), placement)
-        if kind in POD_TEMPLATES and commandjobs.STEP_LABEL not in metadata["labels"]:  # a command is no replica
-            _label_pods(manifest, placement)
+        if commandjobs.STEP_LABEL not in metadata["labels"]:  # a command is no replica
+            _label_pods(manifest, deployment)
     if annotations:
         own = metadata.get("annotations")
         metadata["annotations"] = {**(own if isinstance(own, dict) else {}), **annotations}
@@ -185,18 +186,28 @@ def _labelled(labels: Json, placement: Placement) -> dict[str, Json]:
     return own if LABEL in own else {**own, LABEL: str(placement.name)}
 
 
-def _label_pods(manifest: dict[str, Json], placement: Placement) -> None:
-    """Label the pods, so that they can be counted. A selector needs no change: it asks for less."""
-    spec = manifest.get("spec")
-    if not isinstance(spec, dict) or not isinstance(template := spec.get("template"), dict):
-        return
-    found = template.get("metadata")
-    metadata: dict[str, Json] = found if isinstance(found, dict) else {}
-    labelled = {**metadata, "labels": _labelled(metadata.get("labels"), placement)}
-    manifest["spec"] = {
-        **spec,
-        "template": {"metadata": labelled, **{k: v for k, v in template.items() if k != "metadata"}},
-    }
+def _label_pods(manifest: dict[str, Json], deployment: Deployment) -> None:
+    """Label the pods of each template, so that they can be counted. A selector needs no change: it asks for less."""
+    for place in podsof.places(manifest, deployment.kinds):
+        way = podsof.labels_at(manifest, place)
+        if way:
+            manifest |= _with_labels(manifest, way, deployment.placement)
+
+
+def _with_labels(value: Json, way: Path, placement: Placement) -> Json:
+    """Copy what stands on the way to the labels, and add ours to them; what is no mapping is left as it is."""
+    part, rest = way[0], way[1:]
+    if isinstance(value, list):
+        return [_with_labels(item, rest, placement) if str(at) == part else item for at, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    below = value.get(part)
+    if not rest:
+        return {**value, part: _labelled(below, placement)}
+    if below is None or part == "metadata":  # which stands first, as people have it
+        labelled = _with_labels({} if below is None else below, rest, placement)
+        return {part: labelled, **{k: v for k, v in value.items() if k != part}}
+    return {**value, part: _with_labels(below, rest, placement)}
 
 
 def _file_name(item: Item, identity: tuple[str, str, str], width: int) -> str:

@@ -18,11 +18,15 @@ Label: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRecord:
-    """What is kept of a node. `labels` are sorted, and the same object for the same label wherever it stands."""
+    """What is kept of a node. `labels` are sorted, and the same object for the same label wherever it stands.
+
+    One that is not `ready` is not `open` to pods either.
+    """
 
     allocatable: Resources
     labels: tuple[Label, ...]
     taints: tuple[Taint, ...]
+    ready: bool
     open: bool
 
 
@@ -47,6 +51,7 @@ def read_node(raw: Json) -> NodeRecord:
         allocatable=shared(amounts(status.get("allocatable"))),
         labels=tuple(_label(key, value) for key, value in sorted((metadata.get("labels") or {}).items())),
         taints=_shared_taints(tuple(taints)),
+        ready=ready,
         open=ready and not spec.get("unschedulable") and "deletionTimestamp" not in metadata,
     )
 

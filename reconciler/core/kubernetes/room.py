@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
-from reconciler.core.fit import PODS
 from reconciler.core.kubernetes.nodes import NodeGroup, NodeRecord, group_nodes, read_node
 from reconciler.core.kubernetes.parts import Effect, key_of
 from reconciler.core.kubernetes.pods import PodRecord
-from reconciler.model.capacity import Node, Pool
+from reconciler.core.noderoom import PODS
+from reconciler.model.capacity import ClosedNode, Node, Pool
 from reconciler.model.devices import DeviceStock
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import Json
@@ -66,6 +66,14 @@ class NodeRoom:
             for group in self._groups
         )
 
+    def closed(self) -> tuple[ClosedNode, ...]:
+        """List the nodes that take no pods, by name."""
+        return tuple(
+            ClosedNode(name=name, allocatable=record.allocatable, ready=record.ready, labels=dict(record.labels))
+            for name, record in sorted(self._nodes.items())
+            if not record.open
+        )
+
     def _put(self, name: str, record: NodeRecord | None) -> Effect:
         if self._nodes.get(name) == record:
             return Effect.NOTHING
@@ -83,9 +91,16 @@ class NodeRoom:
         made = self._made.get(name)
         if made is None or made.devices != devices:
             used = self._used.get(name, {})
-            amounts = self._nodes[name].allocatable.amounts
+            allocatable = self._nodes[name].allocatable
+            amounts = allocatable.amounts
             # Only what the node has counts: a resource that it has no longer cannot be free.
             free = {resource: Quantity(max(0, amount - used.get(resource, 0))) for resource, amount in amounts.items()}
-            made = Node(name=name, free=Resources(amounts=free), labels=group.own[name], devices=devices)
+            made = Node(
+                name=name,
+                free=Resources(amounts=free),
+                allocatable=allocatable,
+                labels=group.own[name],
+                devices=devices,
+            )
             self._made[name] = made
         return made

@@ -102,6 +102,7 @@ class ClusterState:
             cluster=cluster,
             observed_at=at,
             pools=self._room.pools(self._devices() if devices_known else {}),
+            closed=self._room.closed(),
             workloads=tuple(observe_workloads(self._followed.refs, members)),
             bound=self._pods.bound(self._claims.keys() if devices_known else None),
             ready=come.ready,

@@ -14,6 +14,18 @@ All problems of a file are reported together, up to the first place where the te
 from reconciler.core.yamlio.document import Document
 from reconciler.core.yamlio.limits import MAX_BYTES, MAX_DEPTH, MAX_NODES, MAX_PROBLEMS, too_large
 from reconciler.core.yamlio.reading import parse
-from reconciler.core.yamlio.writing import emit
+from reconciler.core.yamlio.strictjson import read_object
+from reconciler.core.yamlio.writing import emit, reads_back
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "MAX_NODES", "MAX_PROBLEMS", "Document", "emit", "parse", "too_large"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "MAX_NODES",
+    "MAX_PROBLEMS",
+    "Document",
+    "emit",
+    "parse",
+    "read_object",
+    "reads_back",
+    "too_large",
+]

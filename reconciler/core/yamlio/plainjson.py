@@ -20,28 +20,31 @@ class NotPlainError(Exception):
 def read_json(data: bytes) -> Json:
     """Read a JSON document of UTF-8 within the limits of this package; raises NotPlainError for anything else."""
     try:
-        value = json.loads(data, object_pairs_hook=_pairs, parse_constant=_constant, parse_int=_integer)
+        value = json.loads(
+            data, object_pairs_hook=_pairs, parse_constant=_constant, parse_int=_integer, parse_float=_finite
+        )
     except (ValueError, RecursionError) as error:
         raise NotPlainError from error
-    waiting: list[tuple[Json, int]] = [(value, 0)]
-    nodes = 0
+    _within_limits(value)
+    # A text of UTF-8 has no half of a surrogate pair but by an escape.
+    if b"\\u" in data and _SURROGATE.search(json.dumps(value, ensure_ascii=False)):
+        raise NotPlainError
+    return value
+
+
+def _within_limits(value: Json) -> None:
+    """Refuse what is too deep, or too much."""
+    waiting: list[tuple[dict[str, Json] | list[Json], int]] = [(value, 0)] if isinstance(value, (dict, list)) else []
+    nodes = 1
     while waiting:
         node, depth = waiting.pop()
-        nodes += 1
+        if depth >= MAX_DEPTH:
+            raise NotPlainError
+        children = node.values() if isinstance(node, dict) else node
+        nodes += len(node) * (2 if isinstance(node, dict) else 1)
         if nodes > MAX_NODES:
             raise NotPlainError
-        if isinstance(node, (dict, list)) and depth >= MAX_DEPTH:
-            raise NotPlainError
-        if isinstance(node, dict):
-            waiting += [(key, depth) for key in node]
-            waiting += [(child, depth + 1) for child in node.values()]
-        elif isinstance(node, list):
-            waiting += [(child, depth + 1) for child in node]
-        elif (isinstance(node, str) and not node.isascii() and _SURROGATE.search(node)) or (
-            isinstance(node, float) and isinf(node)
-        ):
-            raise NotPlainError
-    return value
+        waiting += [(child, depth + 1) for child in children if isinstance(child, (dict, list))]
 
 
 def whole(text: str) -> int | None:
@@ -56,6 +59,14 @@ def _integer(text: str) -> int:
     """Refuse a number that other readers would round."""
     number = whole(text)
     if number is None:
+        raise NotPlainError
+    return number
+
+
+def _finite(text: str) -> float:
+    """Refuse a number that is too large to be one."""
+    number = float(text)
+    if isinf(number):
         raise NotPlainError
     return number
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from reconciler.core.yamlio.limits import MAX_NODES
 from reconciler.errors import InvalidInput
 from reconciler.model.workload import Json
 
@@ -18,6 +19,13 @@ _TYPED_SOMEWHERE = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false
 _ESCAPED = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\0": "\\0"}
 _LONGEST_SIMPLE_KEY = 120
 """Beyond 1,024 bytes readers no longer look for the ``:`` of a key; PyYAML stops writing such keys at 128."""
+
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+_DEEP = b"\n" + b" " * 50
+"""An indent that only deep documents have: two spaces stand for two levels at most, where no list is in a list."""
+
+_SHORT = 60
+"""Characters of a text that may well be in other documents too; digests and shapes are longer, and are their own."""
 
 _BASIC_PLANE = 4
 """Hexadecimal digits of a character that UTF-16 holds in one unit."""
@@ -39,16 +47,32 @@ def emit(value: Json) -> str:
     return "".join(out)
 
 
+def reads_back(data: bytes) -> bool:
+    """Tell whether what `emit` wrote reads as what it was given, for certain and without a look at each value.
+
+    So it does where all is plain but for quotes, and where it can neither be too deep or too much for a reader nor hold
+    a number of more than 64 bits. Of anything else only `parse` can tell.
+    """
+    return (
+        data.isascii()
+        and b"\\" not in data.replace(b'\\"', b"")
+        and len(data) <= MAX_NODES
+        and b"- - " not in data
+        and _DEEP not in data
+        and _LONG_NUMBER.search(data) is None
+    )
+
+
 def _mapping(value: Mapping[str, Json], depth: int, out: list[str]) -> None:
     """Write the entries of a mapping; the caller has already indented the first line."""
     indent = ""
     for key, child in value.items():
-        text = _key(key)
+        text = _line(key)
         out.append(f"{indent}{text}:" if len(text) <= _LONGEST_SIMPLE_KEY else f"{indent}? {text}\n{'  ' * depth}:")
         indent = "  " * depth
         if isinstance(child, str):
-            out.append(f" {child}\n" if _is_plain(child) else f" {_text(child, depth + 1)}\n")
-        elif isinstance(child, Mapping) and child:
+            out.append(f" {_text(child, depth + 1)}\n")
+        elif isinstance(child, (dict, Mapping)) and child:
             out.append("\n" + "  " * (depth + 1))
             _mapping(child, depth + 1, out)
         elif isinstance(child, (list, tuple)) and child:
@@ -59,9 +83,9 @@ def _mapping(value: Mapping[str, Json], depth: int, out: list[str]) -> None:
 
 
 @lru_cache(maxsize=4096)
-def _key(key: str) -> str:
-    """Write a key; kept, since the documents of one process share most of theirs."""
-    return key if _is_plain(key) else _quoted(key)
+def _line(text: str) -> str:
+    """Write a key or a text on one line; kept, since the documents of one process share most of theirs."""
+    return text if _is_plain(text) else _quoted(text)
 
 
 def _sequence(value: list[Json] | tuple[Json, ...], depth: int, out: list[str]) -> None:
@@ -71,8 +95,8 @@ def _sequence(value: list[Json] | tuple[Json, ...], depth: int, out: list[str]) 
         out.append(f"{indent}- ")
         indent = "  " * depth
         if isinstance(child, str):
-            out.append(f"{child}\n" if _is_plain(child) else f"{_text(child, depth + 1)}\n")
-        elif isinstance(child, Mapping) and child:
+            out.append(f"{_text(child, depth + 1)}\n")
+        elif isinstance(child, (dict, Mapping)) and child:
             _mapping(child, depth + 1, out)
         elif isinstance(child, (list, tuple)) and child:
             _sequence(child, depth + 1, out)
@@ -112,8 +136,10 @@ def _is_plain(text: str) -> bool:
 
 
 def _text(text: str, depth: int) -> str:
-    """Write a text that cannot stand plain: several printable lines as a block at `depth`, all else in quotes."""
-    if "\n" not in text or text[0] in " \n" or text.endswith("\n\n"):
+    """Write a text: plain if it can stand so, several printable lines as a block at `depth`, all else in quotes."""
+    if "\n" not in text:
+        return _line(text) if len(text) <= _SHORT else _line.__wrapped__(text)
+    if text[0] in " \n" or text.endswith("\n\n"):
         return _quoted(text)
     body = text.removesuffix("\n")
     lines = body.split("\n")

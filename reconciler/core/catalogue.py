@@ -1,0 +1,118 @@
+"""What is listed by name: requests, and the bursts that demand made, in the order of workspace and name.
+
+The order is worked out when somebody first asks. After that a page costs what is on it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from reconciler.model.ids import WorkloadId, WorkspaceName
+from reconciler.model.placement import Origin, Placement
+from reconciler.model.request import RequestRecord
+
+Key: TypeAlias = tuple[str, str, str]
+"""Workspace, name, and what tells apart what has the same name: nothing for a request, the cluster for a burst."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One entry: a request, or a burst."""
+
+    key: Key
+    subject: RequestRecord | Placement
+
+    @property
+    def workspace(self) -> WorkspaceName:
+        """The workspace that it is in."""
+        return WorkspaceName(self.key[0])
+
+    @property
+    def name(self) -> str:
+        """The name that it is asked for by."""
+        return self.key[1]
+
+    @property
+    def origin(self) -> Origin:
+        """Who asked for it: demand, or a person."""
+        return Origin.BURST if isinstance(self.subject, Placement) else Origin.REQUEST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some items in order, how many there are in all, and the last one's key where more follow."""
+
+    items: Sequence[Item]
+    total: int
+    last: Key | None
+
+
+class Catalogue:
+    """The requests and bursts of one ledger. Safe to read from several threads."""
+
+    def __init__(self, requests: Mapping[WorkloadId, RequestRecord], placements: Mapping[str, Placement]) -> None:
+        """Take what the ledger holds; nothing is sorted yet."""
+        self.requests = requests
+        self.placements = placements
+        self._shelves: tuple[list[Item], dict[str, list[Item]], dict[str, list[Item]]] | None = None
+
+    def find(self, name: str, within: Iterable[WorkspaceName] | None) -> list[Item]:
+        """Find what has this name in some workspaces (None: in all). A request hides a burst of its workspace."""
+        _, _, named = self._sorted()
+        allowed = None if within is None else frozenset(within)
+        found = [item for item in named.get(name, ()) if allowed is None or item.workspace in allowed]
+        requested = {item.workspace for item in found if item.origin is Origin.REQUEST}
+        return [item for item in found if item.origin is Origin.REQUEST or item.workspace not in requested]
+
+    def page(
+        self,
+        within: Iterable[WorkspaceName] | None,
+        *,
+        wanted: Callable[[Item], bool] | None = None,
+        after: Key | None = None,
+        limit: int,
+    ) -> Page:
+        """Return the items that follow a key, of some workspaces (None: of all), and only those that are wanted."""
+        every, housed, _ = self._sorted()
+        items = every if within is None else [item for name in sorted(set(within)) for item in housed.get(name, ())]
+        if wanted is not None:
+            items = [item for item in items if wanted(item)]
+        start = 0 if after is None else bisect_right(items, after, key=lambda item: item.key)
+        shown = items[start : start + limit]
+        more = start + limit < len(items)
+        return Page(items=shown, total=len(items), last=shown[-1].key if more and shown else None)
+
+    @cached_property
+    def owners(self) -> Mapping[str, WorkspaceName]:
+        """The workspace of each placement, by its name; those of requests are there too."""
+        return {placement.name: placement.workload.workspace for placement in self.placements.values()}
+
+    @cached_property
+    def workspaces(self) -> frozenset[WorkspaceName]:
+        """The workspaces that have any, those that no file declares any more included."""
+        return frozenset({*self.owners.values(), *(workload.workspace for workload in self.requests)})
+
+    def _sorted(self) -> tuple[list[Item], dict[str, list[Item]], dict[str, list[Item]]]:
+        """Return all items in order, those of each workspace, and those of each name."""
+        if self._shelves is None:
+            items = [
+                Item(key=(workload.workspace, workload.name, ""), subject=record)
+                for workload, record in self.requests.items()
+            ]
+            items += (
+                Item(key=(one.workload.workspace, one.name, one.cluster), subject=one)
+                for one in self.placements.values()
+                if one.origin is Origin.BURST
+            )
+            items.sort(key=lambda item: item.key)
+            housed: dict[str, list[Item]] = {}
+            named: dict[str, list[Item]] = {}
+            for item in items:
+                housed.setdefault(item.workspace, []).append(item)
+                named.setdefault(item.name, []).append(item)
+            self._shelves = (items, housed, named)
+        return self._shelves

@@ -1,0 +1,271 @@
+"""GPUs that go from who is less urgent, and lets them go, to who is more urgent and finds no room anywhere.
+
+As EGS has it: a GPR evicts others of strictly lower priority that opted in, where its workspace allows it (the EGS
+reference, section 4). Only placements of ours are ended, never what runs on a primary by itself. What was evicted can
+evict only what is less urgent still, so that every chain of evictions comes to an end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from reconciler.core.ending import revert
+from reconciler.core.fit import Room
+from reconciler.core.gprlimits import within_limits
+from reconciler.core.gpuask import shapes
+from reconciler.core.growth import MOST, Growth
+from reconciler.core.needs import needs
+from reconciler.core.placing import turn
+from reconciler.core.queueing import Turn
+from reconciler.core.reach import Rung
+from reconciler.core.releasing import close
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.core.terms import terms
+from reconciler.core.wording import count
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.demand import Demand
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Amend, Reason, Suppressed, Why
+from reconciler.model.request import Provisioning
+
+_Point = tuple[ClusterName, WorkspaceName | None, int, WorkloadId | None, int, Hashable]
+"""A cluster, and everything on which it depends what is free there without those that give way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eviction:
+    """Who would have to go from one cluster, so that `served` replicas of a newcomer have room there."""
+
+    rung: Rung
+    newcomer: ReplicaShape
+    victims: tuple[Placement, ...]
+    served: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evictions:
+    """What this pass does about those whom their turn has left without room."""
+
+    situation: Situation
+    standing: Standing
+    growth: Growth
+    _evictable: dict[ClusterName, tuple[tuple[int, Placement], ...]] = field(default_factory=dict)
+    _rooms: dict[_Point, Room] = field(default_factory=dict)
+    _yielding: dict[int, tuple[tuple[Rung, ...], tuple[Rung, ...]]] = field(default_factory=dict)
+    _hopeless: dict[Hashable, tuple[int, Suppressed]] = field(default_factory=dict)
+
+    def after(self, turn: Turn) -> tuple[Turn, ...]:
+        """Make room for who found none in its turn, let it have another, and return the turns of who had to go.
+
+        Where several clusters would do, the one that serves most is taken, then the one where the fewest have to go.
+        """
+        held = self.standing.short_of_room(turn.workload)
+        limits = self.situation.desired.limits.get(turn.workload.workspace)
+        if held is None or (limits is not None and not limits.evicts):
+            return ()
+        kind = self._kind(turn.workload, held)
+        if kind is not None and self._hopeless.get(kind, (None,))[0] == self.standing.position:
+            return ()
+        best = min(self._ways(turn.workload, held), key=self._cost, default=None)
+        if best is None:
+            if kind is not None:
+                self._hopeless[kind] = self.standing.position, held
+            return ()
+        self.growth.evict(best.rung.cluster, best.victims, best.newcomer)
+        self._evictable.clear()
+        self._yielding.clear()
+        for victim in best.victims:
+            self._evict(victim, turn.workload, best)
+        self.standing.retract(turn.workload)
+        turn.take()
+        return tuple(self._turns({victim.workload for victim in best.victims}, turn.workload))
+
+    def _kind(self, workload: WorkloadId, held: Suppressed) -> Hashable | None:
+        """Say for which of those who wait the same others would have to go; None where it is for one alone.
+
+        `held` has the same refusals for all that were told the same.
+        """
+        enrolment = self.situation.enrolment
+        entry = enrolment.entries.get(workload) if enrolment is not None else None
+        if entry is None or self.standing.of(workload):
+            return None
+        request = entry.record.request
+        return self.growth.kind(entry), request.terms.priority, request.template, id(held.refusals)
+
+    def _ways(self, workload: WorkloadId, held: Suppressed) -> Iterator[Eviction]:
+        """Yield what each cluster that lacks nothing but room could do."""
+        rungs = self._crowded(workload)
+        if not rungs:
+            return
+        otherwise = {one.cluster for one in held.refusals if one.reason is not Reason.NO_CAPACITY}
+        if workload.request:
+            otherwise |= {placement.cluster for placement in self.standing.of(workload)}
+        for rung in rungs:
+            if rung.cluster not in otherwise and rung.cluster in self.situation.observed.clusters:
+                found = self._way(workload, held, rung)
+                if found is not None:
+                    yield found
+
+    def _crowded(self, workload: WorkloadId) -> tuple[Rung, ...]:
+        """List the clusters that a workload may use and where somebody gives way to others, in order."""
+        rungs = self._rungs(workload)
+        if id(rungs) not in self._yielding:
+            self._yielding[id(rungs)] = rungs, tuple(rung for rung in rungs if self._giving(rung.cluster))
+        return self._yielding[id(rungs)][1]
+
+    def _rungs(self, workload: WorkloadId) -> tuple[Rung, ...]:
+        """List the clusters that a workload may use, in order."""
+        if workload in self.situation.desired.policies:
+            return self.situation.reach.order(workload)
+        clusters = self.standing.requests[workload].request.clusters  # a reservation, which has no policy
+        named = clusters or self.situation.desired.workspaces[workload.workspace].clusters
+        return tuple(Rung(cluster=name, rank=rank, limit=None) for rank, name in enumerate(named, start=1))
+
+    def _way(self, workload: WorkloadId, held: Suppressed, rung: Rung) -> Eviction | None:
+        mine = terms(workload, rung.cluster, self.situation).priority
+        candidates = [one for own, one in self._giving(rung.cluster) if own < mine and one.workload != workload]
+        if not candidates:
+            return None
+        wanted, whole = self._wanted(workload, held, rung)
+        if not wanted:
+            return None
+        newcomer = wanted[0][0]
+        whose = None if self._reserves(workload) else workload.workspace
+        served = _served(self._emptied(rung.cluster, workload, whose, candidates, newcomer), wanted, whole=whole)
+        if not served:
+            return None
+
+        def enough(victims: Sequence[Placement]) -> bool:
+            room = self.growth.room(rung.cluster, whose, without=victims, newcomer=newcomer)
+            return _served(room, wanted, whole=whole) >= served
+
+        return Eviction(rung=rung, newcomer=newcomer, victims=_fewest(candidates, enough), served=served)
+
+    def _reserves(self, workload: WorkloadId) -> bool:
+        """Tell whether it is a reservation, which needs room beside all others, those of its own workspace too."""
+        record = self.standing.requests.get(workload)
+        return record is not None and record.request.reserves
+
+    def _emptied(
+        self,
+        cluster: ClusterName,
+        workload: WorkloadId,
+        whose: WorkspaceName | None,
+        candidates: Sequence[Placement],
+        newcomer: ReplicaShape,
+    ) -> Room:
+        """Return the room without any of the candidates, the same for all who need the same at this point of the pass.
+
+        The candidates are the first of those that give way, less the workload's own.
+        """
+        own = workload if any(one.workload == workload for _, one in self._giving(cluster)) else None
+        key = (cluster, whose, len(candidates), own, self.standing.position, newcomer.likeness)
+        if key not in self._rooms:
+            self._rooms[key] = self.growth.room(cluster, whose, without=candidates, newcomer=newcomer)
+        return self._rooms[key]
+
+    def _giving(self, cluster: ClusterName) -> tuple[tuple[int, Placement], ...]:
+        """List the placements that give way to others, with their priorities: the least urgent and youngest first.
+
+        What begins in this pass is not among them.
+        """
+        if cluster not in self._evictable:
+            youngest = sorted(self.standing.on(cluster), key=lambda one: (one.created_at, one.name), reverse=True)
+            found = ((terms(one.workload, cluster, self.situation), one) for one in youngest)
+            giving = (
+                (own.priority, one) for own, one in found if own.evictable and one.created_at < self.situation.now
+            )
+            self._evictable[cluster] = tuple(sorted(giving, key=lambda pair: pair[0]))
+        return self._evictable[cluster]
+
+    def _wanted(
+        self, workload: WorkloadId, held: Suppressed, rung: Rung
+    ) -> tuple[tuple[tuple[ReplicaShape, int], ...], bool]:
+        """Say what has to fit on a cluster, and whether only all of it will do."""
+        record = self.standing.requests.get(workload)
+        seen = self.situation.observed.clusters[rung.cluster]
+        if record is not None and record.request.reserves and record.request.ask is not None:
+            ways = shapes(record.request.ask, seen, dedicated=record.request.terms.dedicated)
+            return tuple((way, 1) for way in ways[:1]), True
+        if record is not None:
+            needed = needs(record.request, seen, kinds=self.situation.desired.kinds)
+            return tuple(part.room for part in needed.parts), True
+        demand = self.situation.demands.get(workload)
+        if not isinstance(demand, Demand) or demand.shape is None:
+            return (), True
+        here = sum(one.replicas for one in self.standing.of(workload) if one.cluster == rung.cluster)
+        most = within_limits(self.situation, workload, rung, demand.shape).limit
+        return ((demand.shape, min(held.replicas, (MOST if most is None else most) - here)),), False
+
+    def _cost(self, way: Eviction) -> tuple[int, int, int, int]:
+        priorities = [terms(one.workload, one.cluster, self.situation).priority for one in way.victims]
+        return -way.served, len(way.victims), max(priorities), way.rung.rank
+
+    def _evict(self, victim: Placement, newcomer: WorkloadId, way: Eviction) -> None:
+        """End a placement for the sake of a newcomer; a request notes for whom, and begins anew where it can."""
+        urgency = terms(newcomer, victim.cluster, self.situation).priority
+        own = terms(victim.workload, victim.cluster, self.situation).priority
+        others = f" with {count(len(way.victims) - 1, 'other')}" if len(way.victims) > 1 else ""
+        detail = f"its priority is {own}, and it makes room{others} for {newcomer} of priority {urgency}"
+        revert(self.situation, self.standing, victim, Why.PREEMPTED, detail)
+        record = self.standing.requests.get(victim.workload)
+        if record is None or record.ended is not None:
+            return
+        goes_on = bool(self.standing.of(victim.workload))
+        after = replace(
+            record,
+            changed_at=self.situation.now,
+            began_at=record.began_at if goes_on else None,
+            attempts=record.attempts + 1,
+            evicted_by=str(newcomer),
+        )
+        self.standing.change(Amend(before=record, after=after, detail=f"evicted from {victim.cluster} by {newcomer}"))
+
+    def _turns(self, evicted: set[WorkloadId], newcomer: WorkloadId) -> Iterator[Turn]:
+        """Yield the turns of requests that were evicted; a burst goes back to its demand, for the next pass."""
+        enrolment = self.situation.enrolment
+        if enrolment is None:
+            return
+        for workload in sorted(evicted):
+            entry, record = enrolment.entries.get(workload), self.standing.requests.get(workload)
+            if entry is None or record is None or record.ended is not None:
+                continue
+            if enrolment.short(workload, len(self.standing.of(workload))):
+                again = turn(self.situation, self.standing, self.growth, entry)
+                yield replace(again, take=partial(self._again, again, newcomer))
+
+    def _again(self, turn: Turn, newcomer: WorkloadId) -> None:
+        """Let an evicted request go to another cluster; what finds none waits where it may, and has failed else."""
+        turn.take()
+        record, held = self.standing.requests[turn.workload], self.standing.short_of_room(turn.workload)
+        if held is None or record.request.terms.requeue or self.standing.of(turn.workload):
+            return
+        self.standing.retract(turn.workload)
+        message = f"evicted by {newcomer}, and no other cluster has room"
+        close(self.situation, self.standing, record, Provisioning.FAILED, message)
+
+
+def _served(room: Room, wanted: Sequence[tuple[ReplicaShape, int]], *, whole: bool) -> int:
+    """Count the replicas that fit; of what goes to one cluster whole that is all of it, counted as one, or none."""
+    if whole:
+        return int(room.together(wanted) == len(wanted))
+    ((shape, most),) = wanted
+    return room.count(shape, most)
+
+
+def _fewest(candidates: list[Placement], enough: Callable[[Sequence[Placement]], bool]) -> tuple[Placement, ...]:
+    """Choose who goes: the first that is enough by itself, else as many in order as it takes, less who need not go."""
+    chosen = candidates[: bisect_left(range(len(candidates) + 1), True, key=lambda number: enough(candidates[:number]))]
+    alone = next((one for one in candidates if len(chosen) > 1 and enough([one])), None)
+    if alone is not None:
+        return (alone,)
+    for one in reversed(chosen[:-1]):
+        rest = [other for other in chosen if other is not one]
+        if enough(rest):
+            chosen = rest
+    return tuple(chosen)

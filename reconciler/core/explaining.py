@@ -1,0 +1,99 @@
+"""Why a request is where it is, or waits: what each of its clusters offers, by the very functions that place it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from reconciler.core.explain import Assessment, Explanation, told
+from reconciler.core.growth import Growth
+from reconciler.core.needs import Gang, Pods, needs, pods_of
+from reconciler.core.placing import assess
+from reconciler.core.reach import Rung
+from reconciler.core.requeststate import RequestState, held_back, state
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.core.times import format_time
+from reconciler.core.wording import amounts, clause, count, listed
+from reconciler.model.ids import ClusterName
+from reconciler.model.plan import Plan, Refusal, Suppressed
+from reconciler.model.request import RequestRecord
+from reconciler.model.units import Resources
+
+
+def explain_request(record: RequestRecord, situation: Situation, plan: Plan) -> Explanation:
+    """Explain one request at one moment; `situation` has it among its workloads if it is open."""
+    workload = record.workload
+    held = held_back(plan).get(workload, ())
+    stands = state(record, situation, held)
+    policy = situation.desired.policies.get(workload)
+    growth = Growth(situation, Standing(situation))
+    rungs = situation.reach.order(workload) if policy is not None else ()
+    assessments = tuple(_assessment(record, situation, growth, rung) for rung in rungs)
+    workspace, ailing = situation.desired.workspaces.get(workload.workspace), situation.rollouts.ailing
+    return Explanation(
+        workload=workload,
+        primary=workspace.primary if workspace is not None else ClusterName(""),
+        policy=policy.name if policy is not None else "",
+        demand=None,
+        placements=stands.placements,
+        ailing={one.path: ailing[one.path] for one in stands.placements if one.path in ailing},
+        restraints=(),
+        assessments=assessments,
+        suppressed=held,
+        conclusion=tuple(_conclusion(stands, assessments, held, pods_of(record.request, situation.desired.kinds))),
+        request=stands,
+    )
+
+
+def _assessment(record: RequestRecord, situation: Situation, growth: Growth, rung: Rung) -> Assessment:
+    answer = assess(situation, growth, record, rung)
+    cluster, seen = situation.desired.clusters.get(rung.cluster), situation.observed.clusters.get(rung.cluster)
+    here = situation.ledger.placements.of(record.workload).placements
+    needed = needs(record.request, seen, kinds=situation.desired.kinds)
+    return Assessment(
+        cluster=rung.cluster,
+        rank=rung.rank,
+        placed=sum(one.replicas for one in here if one.cluster == rung.cluster),
+        fits=0 if isinstance(answer, Refusal) else answer[0].replicas,
+        limit=None,
+        free=growth.room(rung.cluster, record.request.workspace).free(needed.main.shape) if seen else Resources(),
+        price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
+        refusal=answer if isinstance(answer, Refusal) else None,
+    )
+
+
+def _conclusion(
+    stands: RequestState, assessments: Sequence[Assessment], held: Sequence[Suppressed], pods: Pods
+) -> Iterator[str]:
+    """Say in sentences what holds now, and the one thing that would change each thing that does not."""
+    record, placed = stands.record, len(stands.placements)
+    # 1. It is over.
+    if record.ended is not None:
+        at = format_time(record.ended.at)
+        yield f"It is {record.ended.status} since {at}: {clause(record.ended.message)}. Nothing of it begins again."
+        return
+    unknown = needs(record.request, pods=pods).unknown
+    if unknown:
+        yield f"What it takes is not known in full: {unknown}. Declare it in gprDetails."
+    yield from (_grouped(gang) for gang in pods.gangs)
+    # 2. It runs.
+    if placed:
+        until = f" until {format_time(stands.ends_at)}" if stands.ends_at else ""
+        yield f"It has {placed} of {count(stands.wanted, 'placement')}{until}."
+    # 3. It waits.
+    yield from (told(one) for one in held)
+    if placed < stands.wanted:
+        yield from (
+            f"To use {refusal.cluster}: {refusal.remedy} ({refusal.message})."
+            for refusal in (assessment.refusal for assessment in assessments)
+            if refusal is not None and refusal.remedy
+        )
+
+
+def _grouped(gang: Gang) -> str:
+    """Say which of its pods only run together."""
+    asked, several = listed(amounts(gang.requests)), gang.groups > 1
+    each = f", {asked} {'each' if several else 'in all'}" if asked else ""
+    needed = "all" if gang.least == gang.size else str(gang.least)
+    groups = f"{count(gang.groups, gang.called)} of {count(gang.size, 'pod')}"
+    return f"{gang.name} is {groups}{each}; a {gang.called} runs once {needed} of its pods are there."

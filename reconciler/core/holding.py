@@ -1,0 +1,96 @@
+"""Room that reservations keep free in a cluster, for as long as their own workspace does not use it.
+
+What a workspace has placed there since counts as used of what it has reserved, whichever nodes it is on. What it runs
+there without Overspill cannot be told from what others run, and does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from reconciler.core.enrolling import end_of
+from reconciler.core.fit import Room
+from reconciler.core.gpuask import shapes
+from reconciler.core.gpushape import gpus_of_pod
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.model.capacity import ClusterObservation
+from reconciler.model.gpr import GpuAsk
+from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.placement import Placement
+from reconciler.model.request import RequestRecord
+
+
+def reserved(situation: Situation, standing: Standing) -> Iterator[RequestRecord]:
+    """Yield the reservations that have their GPUs and are not over, by name."""
+    for workload in situation.enrolment.reservations if situation.enrolment is not None else ():
+        record = standing.requests.get(workload)
+        if record is None or record.cluster is None or record.ended is not None:
+            continue
+        end = end_of(record, situation.desired)
+        if end is None or end > situation.now:
+            yield record
+
+
+class Reserved:
+    """The reservations that have their GPUs, by cluster and by workspace."""
+
+    def __init__(self, records: Iterable[RequestRecord]) -> None:
+        """Sort the reservations."""
+        self.on: dict[ClusterName | None, list[RequestRecord]] = {}
+        self.of: dict[WorkspaceName, list[RequestRecord]] = {}
+        for record in records:
+            self.on.setdefault(record.cluster, []).append(record)
+            self.of.setdefault(record.request.workspace, []).append(record)
+
+
+def keep_free(
+    room: Room, records: Iterable[RequestRecord], placements: Iterable[Placement], seen: ClusterObservation
+) -> None:
+    """Take what reservations still hold off the room of their cluster; `placements` are all that stand there."""
+    for record, used in uses(records, placements):
+        ask = record.request.ask
+        for part in _left(ask, ask.gpus * ask.nodes - used) if ask is not None else ():
+            _take(room, part, seen, dedicated=record.request.terms.dedicated)
+
+
+def uses(records: Iterable[RequestRecord], placements: Iterable[Placement]) -> Iterator[tuple[RequestRecord, int]]:
+    """Pair reservations with the GPUs that their workspaces use of them, the youngest first.
+
+    What was there before a reservation has room of its own and uses none of it.
+    """
+    standing = [(one, one.replicas * one.shape.group_size * gpus_of_pod(one.shape)) for one in placements]
+    for record in sorted(records, key=lambda one: one.began_at or one.received_at, reverse=True):
+        most, used = 0 if record.request.ask is None else record.request.ask.gpus * record.request.ask.nodes, 0
+        for index, (one, gpus) in enumerate(standing):
+            if gpus and _may_use(one, record):
+                taken = min(gpus, most - used)
+                standing[index], used = (one, gpus - taken), used + taken
+        yield record, used
+
+
+def _may_use(placement: Placement, record: RequestRecord) -> bool:
+    return (
+        (placement.cluster, placement.workload.workspace) == (record.cluster, record.request.workspace)
+        and record.began_at is not None
+        and record.began_at < placement.created_at
+    )
+
+
+def _left(ask: GpuAsk, gpus: int) -> Iterator[GpuAsk]:
+    """Divide GPUs that are left of an ask into whole nodes of it and a rest."""
+    nodes, rest = divmod(gpus, ask.gpus)
+    if nodes:
+        yield replace(ask, nodes=nodes)
+    if rest:
+        yield replace(ask, gpus=rest, nodes=1)
+
+
+def _take(room: Room, ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool) -> None:
+    """Take the room of an ask, as much of it as there is: nodes may have been lost since."""
+    ways = shapes(ask, seen, dedicated=dedicated)
+    fitting = (way for way in ways if room.count(way, 1))
+    best = next(fitting, ways[0] if ways else None)
+    if best is not None:
+        room.take(best, 1)

@@ -1,0 +1,79 @@
+"""What a GPRTemplateBinding comes to for bursting: EGS's auto-GPR as a policy of ours.
+
+A workspace whose binding has ``enableAutoGPR`` bursts without any BurstPolicy, so that a fleet of EGS files alone does
+what EGS does. Where a BurstPolicy governs a template that one wins, and the binding only gives the terms of its GPRs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reconciler.core.draft import Draft
+from reconciler.core.findings import Finding
+from reconciler.core.gprtemplates import gpr_template, listed
+from reconciler.errors import Severity
+from reconciler.model.ids import ClusterName
+from reconciler.model.policy import BurstPolicy, Candidate, Desired
+from reconciler.model.workload import WorkloadTemplate
+
+_DEFAULTS = BurstPolicy(name="defaults")
+
+
+def implied(template: WorkloadTemplate, draft: Draft, desired: Desired) -> BurstPolicy | None:
+    """Make the policy by which a template bursts that no BurstPolicy governs, or None where no binding says so.
+
+    Its clusters are the template's own, else all of the workspace where the template may use those, else the binding's,
+    in order. Priority and duration are those of the GPRTemplate of the first.
+    """
+    binding = desired.bindings.get(template.workspace)
+    if binding is None or not binding.auto or draft.auto is False:
+        return None
+    bound = {one.cluster: one for one in binding.clusters}
+    clusters = draft.clusters or (() if draft.bursts_anywhere else tuple(bound))
+    if not clusters and not draft.bursts_anywhere:
+        return None  # a policy that names no cluster would burst to all of them
+    primary = desired.workspaces[template.workspace].primary
+    first = next((name for name in (*clusters, *bound) if name != primary and name in bound), None)
+    gpr = None if first is None else gpr_template(template.gpr_templates, template.workspace, first, desired)
+    lasting = (gpr.terms.exit_duration if gpr is not None else None) or _DEFAULTS.default_duration
+    own = bool(draft.clusters or draft.bursts_anywhere or template.gpr_templates)
+    return BurstPolicy(
+        name=f"binding/{template.workspace}/{template.name}" if own else f"binding/{template.workspace}",
+        priority=0 if gpr is None else gpr.terms.priority,
+        candidates=tuple(Candidate(name=name) for name in clusters),
+        default_duration=lasting,
+    )
+
+
+def unbound(template: WorkloadTemplate, desired: Desired) -> Iterator[Finding]:
+    """Warn of the GPRTemplates that a template names and the binding of its workspace does not list."""
+    binding = desired.bindings.get(template.workspace)
+    known = frozenset[str]() if binding is None else frozenset().union(*map(listed, binding.clusters))
+    for index, name in enumerate(() if binding is None else template.gpr_templates):
+        if name in desired.gpr_templates and name not in known:
+            yield Finding(
+                loc=("spec", "gprTemplates", index),
+                message=f"has no effect: the GPRTemplateBinding of workspace {template.workspace} does not list {name}",
+                hint="add it to spec.clusters[].templates there",
+                severity=Severity.WARNING,
+            )
+
+
+def unheard(draft: Draft, policy: BurstPolicy | None, implicit: BurstPolicy | None) -> Iterator[Finding]:
+    """Warn of what a template says of its bursts where something else says it, or nothing can."""
+    if implicit is not None:
+        return
+    said: tuple[tuple[str, bool | tuple[ClusterName, ...] | None], ...] = (
+        ("autoPlacement", draft.auto),
+        ("enableBurst", draft.bursts_anywhere),
+        ("clusterNames", draft.clusters),
+    )
+    for name, value in said:
+        if not value:
+            continue
+        what = "where to" if name == "clusterNames" else "when it bursts"
+        message, hint = f"has no effect: BurstPolicy {policy.name} says {what}" if policy else "", ""
+        if policy is None:
+            message = "has no effect: its workspace has no GPRTemplateBinding with enableAutoGPR"
+            hint = "add one, or a BurstPolicy"
+        yield Finding(loc=("spec", name), message=message, hint=hint, severity=Severity.WARNING)

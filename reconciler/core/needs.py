@@ -1,0 +1,217 @@
+"""What a request needs of a cluster: the GPUs that it says it asks for, else what the pods of its manifests ask for.
+
+GPUs are called differently in different clusters, and so are their models: what is asked for is put into the words of
+the cluster that is looked at. What nobody can know, as the pods of a chart, counts as nothing and is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+
+from reconciler.core import podtemplate
+from reconciler.core.fieldpath import at, replicas_at
+from reconciler.core.fit import Room
+from reconciler.core.gpuask import missing, shapes
+from reconciler.core.gpushape import gpus_of_pod
+from reconciler.core.kubernetes.shapes import replica_shape
+from reconciler.core.podsof import gang, groups, made
+from reconciler.core.wording import count, is_gpu, listed
+from reconciler.core.workloadkinds import NONE, Kinds, known
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.gpr import GpuAsk
+from reconciler.model.request import Request
+from reconciler.model.units import ONE, Quantity, Resources, total
+from reconciler.model.workload import Json, StepType
+
+NVIDIA = "nvidia.com/gpu"
+"""What GPUs are called where a cluster shows none."""
+
+_APART = "wants a topology domain of its own for each group ({}), which nobody counts here"
+_NOTHING = ReplicaShape(requests=Resources())
+_MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
+"""What reading a manifest raises that a person wrote and no API server has looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """So many pods, each of which needs so much of one node; `apart` has each of them on a node of its own."""
+
+    shape: ReplicaShape
+    replicas: int
+    apart: bool = False
+
+    @property
+    def room(self) -> tuple[ReplicaShape, int]:
+        """What has to fit, and how often: pods that are apart fit together or not at all."""
+        if not self.apart:
+            return self.shape, self.replicas
+        return replace(self.shape, group_size=self.replicas, apart=True), 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """Everything that one placement of a request takes: `main` is what it is counted by, `others` go along.
+
+    `unknown` says what is not counted, empty where all is.
+    """
+
+    main: Part
+    others: tuple[Part, ...] = ()
+    unknown: str = ""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All of it, in the order in which it finds room best: the pods that take most of a node go first."""
+        return tuple(sorted((self.main, *self.others), key=lambda part: -gpus_of_pod(part.shape)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """Pods of one object that only run together: so many groups of a size, each of which asks for `requests`.
+
+    `least` is how many pods of a group have to be there before any of them runs.
+    """
+
+    name: str
+    called: str
+    groups: int
+    size: int
+    least: int
+    requests: Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pods:
+    """The pods of a request's manifests, and the names of those manifests of which nobody knows what they need."""
+
+    parts: tuple[Part, ...]
+    strange: tuple[str, ...]
+    gangs: tuple[Gang, ...] = ()
+
+
+def likeness(request: Request, pods: Pods) -> Hashable:
+    """Return what is equal for requests that need the same, whichever cluster is looked at."""
+    counted = tuple((part.shape.likeness, part.replicas, part.apart) for part in pods.parts)
+    return request.ask, request.terms.dedicated, counted
+
+
+def needs(
+    request: Request, seen: ClusterObservation | None = None, pods: Pods | None = None, *, kinds: Kinds = NONE
+) -> Needs:
+    """Work out what a request needs, in the words of the cluster that is `seen`; `pods` are its own where known.
+
+    Where they are not, `kinds` are the kinds of workloads that the fleet repository declares.
+    """
+    pods = pods or pods_of(request, kinds)
+    parts = pods.parts
+    first = next((part for part in parts if _has_gpus(part.shape)), None)
+    if request.ask is not None:
+        shape, nodes = _asked(request, request.ask, seen, pods), request.ask.nodes
+        return Needs(main=Part(shape=shape, replicas=nodes, apart=nodes > 1))
+    unknown = _unknown(request, pods.strange)
+    if not parts:
+        return Needs(main=Part(shape=_NOTHING, replicas=1), unknown=unknown)
+    main = first or parts[0]
+    return Needs(main=main, others=tuple(part for part in parts if part is not main), unknown=unknown)
+
+
+def _unknown(request: Request, strange: tuple[str, ...]) -> str:
+    """Say which of its parts nobody can count."""
+    charts = {step.name for step in request.spec.steps if step.type is StepType.HELM}
+    said = [f"chart {name}" for name in sorted(charts)] + [f"manifest {name}" for name in strange]
+    return f"nobody knows what {listed(said)} {'needs' if len(said) == 1 else 'need'}" if said else ""
+
+
+def pods_of(request: Request, kinds: Kinds = NONE) -> Pods:
+    """Read the pods of every manifest that a step names, and name those that cannot be read.
+
+    `kinds` are those that the fleet repository declares.
+    """
+    manifests = {resource.name: resource.manifest for resource in request.spec.manifests}
+    named = dict.fromkeys(step.name for step in request.spec.steps if step.type is StepType.MANIFEST)
+    parts: list[Part] = []
+    gangs: list[Gang] = []
+    strange: list[str] = []
+    for name in named:
+        try:
+            found = _parts(manifests[name], kinds, tuple(manifests[other] for other in named if other in manifests))
+            gang = _gang(manifests[name], kinds, found)
+        except _MALFORMED:
+            strange.append(f"{name}{_said(manifests[name], kinds)}")
+            continue
+        parts += found
+        gangs += () if gang is None else (gang,)
+    return Pods(parts=tuple(parts), strange=tuple(strange), gangs=tuple(gangs))
+
+
+def _said(manifest: Mapping[str, Json], kinds: Kinds) -> str:
+    """Say how many replicas an object wants of which nothing else is known; nothing where it does not say."""
+    kind = known(manifest, kinds)
+    if kind is None or kind.templates or not kind.replicas:
+        return ""
+    try:
+        return f" ({count(replicas_at(manifest, kind.replicas), 'replica')})"
+    except ValueError as error:
+        return f" ({error})"
+
+
+def _parts(manifest: Mapping[str, Json], kinds: Kinds, others: tuple[Mapping[str, Json], ...]) -> tuple[Part, ...]:
+    """Read the pods that one object makes, those that are alike together; none where nobody counts them.
+
+    A number of replicas that an expression gives counts as one. Raises one of _MALFORMED where it cannot be read.
+    """
+    for finding in podtemplate.findings(manifest, kinds=kinds):
+        raise ValueError(finding.message)
+    kind = known(manifest, kinds)
+    parts: dict[Hashable, Part] = {}
+    for one in made(manifest, kinds, others):
+        if one.replicas is None:
+            raise ValueError("nobody knows how many pods it makes")
+        shape = replica_shape(one.spec)
+        if kind is not None and kind.apart and at(manifest, ("metadata", "annotations", kind.apart)) is not None:
+            shape = replace(shape, obstacle=_APART.format(kind.apart))
+        alike = parts.get(shape.likeness)
+        parts[shape.likeness] = Part(shape=shape, replicas=one.replicas + (alike.replicas if alike else 0))
+    return tuple(part for part in parts.values() if part.replicas)
+
+
+def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[Part, ...]) -> Gang | None:
+    """Say how the pods of an object are grouped; None where each of them is for itself."""
+    kind = known(manifest, kinds)
+    number = groups(manifest, kind) if kind is not None else None
+    pods = sum(part.replicas for part in parts)
+    if kind is None or kind.together is None or not number or not pods:
+        return None
+    size = pods // number
+    return Gang(
+        name=f"{kind.kind} {at(manifest, ('metadata', 'name'))}",
+        called=kind.together.called,
+        groups=number,
+        size=size,
+        least=gang(manifest, kind, size),
+        requests=total(part.shape.requests.times(part.replicas // number) for part in parts),
+    )
+
+
+def _has_gpus(shape: ReplicaShape) -> bool:
+    return any(is_gpu(name) for name in shape.requests.amounts)
+
+
+def _asked(request: Request, ask: GpuAsk, seen: ClusterObservation | None, pods: Pods) -> ReplicaShape:
+    """Say what one of the pods needs, each on a node of its own, in the words of the cluster that is looked at.
+
+    Where several kinds of GPUs are meant it is the one that most of them have room for. The pods of its manifests say
+    what else is tolerated.
+    """
+    if not ask.gpus:
+        return _NOTHING
+    generic = ReplicaShape(requests=Resources(amounts={NVIDIA: Quantity(ask.gpus * ONE)}))
+    if seen is None:
+        return generic
+    ways = shapes(replace(ask, nodes=1), seen, dedicated=request.terms.dedicated)
+    if not ways:
+        return replace(generic, obstacle=missing(ask, seen))
+    best = ways[0] if len(ways) == 1 else max(ways, key=lambda way: Room(seen).count(way, ask.nodes))
+    own = next((part.shape.tolerations for part in pods.parts if _has_gpus(part.shape)), ())
+    return replace(best, tolerations=tuple(dict.fromkeys((*own, *best.tolerations))))

@@ -1,0 +1,59 @@
+"""One node while a pass hands out what is free on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reconciler.model.capacity import ClusterObservation, ReplicaShape, Taint
+from reconciler.model.devices import DeviceStock
+from reconciler.model.units import ONE, Resources
+
+PODS = "pods"
+"""Kubernetes counts pods on a node as a resource; every pod takes one."""
+
+
+@dataclass(slots=True)
+class NodeRoom:
+    """What is free on one node; labels and taints are its own and those of its pool."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    free: Resources
+    allocatable: Resources
+    devices: tuple[DeviceStock, ...]
+    one_of: tuple[NodeRoom, ...] = ()
+    """Of room that is on one of several nodes, and nobody knows on which: those."""
+
+
+def nodes_of(observation: ClusterObservation) -> list[NodeRoom]:
+    """Lay out the nodes of a cluster, by pool and name, each with all that was seen free."""
+    return [
+        NodeRoom(
+            name=node.name,
+            labels={**pool.labels, **node.labels} if node.labels else pool.labels,
+            taints=pool.taints + node.taints,
+            free=node.free,
+            allocatable=node.allocatable,
+            devices=node.devices,
+        )
+        for pool in sorted(observation.pools, key=lambda pool: pool.name)
+        for node in sorted(pool.nodes, key=lambda node: node.name)
+    ]
+
+
+def pods_fitting(node: NodeRoom, shape: ReplicaShape) -> int:
+    """Count the pods of this shape that what is free on a node is enough for, devices aside."""
+    pods = node.free.holds(shape.requests)
+    if not pods or PODS in shape.requests.amounts:
+        return pods
+    places = node.free.amounts.get(PODS)
+    return pods if places is None else min(pods, places // ONE)
+
+
+def pod_on(node: NodeRoom, shape: ReplicaShape) -> Resources:
+    """Return what one pod takes of a node."""
+    if PODS in shape.requests.amounts or PODS not in node.free.amounts:
+        return shape.requests
+    return Resources(amounts={**shape.requests.amounts, PODS: ONE})

@@ -1,0 +1,192 @@
+"""Where what people asked for by name goes: the first of its clusters that have room for the whole of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from reconciler.core.enrolling import Entry, end_of, lasting
+from reconciler.core.growth import Growth, Offer, why_not
+from reconciler.core.needs import Needs, needs
+from reconciler.core.queueing import Turn
+from reconciler.core.reach import Rung
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.core.terms import priority
+from reconciler.core.wording import amounts, clause, count, listed
+from reconciler.model.ids import WorkloadId, WorkspaceName
+from reconciler.model.plan import Place, Reason, Refusal, Suppressed
+from reconciler.model.request import RequestRecord
+
+
+def requests_that_wait(situation: Situation, standing: Standing, growth: Growth) -> Iterator[Turn]:
+    """Yield a turn for each open request that lacks placements; it waits since it was received."""
+    enrolment = situation.enrolment
+    if enrolment is None:
+        return
+    for workload in waiting(situation, standing):
+        yield turn(situation, standing, growth, enrolment.entries[workload])
+
+
+def turn(situation: Situation, standing: Standing, growth: Growth, entry: Entry) -> Turn:
+    """Make the turn of a request that waits, as its record stands now."""
+    workload = entry.workload
+    record = standing.requests[workload]
+    return Turn(
+        priority=priority(workload, situation),
+        since=record.received_at,
+        workload=workload,
+        take=_Try(situation=situation, standing=standing, growth=growth, entry=entry, record=record).make,
+    )
+
+
+def waiting(situation: Situation, standing: Standing) -> tuple[WorkloadId, ...]:
+    """List the open requests that lack placements as things stand, by name."""
+    enrolment = situation.enrolment
+    if enrolment is None:
+        return ()
+    suspects = {*enrolment.lacking(situation.ledger.placements), *standing.touched()}
+    lacking = (workload for workload in suspects if enrolment.short(workload, len(standing.of(workload))))
+    return tuple(sorted(lacking))
+
+
+def assess(situation: Situation, growth: Growth, record: RequestRecord, rung: Rung) -> tuple[Offer, Needs] | Refusal:
+    """Say what one cluster offers of a request and what that takes there, or why it has no room for the whole of it."""
+    name, request = rung.cluster, record.request
+    if name in record.avoids:
+        why = "it failed there, was idle there, or was ended there"
+        return Refusal(cluster=name, reason=Reason.AVOIDED, message=why, remedy="ask for it anew to try again")
+    template, policy = situation.desired.templates[request.workload], situation.desired.policies[request.workload]
+    entry = situation.enrolment.entries.get(request.workload) if situation.enrolment is not None else None
+    pods = entry.pods if entry is not None else None
+    need = needs(request, situation.observed.clusters.get(name), pods, kinds=situation.desired.kinds)
+    answer = growth.assess(template, policy, need.main.shape, rung, need.main.replicas)
+    if isinstance(answer, Refusal):
+        return answer
+    return _too_small(growth, request.workspace, answer, need) or (answer, need)
+
+
+def _too_small(growth: Growth, workspace: WorkspaceName, offer: Offer, need: Needs) -> Refusal | None:
+    """Say why a cluster that has room for some of it has none for the whole."""
+    name, main = offer.rung.cluster, need.main
+    if offer.replicas < main.replicas:
+        each = listed(amounts(main.shape.requests)) or "nothing"
+        message = f"needs {each} on each of {count(main.replicas, 'replica')}, has room for {offer.replicas}"
+    else:
+        room = growth.room(name, workspace)
+        fitting = room.together(part.room for part in need.parts)
+        if fitting == len(need.parts):
+            return None
+        part = need.parts[fitting]
+        what = f"{count(part.replicas, 'pod')} with {listed(amounts(part.shape.requests))}"
+        message = room.shortfall(part.room[0]) if part.apart else f"has no room for {what} beside the rest of it"
+    return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy="free or add nodes there")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Try:
+    """What is done about one request that waits."""
+
+    situation: Situation
+    standing: Standing
+    growth: Growth
+    entry: Entry
+    record: RequestRecord
+
+    def make(self) -> None:
+        """Place what has room, and tell what has none."""
+        workload, enrolment = self.entry.workload, self.situation.enrolment
+        here = {placement.cluster for placement in self.standing.of(workload)}
+        lacking = enrolment.short(workload, len(here)) if enrolment is not None else 0
+        kind = self._kind()
+        alike = (kind, lacking, frozenset(here), self.record.avoids) if kind is not None else None
+        known = self.growth.told.suppressed(alike, self.growth.moment()) if alike is not None and lacking else None
+        if known is not None:
+            self._tell(known)
+            return
+        wanted, refusals = lacking + len(here), tuple[Refusal, ...]()
+        began = self.growth.moment()
+        for rung in self.situation.reach.order(workload):
+            if not lacking:
+                return
+            if rung.cluster in here:
+                continue
+            refusal = self._try(rung, refusals, kind)
+            if refusal is None:
+                lacking -= 1
+            else:
+                refusals = (*refusals, refusal)
+        if lacking:
+            held = self._held(lacking, wanted, refusals)
+            if alike is not None and self.growth.moment() == began:
+                self.growth.told.suppress(alike, held, began)
+            self._tell(held)
+
+    def _kind(self) -> Hashable | None:
+        """Say of which kind it is; None where something is known of it alone."""
+        workload, unwritable = self.entry.workload, self.situation.unwritable
+        if self.standing.restraints(workload) or (unwritable and any(one == workload for one, _ in unwritable)):
+            return None
+        if self.growth.clashes.possible(workload):
+            return None
+        return self.growth.kind(self.entry)
+
+    def _try(self, rung: Rung, passed: tuple[Refusal, ...], kind: Hashable | None) -> Refusal | None:
+        """Place it on one cluster, or say why not."""
+        name, growth = rung.cluster, self.growth
+        shared = kind is not None and name not in self.record.avoids
+        state = growth.state(name, self.record.request.workspace) if shared else None
+        known = growth.told.refusal(kind, name, state) if shared else None
+        answer = known or assess(self.situation, growth, self.record, rung)
+        if not isinstance(answer, Refusal):
+            self._place(*answer, passed)
+            return None
+        if shared and known is None:
+            growth.told.refuse(kind, answer, state)
+        return answer
+
+    def _place(self, offer: Offer, need: Needs, passed: tuple[Refusal, ...]) -> None:
+        desired, workload, cluster = self.situation.desired, self.entry.workload, offer.rung.cluster
+        record = self.standing.requests[workload]
+        began = replace(record, began_at=record.began_at or self.situation.now)
+        choice = self.growth.choice(offer, need.main.shape, workload.workspace)
+        if not need.main.shape.requests.amounts:
+            choice = replace(choice, fits=offer.replicas)  # what asks for nothing fits without end
+        template, policy = desired.templates[workload], desired.policies[workload]
+        made = self.growth.placement(template, policy, need.main.shape, cluster, need.main.replicas)
+        placement = replace(made, expires_at=self._end(began))
+        for part in need.parts:
+            self.growth.take(cluster, *part.room)
+        first = record.began_at is None
+        self.standing.change(
+            Place(placement=placement, shortage=None, choice=choice, refused=passed, record=began if first else None)
+        )
+
+    def _end(self, began: RequestRecord) -> datetime:
+        """Return the end that all placements of a request share."""
+        limits = self.situation.desired.limits.get(began.request.workspace)
+        return end_of(began, self.situation.desired) or self.situation.now + lasting(began.request, limits)
+
+    def _tell(self, held: Suppressed) -> None:
+        """Tell that it waits, and why. What has begun waits until its time is over."""
+        end = end_of(self.record, self.situation.desired)
+        if end is not None:
+            self.standing.wake(end)
+        self.standing.suppress(replace(held, workload=self.entry.workload))
+
+    def _held(self, lacking: int, wanted: int, refusals: tuple[Refusal, ...]) -> Suppressed:
+        """Say why it waits, and the one thing that would change it."""
+        of = f"{lacking} of {count(wanted, 'placement')}" if wanted > 1 else "it"
+        first = next((refusal for refusal in refusals if refusal.remedy), None)
+        hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
+        need = needs(self.record.request, pods=self.entry.pods)
+        reason, message = why_not(refusals, f"{of} fits on no cluster{hint}")
+        return Suppressed(
+            workload=self.entry.workload,
+            reason=reason,
+            message=message,
+            replicas=lacking * need.main.replicas,
+            until=self.growth.next_change(self.entry.workload),
+            refusals=refusals,
+        )

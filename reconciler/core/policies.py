@@ -1,0 +1,142 @@
+"""The policies in force: those that files write, and those that EGS's bindings come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from reconciler.core.counting import counted_before
+from reconciler.core.draft import WORKLOAD, Draft
+from reconciler.core.findings import Finding, Loc, shortened
+from reconciler.core.gathered import FEW, NAME, Gathered, Placed, places
+from reconciler.core.governing import govern
+from reconciler.core.implicit import implied, unbound, unheard
+from reconciler.core.reach import order
+from reconciler.core.schema.policy import BurstPolicyFile
+from reconciler.core.untaken import untaken
+from reconciler.errors import Severity
+from reconciler.model.gpr import WorkspaceLimits
+from reconciler.model.ids import TemplateName, WorkloadId
+from reconciler.model.policy import BurstPolicy, Desired
+from reconciler.model.units import format_duration
+from reconciler.model.workload import WorkloadTemplate
+
+_GOVERNING = frozenset({"BurstPolicy", "GPRTemplateBinding"})
+
+Templates = Mapping[WorkloadId, tuple[WorkloadTemplate, Placed[Draft]]]
+
+
+def policies_in_force(work: Gathered, desired: Desired, templates: Templates) -> dict[WorkloadId, BurstPolicy]:
+    """Find the policy that governs each template, and what policies name that is not there.
+
+    Where no BurstPolicy governs a template, the binding of its workspace may (`implicit`).
+    """
+    placed_policies = list(work.named(BurstPolicyFile, "BurstPolicy").values())
+    names = frozenset(placed.value.name for placed in work.all(Draft))
+    for placed in placed_policies:
+        _tell_unknown(work, placed, desired, names)
+    governed = govern([placed.value.value_of() for placed in placed_policies], templates)
+    for position, rivals in governed.rivals.items():
+        which = ", ".join(str(workload) for workload, _ in rivals[:FEW]) + (", …" if len(rivals) > FEW else "")
+        winner = rivals[0][1].name
+        work.tell(
+            placed_policies[position],
+            Finding(
+                loc=NAME,
+                message=f"{which} is governed by BurstPolicy {winner} just as well, and stays so",
+                hint="name the template or its workspace in one of them",
+            ),
+        )
+    found = dict(governed.policies)
+    for workload, (template, placed_template) in templates.items():
+        policy = found.get(workload)
+        implicit = implied(template, placed_template.value, desired) if policy is None else None
+        if implicit is not None:
+            found[workload] = implicit
+            named = places(("spec", "clusterNames"), placed_template.value.clusters)
+            work.tell_unknown(placed_template, "Cluster", named, desired.workspaces[template.workspace].clusters)
+        elif policy is None and not work.excused.isdisjoint(_GOVERNING):
+            continue  # what is broken may well be what governs it
+        for finding in (
+            *_governed(template, policy or implicit, desired.limits.get(template.workspace)),
+            *unheard(placed_template.value, policy, implicit),
+            *unbound(template, desired),
+        ):
+            work.tell(placed_template, finding)
+        for finding in _untaken(template, policy or implicit, desired):
+            work.tell(placed_template, placed_template.value.spelling.of(finding))
+    for workload in _counted_twice(work, found, desired, templates):
+        del found[workload]
+    return found
+
+
+def _tell_unknown(
+    work: Gathered, placed: Placed[BurstPolicyFile], desired: Desired, names: frozenset[TemplateName]
+) -> None:
+    """Report what a policy names that no file describes; `names` are those of the templates."""
+    spec = placed.value.spec
+    work.tell_unknown(placed, "Workspace", places(("spec", "workspaces"), spec.workspaces), desired.workspaces)
+    work.tell_unknown(
+        placed, "WorkloadTemplate", places(("spec", "templates"), spec.templates), names, Severity.WARNING
+    )
+    rungs: list[tuple[Loc, str]] = [
+        (("spec", "clusters", index, "name"), rung.name)
+        for index, rung in enumerate(spec.clusters)
+        if rung.name is not None
+    ]
+    work.tell_unknown(placed, "Cluster", rungs, desired.clusters)
+    for index, rung in enumerate(() if "Cluster" in work.excused else spec.clusters):
+        labels = rung.match_labels.items()
+        if rung.name is None and not any(labels <= cluster.labels.items() for cluster in desired.clusters.values()):
+            loc: Loc = ("spec", "clusters", index, "matchLabels")
+            work.tell(placed, Finding(loc=loc, message="no Cluster has these labels", severity=Severity.WARNING))
+
+
+def _governed(
+    template: WorkloadTemplate, policy: BurstPolicy | None, limits: WorkspaceLimits | None
+) -> Iterable[Finding]:
+    """Warn of a template that no policy governs, or whose duration its policy cuts, or that of its workspace."""
+    if policy is None:
+        yield Finding(
+            loc=NAME,
+            message="no BurstPolicy governs it, so it does not burst",
+            hint="add one, or name it in spec.templates of one",
+            severity=Severity.WARNING,
+        )
+        return
+    wanted = template.spec.burst_duration
+    maxima = [(policy.max_duration, f"policy {policy.name}", "duration.max")] if policy.max_duration else []
+    if limits is not None:
+        maxima.append((limits.longest, f"the WorkspacePolicy of {limits.workspace}", "maxExitDurationPerGPR"))
+    most, whose, said = min(maxima, default=(wanted, "", ""))
+    if wanted is not None and most is not None and wanted > most:
+        yield Finding(
+            loc=("spec", "burstDuration"),
+            message=f"{format_duration(wanted)} is cut to {format_duration(most)} by {whose}",
+            hint=f"try {format_duration(most)}, or a longer {said}",
+            severity=Severity.WARNING,
+        )
+
+
+def _untaken(template: WorkloadTemplate, policy: BurstPolicy | None, desired: Desired) -> Iterable[Finding]:
+    """Warn of what no engine takes of a template, where it may burst to, or be asked for while nothing bursts it."""
+    workspace = desired.workspaces[template.workspace]
+    rungs = order(policy, workspace, desired.clusters) if policy is not None else ()
+    names = workspace.destinations if policy is None else tuple(rung.cluster for rung in rungs)
+    return untaken(template.spec, workspace, names, desired.clusters)
+
+
+def _counted_twice(
+    work: Gathered, policies: Iterable[WorkloadId], desired: Desired, templates: Templates
+) -> frozenset[WorkloadId]:
+    """Report the templates that would burst for an object for which another one does so already.
+
+    They stay loaded, since a person may still ask for their placement; only demand must not place them.
+    """
+    found = counted_before((templates[workload][0] for workload in policies), desired.workspaces)
+    for workload, counted in found.items():
+        template, placed = templates[workload]
+        what = f"{shortened(str(counted))} on {desired.workspaces[template.workspace].primary}"
+        where = f"template {counted.by.workload} in {counted.by.path}:{counted.by.line}"
+        hint = f"try the annotation {WORKLOAD}, or another release name"
+        work.tell(placed, Finding(loc=NAME, message=f"{what} is already counted by {where}", hint=hint))
+    return frozenset(found)

@@ -1,0 +1,121 @@
+"""Requests that deploy nothing and only reserve GPUs: when they get them, and when they give them back.
+
+A reservation is in one cluster. Which, and since when, is in its record, so that it holds from the ledger alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from reconciler.core.enrolling import end_of, lasting
+from reconciler.core.gprlimits import beyond_limits
+from reconciler.core.gpuask import described, missing, shapes
+from reconciler.core.growth import Growth, why_not
+from reconciler.core.obstacles import obstacle
+from reconciler.core.queueing import Turn
+from reconciler.core.releasing import close
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.core.terms import priority
+from reconciler.core.wording import clause
+from reconciler.model.gpr import GpuAsk
+from reconciler.model.ids import ClusterName
+from reconciler.model.plan import Amend, Reason, Refusal, Suppressed
+from reconciler.model.request import Provisioning, RequestRecord
+from reconciler.model.units import format_duration
+
+
+def end_reservations(situation: Situation, standing: Standing) -> None:
+    """Complete the reservations whose time is over, and look again when that of the others is."""
+    for record in _open(situation, standing):
+        end = end_of(record, situation.desired)
+        if end is None or record.began_at is None:
+            continue
+        if end > situation.now:
+            standing.wake(end)
+            continue
+        close(
+            situation,
+            standing,
+            record,
+            Provisioning.COMPLETED,
+            f"its {format_duration(end - record.began_at)} are over",
+        )
+
+
+def reservations_that_wait(situation: Situation, standing: Standing, growth: Growth) -> Iterator[Turn]:
+    """Yield a turn for each reservation that has no cluster yet; it waits since it was received."""
+    for record in _open(situation, standing):
+        ask = record.request.ask
+        if record.cluster is None and ask is not None and ask.gpus:
+            one = _Reservation(situation=situation, standing=standing, growth=growth, record=record, ask=ask)
+            urgency = priority(record.workload, situation)
+            yield Turn(priority=urgency, since=record.received_at, workload=record.workload, take=one.make)
+
+
+def _open(situation: Situation, standing: Standing) -> Iterator[RequestRecord]:
+    for workload in situation.enrolment.reservations if situation.enrolment is not None else ():
+        record = standing.requests.get(workload)
+        if record is not None and record.ended is None:
+            yield record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reservation:
+    """What is done about one reservation that waits."""
+
+    situation: Situation
+    standing: Standing
+    growth: Growth
+    record: RequestRecord
+    ask: GpuAsk
+
+    def make(self) -> None:
+        """Reserve on the first cluster that has room beside all other reservations, or tell why none has."""
+        workspace = self.situation.desired.workspaces.get(self.record.request.workspace)
+        everywhere = sorted({workspace.primary, *workspace.clusters}) if workspace else ()
+        refusals: list[Refusal] = []
+        for name in self.record.request.clusters or everywhere:
+            refusal = self._refusal(name)
+            if refusal is None:
+                self._reserve(name)
+                return
+            refusals.append(refusal)
+        first = next((one for one in refusals if one.remedy), None)
+        hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first else ""
+        reason, message = why_not(refusals, f"{described(self.ask)} are free on no cluster{hint}")
+        self.standing.suppress(
+            Suppressed(
+                workload=self.record.workload,
+                reason=reason,
+                message=message,
+                replicas=self.ask.nodes,
+                refusals=tuple(refusals),
+            )
+        )
+
+    def _refusal(self, name: ClusterName) -> Refusal | None:
+        workspace = self.record.request.workspace
+        refusal = (
+            obstacle(self.situation, workspace, name)
+            or self.growth.limited(workspace, name)
+            or beyond_limits(self.situation, self.record.workload, name, None, 0)
+        )
+        if refusal is not None:
+            return refusal
+        seen = self.situation.observed.clusters[name]
+        ways = shapes(self.ask, seen, dedicated=self.record.request.terms.dedicated)
+        room = self.growth.room(name, None)
+        if any(room.count(way, 1) for way in ways):
+            return None
+        message = room.shortfall(ways[0]) if ways else missing(self.ask, seen)
+        remedy = "free or add nodes there"
+        return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy=remedy)
+
+    def _reserve(self, name: ClusterName) -> None:
+        now, desired = self.situation.now, self.situation.desired
+        after = replace(self.record, cluster=name, began_at=now, changed_at=now)
+        lasts = lasting(self.record.request, desired.limits.get(self.record.request.workspace))
+        detail = f"{described(self.ask)} reserved on {name} for {format_duration(lasts)}"
+        self.standing.change(Amend(before=self.record, after=after, detail=detail))

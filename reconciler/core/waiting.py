@@ -1,0 +1,286 @@
+"""When GPUs can be had: now, when something ends, when an autoscaler has added nodes, and after whoever is ahead.
+
+An estimate from what is known. It takes every placement to end when git says, and not before; who is ahead to take what
+they wait for as soon as it fits; and what somebody else runs on a cluster to stay.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from reconciler.core import headcount
+from reconciler.core.autoscaling import addable, grown
+from reconciler.core.enrolling import end_of
+from reconciler.core.fit import Room
+from reconciler.core.gpuask import described, missing, shapes
+from reconciler.core.gpushape import gpus_of_pod
+from reconciler.core.growth import Growth
+from reconciler.core.holding import reserved
+from reconciler.core.needs import Part, needs
+from reconciler.core.obstacles import obstacle
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.core.terms import priority, recorded, requested
+from reconciler.core.times import format_time
+from reconciler.core.wording import count, listed
+from reconciler.core.workloadkinds import Kinds
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.demand import Demand
+from reconciler.model.gpr import GpuAsk
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Plan, Reason, Refusal, Revert, Why
+from reconciler.model.policy import Cluster
+from reconciler.model.request import Request
+from reconciler.model.units import format_duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """GPUs that somebody asks for, in a workspace and with a priority.
+
+    Without `clusters` any of the workspace will do. `workload` is who asks, where it waits already, and `since` since
+    when; a newcomer comes after all of its priority.
+    """
+
+    workspace: WorkspaceName
+    ask: GpuAsk
+    priority: int
+    clusters: tuple[ClusterName, ...] = ()
+    dedicated: bool = False
+    workload: WorkloadId | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """When one cluster could have what is asked for: `at`, after a `wait`; None when nothing that is known brings it.
+
+    `ahead` are the workloads that come first there and take GPUs. `reasons` say what it depends on, or what is in the
+    way.
+    """
+
+    cluster: ClusterName
+    wait: timedelta | None
+    at: datetime | None
+    ahead: tuple[WorkloadId, ...]
+    reasons: tuple[str, ...]
+
+
+def waits(asking: Asking, situation: Situation, plan: Plan) -> tuple[Wait, ...]:
+    """Estimate the wait on each cluster of the workspace, the shortest first, then by the order of the clusters."""
+    workspace = situation.desired.workspaces.get(asking.workspace)
+    own = (workspace.primary, *workspace.clusters) if workspace else ()
+    named = asking.clusters or (workspace.clusters if workspace else ())
+    ahead = _ahead(asking, situation, plan)
+    found = [
+        _Prospect(asking=asking, situation=situation, plan=plan, queue=ahead, name=name).wait()
+        if name in own
+        else _foreign(asking, name)
+        for name in named
+    ]
+    return tuple(sorted(found, key=lambda one: timedelta.max if one.wait is None else one.wait))
+
+
+def spelt(wait: timedelta) -> str:
+    """Write a wait as EGS does: ``0h2m40s``."""
+    minutes, seconds = divmod(max(0, int(wait.total_seconds())), 60)
+    return f"{minutes // 60}h{minutes % 60}m{seconds}s"
+
+
+def _foreign(asking: Asking, name: ClusterName) -> Wait:
+    """Say that a workspace has no cluster of that name; whether there is one is no concern of it."""
+    told = f"not a cluster of workspace {asking.workspace}"
+    return Wait(cluster=name, wait=None, at=None, ahead=(), reasons=(told,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ahead:
+    """Somebody who waits: what people asked for, or so many replicas of which it is known what each needs."""
+
+    workload: WorkloadId
+    request: Request | None
+    shape: ReplicaShape | None
+    replicas: int
+    kinds: Kinds
+
+    def parts(self, seen: ClusterObservation) -> tuple[Part, ...]:
+        """Say what would serve it in a cluster."""
+        if self.request is not None:
+            return needs(self.request, seen, kinds=self.kinds).parts
+        return () if self.shape is None else (Part(shape=self.shape, replicas=self.replicas),)
+
+    def wants_gpus(self, seen: ClusterObservation | None) -> bool:
+        """Tell whether it takes GPUs of a cluster; it may where nobody knows what it needs, as of a chart."""
+        if self.request is not None:
+            needed = needs(self.request, seen, kinds=self.kinds)
+            return bool(needed.unknown) or any(gpus_of_pod(part.shape) for part in needed.parts)
+        return self.shape is None or bool(gpus_of_pod(self.shape))
+
+
+def _ahead(asking: Asking, situation: Situation, plan: Plan) -> tuple[_Ahead, ...]:
+    """List who waits for room and comes first: by priority, then by age."""
+    queue: list[tuple[int, datetime, _Ahead]] = []
+    for held in plan.suppressed:
+        if held.reason is not Reason.NOTHING_FITS or held.workload == asking.workload:
+            continue
+        demand, request = situation.demands.get(held.workload), requested(held.workload, situation)
+        record = recorded(situation).get(held.workload)
+        measured = demand if isinstance(demand, Demand) else None
+        waited = [step.since for step in measured.waiting] if measured else []
+        since = record.received_at if record else min(waited, default=situation.now)
+        one = _Ahead(
+            workload=held.workload,
+            request=request,
+            shape=measured.shape if measured else None,
+            replicas=held.replicas,
+            kinds=situation.desired.kinds,
+        )
+        queue.append((-priority(held.workload, situation), since, one))
+    mine = (-asking.priority, asking.since or datetime.max.replace(tzinfo=situation.now.tzinfo))
+    return tuple(one for urgency, since, one in sorted(queue, key=lambda each: each[:2]) if (urgency, since) < mine)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prospect:
+    """One cluster's prospects for an ask."""
+
+    asking: Asking
+    situation: Situation
+    plan: Plan
+    queue: tuple[_Ahead, ...]
+    name: ClusterName
+
+    def wait(self) -> Wait:
+        """Find the first moment at which there is room, among those at which there could be more than before."""
+        refusal = obstacle(self.situation, self.asking.workspace, self.name)
+        if refusal is not None:
+            return self._answer(None, refusal.message)
+        cluster, seen = self.situation.desired.clusters[self.name], self.situation.observed.clusters[self.name]
+        now = self.situation.now
+        delays = {now + nodes.delay for nodes, _ in addable(cluster, seen)}
+        ways = shapes(self.asking.ask, self._grown(max({now, *delays})), dedicated=self.asking.dedicated)
+        if not ways:
+            return self._answer(None, missing(self.asking.ask, seen))
+        standing, capped = self._standing(now), self._limited(ways, now) is not None
+        ends = sorted(self._ending(standing, capped=capped), key=lambda one: (one.expires_at, one.name))
+        given_back = self._reservations(standing, capped=capped)
+        moments = sorted({now, *(max(now, one.expires_at) for one in ends), *delays, *(end for _, end in given_back)})
+        index = bisect_left(moments, True, key=lambda moment: self._fits(ways, moment))
+        if index == len(moments):
+            limited = self._limited(ways, moments[-1])
+            shortfall = limited.message if limited else self._left(moments[-1]).shortfall(ways[0])
+            return self._answer(
+                None, f"{shortfall}, even when all that is known to end has ended" if ends else shortfall
+            )
+        return self._answer(moments[index], *self._reasons(moments[index], (ends, given_back), cluster, seen))
+
+    def _fits(self, ways: tuple[ReplicaShape, ...], moment: datetime) -> bool:
+        if self._limited(ways, moment) is not None:
+            return False
+        room = self._left(moment)
+        return any(room.count(way, 1) for way in ways)
+
+    def _limited(self, ways: tuple[ReplicaShape, ...], moment: datetime) -> Refusal | None:
+        """Say that the workspace has as many GPRs as it may at a moment; what has one there needs no other."""
+        standing, workload = self._standing(moment), self.asking.workload
+        if workload is not None and any(one.cluster == self.name for one in standing.of(workload)):
+            return None
+        later = replace(self.situation, now=moment)
+        return Growth(later, standing).limited(self.asking.workspace, self.name, ways[0])
+
+    def _left(self, moment: datetime) -> Room:
+        """Return the room at a moment, less what those who are ahead take of it."""
+        seen, standing = self._grown(moment), self._standing(moment)
+        clusters = {**self.situation.observed.clusters, self.name: seen}
+        later = replace(self.situation, now=moment, observed=replace(self.situation.observed, clusters=clusters))
+        room = Growth(later, standing).room(self.name, self.asking.workspace)
+        remaining = {one.path for one in standing.on(self.name)}
+        for placement in self._all():
+            if placement.path not in remaining:
+                room.give(placement.shape, headcount.bound(placement, seen))
+        for one in self._rivals():
+            for part in one.parts(seen):
+                shape, wanted = part.room
+                room.take(shape, room.count(shape, wanted))
+        return room
+
+    def _standing(self, moment: datetime) -> Standing:
+        """Return what stands on the cluster at a moment, if everything ends in its time and nothing new comes."""
+        standing = Standing(self.situation)
+        for change in self.plan.changes:
+            standing.change(change)
+        for placement in self._ending(standing, capped=self.asking.workspace in self.situation.desired.limits):
+            if placement.expires_at <= moment:
+                standing.change(Revert(placement=placement, why=Why.EXPIRED, detail=""))
+        return standing
+
+    def _ending(self, standing: Standing, *, capped: bool) -> tuple[Placement, ...]:
+        """List the placements whose end brings room there, or (`capped`) lets the workspace have another GPR."""
+        own = (one for one in standing.placed() if capped and one.workspace == self.asking.workspace)
+        elsewhere = (one for workload in own for one in standing.of(workload) if one.cluster != self.name)
+        return (*standing.on(self.name), *elsewhere)
+
+    def _reservations(self, standing: Standing, *, capped: bool) -> list[tuple[WorkloadId, datetime]]:
+        """List what others have reserved there, or (`capped`) the workspace itself anywhere, and until when."""
+        mine = self.asking.workspace
+        found = [
+            (one.workload, end_of(one, self.situation.desired))
+            for one in reserved(self.situation, standing)
+            if (capped if one.request.workspace == mine else one.cluster == self.name)
+        ]
+        return [(workload, end) for workload, end in found if end is not None]
+
+    def _all(self) -> tuple[Placement, ...]:
+        return self.situation.ledger.placements.on(self.name).placements
+
+    def _grown(self, moment: datetime) -> ClusterObservation:
+        cluster, seen = self.situation.desired.clusters[self.name], self.situation.observed.clusters[self.name]
+        return grown(cluster, seen, moment - self.situation.now)
+
+    def _rivals(self) -> tuple[_Ahead, ...]:
+        """List those ahead who may use this cluster."""
+        reach, policies = self.situation.reach, self.situation.desired.policies
+
+        def may(one: _Ahead) -> bool:
+            if one.workload in policies:
+                return self.name in reach.allowed(one.workload)
+            return one.request is not None and self.name in (one.request.clusters or (self.name,))
+
+        return tuple(one for one in self.queue if may(one))
+
+    def _reasons(
+        self,
+        moment: datetime,
+        ending: tuple[Sequence[Placement], Sequence[tuple[WorkloadId, datetime]]],
+        cluster: Cluster,
+        seen: ClusterObservation,
+    ) -> list[str]:
+        """Say what has to happen until then."""
+        now = self.situation.now
+        if moment == now:
+            return [f"there is room for {described(self.asking.ask)}"]
+        ends, given_back = ending
+        times = [(str(one.name), one.expires_at) for one in ends]
+        times += [(f"reservation {workload}", end) for workload, end in given_back]
+        ended = [f"{name} at {format_time(end)}" for name, end in times if now < end <= moment]
+        reasons = [f"when {listed(ended)} {'ends' if len(ended) == 1 else 'end'}"] if ended else []
+        for nodes, most in addable(cluster, seen):
+            if nodes.delay <= moment - now:
+                reasons.append(f"its autoscaler can add {count(most, 'node')} within {format_duration(nodes.delay)}")
+        return reasons
+
+    def _answer(self, at: datetime | None, *reasons: str) -> Wait:
+        seen = self.situation.observed.clusters.get(self.name)
+        ahead = tuple(one.workload for one in self._rivals() if one.wants_gpus(seen))
+        queued = (f"after {listed(map(str, ahead))}",) if ahead and at != self.situation.now else ()
+        return Wait(
+            cluster=self.name,
+            wait=None if at is None else at - self.situation.now,
+            at=at,
+            ahead=ahead,
+            reasons=(*reasons, *queued),
+        )

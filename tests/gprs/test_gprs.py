@@ -1,0 +1,149 @@
+"""Each placement is a GPR, and so is what each workload waits for; all of it follows from git and what was seen."""
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from reconciler.core.decide import decide
+from reconciler.core.gprs import Gpr, gprs
+from reconciler.core.situation import Situation
+from reconciler.model.gpr import GprTerms, GpuAsk
+from reconciler.model.placement import Origin
+from reconciler.model.plan import Place, Plan, Revert, Why
+from reconciler.model.provisioning import GprState
+from reconciler.model.request import Ended, Provisioning
+from tests.gprs.asking import TRAIN, binding, gpr_template, record, request
+from tests.situations import NOW, desired, free, ledger, ordering, placement, seconds, shape, short, situation
+
+
+def told(seen: Situation) -> tuple[Gpr, ...]:
+    return gprs(seen, decide(seen))
+
+
+def test_a_placement_is_a_gpr_that_says_what_it_has_and_until_when() -> None:
+    there = placement(replicas=2, shape=shape(4, node_selector={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}))
+    wanted = desired(
+        ordering("worker-2"),
+        gpr_templates={"h100": gpr_template(priority=150, evictable=True, requeue=True)},
+        bindings=binding({"worker-2": "h100"}),
+    )
+    seen = free("worker-2", 8, bound={there.name: 2})
+    (one,) = told(situation(short(2, replica=shape(4)), seen, wanted=wanted, there=ledger(there)))
+    assert re.fullmatch("gpr-[0-9a-f]{8}", one.id)
+    assert (one.name, one.workspace, one.cluster, one.placement) == ("vllm", "llm", "worker-2", there.name)
+    assert (one.gpus, one.nodes, one.shape) == (4, 2, "NVIDIA-H100-80GB-HBM3")
+    assert (one.priority, one.band, one.evictable, one.requeue) == (150, "medium", True, True)
+    assert (one.state, one.reason) == (GprState.SUCCESSFUL, "")
+    assert (one.exit_at, one.left) == (there.expires_at, timedelta(minutes=9))
+    assert one.started_at == there.created_at
+
+
+def test_replicas_without_a_node_are_being_provisioned() -> None:
+    there = placement(replicas=3)
+    seen = free("worker-2", 0, bound={there.name: 1}, troubles={there.name: "2 pods wait: image not found"})
+    (one,) = told(situation(short(3), seen, there=ledger(there)))
+    assert one.state is GprState.PROVISIONING
+    assert one.reason == "1 of 3 have a node; 2 pods wait: image not found"
+
+
+def test_what_cannot_be_seen_is_said_to_be_so() -> None:
+    (one,) = told(situation(short(3), there=ledger(placement())))
+    assert (one.state, one.reason) == (GprState.PROVISIONING, "worker-2 has not been observed")
+
+
+def test_what_fits_nowhere_is_queued_and_says_why() -> None:
+    (one,) = told(situation(short(2, replica=shape(8)), free("worker-2", 4), free("worker-3", 4)))
+    assert (one.state, one.cluster, one.placement) == (GprState.QUEUED, None, None)
+    assert (one.gpus, one.nodes) == (8, 2)
+    assert "worker-2: needs 8 GPUs on one node, largest has 4 GPUs free" in one.reason
+    assert one.asked_at == NOW - seconds(45)
+
+
+def test_what_waits_for_its_window_is_pending() -> None:
+    (one,) = told(situation(short(2, since=NOW - seconds(5)), free("worker-2", 4)))
+    assert one.state is GprState.PENDING
+    assert "scale-up window" in one.reason
+
+
+def test_a_workload_that_is_partly_served_has_one_gpr_of_each_sort() -> None:
+    placed, waiting = told(situation(short(5), free("worker-2", 3), free("worker-3")))
+    assert sorted([placed.state, waiting.state]) == [GprState.PENDING, GprState.QUEUED]
+    assert {placed.nodes, waiting.nodes} == {3, 2}
+    assert placed.id != waiting.id
+
+
+@pytest.mark.parametrize(
+    ("why", "state"),
+    [
+        (Why.EXPIRED, GprState.DRAINING), (Why.IDLE, GprState.DRAINING), (Why.REQUESTED, GprState.DRAINING),
+        (Why.DEMAND_GONE, GprState.DRAINING), (Why.POLICY, GprState.DRAINING), (Why.FAILED, GprState.FAILED),
+        (Why.PREEMPTED, GprState.QUEUED),
+    ],
+)  # fmt: skip
+def test_what_the_plan_ends_is_on_its_way_out(why: Why, state: GprState) -> None:
+    there = placement()
+    seen = situation(short(3), free("worker-2", 8, bound={there.name: 3}), there=ledger(there))
+    (one,) = gprs(seen, Plan(changes=(Revert(placement=there, why=why, detail="so it is"),)))
+    assert (one.state, one.reason) == (state, f"{why}: so it is")
+
+
+def test_a_request_has_its_own_needs_and_the_same_id_while_it_waits_and_afterwards() -> None:
+    asked = request(ask=GpuAsk(gpus=8, nodes=2, shape="NVIDIA-H100-80GB-HBM3"), terms=GprTerms(priority=220))
+    known = record(asked)
+    seen = situation(there=ledger(requests={TRAIN: known}))
+    (waiting,) = gprs(seen, Plan())
+    assert (waiting.gpus, waiting.nodes, waiting.band, waiting.state) == (8, 2, "high", GprState.PENDING)
+    made = placement(workload=TRAIN, replicas=1, origin=Origin.REQUEST)
+    (placed,) = gprs(replace(seen, ledger=ledger(made, requests={TRAIN: known})), Plan())
+    assert (placed.cluster, placed.state) == ("worker-2", GprState.PROVISIONING)
+    over = record(asked, began_at=NOW, ended=Ended(status=Provisioning.COMPLETED, at=NOW, message="its 1h are over"))
+    (ended,) = gprs(replace(seen, ledger=ledger(requests={TRAIN: over})), Plan())
+    assert (ended.state, ended.reason, ended.completed_at) == (GprState.EARLY_RELEASED, "its 1h are over", NOW)
+    assert waiting.id == placed.id == ended.id
+
+
+def test_a_request_that_is_asked_for_again_is_another_gpr() -> None:
+    first, second = (
+        gprs(situation(there=ledger(requests={TRAIN: record(received=at)})), Plan())[0].id
+        for at in (NOW, NOW + seconds(60))
+    )
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("status", "after", "state"),
+    [
+        (Provisioning.COMPLETED, 600, GprState.COMPLETED),
+        (Provisioning.COMPLETED, 300, GprState.EARLY_RELEASED),
+        (Provisioning.FAILED, 300, GprState.FAILED),
+    ],
+)
+def test_how_a_request_ended_is_told(status: Provisioning, after: int, state: GprState) -> None:
+    end = Ended(status=status, at=NOW + seconds(after), message="")
+    (one,) = gprs(situation(there=ledger(requests={TRAIN: record(began_at=NOW, ended=end)})), Plan())
+    assert one.state is state
+
+
+def test_the_most_urgent_come_first_then_the_oldest() -> None:
+    def waiting(name: str, priority: int, age: int) -> tuple[object, object]:
+        asked = request(name, ask=GpuAsk(gpus=1), terms=GprTerms(priority=priority))
+        return asked.workload, record(asked, received=NOW - seconds(age))
+
+    known = dict([waiting("late", 50, 10), waiting("early", 50, 90), waiting("urgent", 250, 5)])
+    seen = situation(there=ledger(requests=known))
+    assert [one.name for one in gprs(seen, Plan())] == ["urgent", "early", "late"]
+
+
+def test_what_the_plan_places_is_pending_with_the_name_it_will_have() -> None:
+    seen = situation(short(3), free("worker-2", 8))
+    plan = decide(seen)
+    (change,) = plan.changes
+    assert isinstance(change, Place)
+    (one,) = gprs(seen, plan)
+    assert (one.state, one.placement) == (GprState.PENDING, change.placement.name)
+
+
+def test_a_quiet_fleet_has_none() -> None:
+    assert told(situation(short(0), free("worker-2", 8))) == ()

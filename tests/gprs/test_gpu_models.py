@@ -1,0 +1,111 @@
+"""Which GPUs a node has is read from its labels and its devices, as each vendor writes them."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from reconciler.core.gpushape import Gpus, gpus, same_model
+from reconciler.model.capacity import Node, Pool
+from reconciler.model.devices import DeviceKind, DeviceStock
+from reconciler.model.units import Resources, parse_quantity
+
+
+def seen(labels: Mapping[str, str], free: str = "3", /, **allocatable: str) -> tuple[Gpus, ...]:
+    totals = {name.replace("__", "/").replace("_", "."): text for name, text in allocatable.items()}
+    resources = Resources(amounts={name: parse_quantity(text) for name, text in totals.items()})
+    left = Resources(amounts={name: parse_quantity(free) for name in totals})
+    return gpus(Node(name="n", free=left, allocatable=resources), Pool(name="p", nodes=(), labels=labels))
+
+
+@pytest.mark.parametrize(
+    ("labels", "resource", "model", "memory"),
+    [
+        (
+            {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "nvidia.com/gpu.memory": "81559"},
+            "nvidia.com/gpu", "NVIDIA-H100-80GB-HBM3", 80,
+        ),
+        ({"nvidia.com/gpu.product": "Tesla-T4", "nvidia.com/gpu.memory": "15360"}, "nvidia.com/gpu", "Tesla-T4", 16),
+        ({"nvidia.com/gpu.product": "NVIDIA-L4", "nvidia.com/gpu.memory": "23034"}, "nvidia.com/gpu", "NVIDIA-L4", 24),
+        (
+            {"amd.com/gpu.product-name": "AMD_Instinct_MI300X_OAM", "amd.com/gpu.vram": "192G"},
+            "amd.com/gpu", "AMD_Instinct_MI300X_OAM", 192,
+        ),
+        ({"amd.com/gpu.family": "AI", "amd.com/gpu.vram": "lots"}, "amd.com/gpu", "AI", 0),
+        (
+            {"gpu.intel.com/product": "Max_1550", "gpu.intel.com/memory.max": "1099511627776"},
+            "gpu.intel.com/i915", "Max_1550", 137,
+        ),
+        ({"cloud.google.com/gke-accelerator": "nvidia-h100-80gb"}, "nvidia.com/gpu", "nvidia-h100-80gb", 80),
+        ({}, "nvidia.com/gpu", "", 0),
+        ({"nvidia.com/gpu.product": "Tesla-T4"}, "amd.com/gpu", "", 0),
+    ],
+)  # fmt: skip
+def test_model_and_memory_of_a_vendor(labels: dict[str, str], resource: str, model: str, memory: int) -> None:
+    eight = Resources(amounts={resource: parse_quantity("8"), "cpu": parse_quantity("96")})
+    three = Resources(amounts={resource: parse_quantity("3"), "cpu": parse_quantity("90")})
+    (found,) = gpus(Node(name="n", free=three, allocatable=eight), Pool(name="p", nodes=(), labels=labels))
+    assert (found.resource, found.model, found.memory, found.count, found.free) == (resource, model, memory, 8, 3)
+    assert not found.part
+
+
+def test_slices_of_a_gpu_are_told_with_their_own_memory() -> None:
+    name = "nvidia.com/mig-1g.10gb"
+    labels = {
+        "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
+        f"{name}.product": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb",
+        f"{name}.memory": "9856",
+    }
+    whole, sliced = gpus(
+        Node(
+            name="n",
+            free=Resources(amounts={name: parse_quantity("5"), "nvidia.com/gpu": parse_quantity("1")}),
+            allocatable=Resources(amounts={name: parse_quantity("7"), "nvidia.com/gpu": parse_quantity("4")}),
+        ),
+        Pool(name="p", nodes=(), labels=labels),
+    )
+    assert (whole.model, whole.memory, whole.part) == ("NVIDIA-H100-80GB-HBM3", 80, False)
+    assert (sliced.model, sliced.memory, sliced.part) == ("NVIDIA-H100-80GB-HBM3-MIG-1g.10gb", 10, True)
+    assert (sliced.count, sliced.free) == (7, 5)
+
+
+@pytest.mark.parametrize("model", ["NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "Tesla-T4-SHARED"])
+def test_a_resource_that_stands_for_parts_is_known_by_its_model(model: str) -> None:
+    (found,) = seen({"nvidia.com/gpu.product": model}, nvidia_com__gpu="8")
+    assert found.part
+    assert found.memory == (5 if "MIG" in model else 0)
+
+
+def test_claimed_devices_are_told_by_their_attributes_and_those_of_several_nodes_are_left_out() -> None:
+    kind = DeviceKind(
+        driver="gpu.nvidia.com",
+        attributes=(("gpu.nvidia.com/productName", "NVIDIA B200"),),
+        capacity=(("gpu.nvidia.com/memory", parse_quantity("183359Mi")),),
+    )
+    network = DeviceKind(driver="dra.net")
+    stocks = (
+        DeviceStock(kind=kind, free=2, total=8),
+        DeviceStock(kind=kind, free=2, total=2, shared="rack"),
+        DeviceStock(kind=network, free=1, total=1),
+    )
+    (found,) = gpus(Node(name="n", free=Resources(), devices=stocks), Pool(name="p", nodes=()))
+    assert (found.model, found.memory, found.count, found.free) == ("NVIDIA B200", 192, 8, 2)
+
+
+def test_without_a_word_on_what_a_node_has_the_count_is_unknown() -> None:
+    left = Resources(amounts={"nvidia.com/gpu": parse_quantity("3")})
+    (found,) = gpus(Node(name="n", free=left), Pool(name="p", nodes=()))
+    assert (found.count, found.free) == (None, 3)
+
+
+@pytest.mark.parametrize(
+    ("asked", "model", "same"),
+    [
+        ("NVIDIA-H100-80GB-HBM3", "NVIDIA H100 80GB HBM3", True),
+        ("tesla-t4", "Tesla-T4-SHARED", True),
+        ("AMD_Instinct_MI300X", "AMD Instinct MI300X", True),
+        ("NVIDIA-H100", "NVIDIA-H100-80GB-HBM3", False),
+        ("Tesla-T4", "", False),
+    ],
+)
+def test_a_model_is_the_same_however_it_is_spelt(asked: str, model: str, same: bool) -> None:
+    assert same_model(asked, model) is same
