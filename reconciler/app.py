@@ -1,10 +1,12 @@
 """Puts the parts together: the only place that knows which adapter stands behind which port.
 
-Commands call it with `Settings`; nothing else in the program builds an adapter.
+Commands call it with `Settings`; nothing else in the program builds an adapter, but for `api.entry`, which builds those
+that the door of the HTTP side needs.
 """
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 from collections.abc import Iterator
@@ -29,15 +31,17 @@ from reconciler.adapters.views import Here, JoinedView
 from reconciler.core.schedule import next_turn
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
+from reconciler.daemon.bulletin import Bulletin
+from reconciler.daemon.desk import Desk
 from reconciler.daemon.loop import OBSERVATION, Loop
 from reconciler.daemon.reconcile import Memory, Outcome, View, World, look
+from reconciler.daemon.serving import Counter, Serving
 from reconciler.daemon.signals import signals_for
 from reconciler.daemon.source import SourceReader
-from reconciler.daemon.steer import guarded
 from reconciler.errors import InvalidInput
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
-from reconciler.ports import Charts, ClusterView, Outbox, Wake
+from reconciler.ports import Charts, ClusterView, Outbox, Shelf, Wake
 from reconciler.settings import Settings
 
 PATIENCE = timedelta(seconds=10)
@@ -48,10 +52,17 @@ LAST_WORDS = timedelta(seconds=2)
 _MOST_TURNS = 100
 """Moments that are looked at on the way to another one."""
 
+_TURN = 0.001
+"""Seconds after which a thread that computes lets another one go on: a pass must not hold up every step of a caller."""
+
 LOOK_AT_FILES = timedelta(seconds=1)
 """How often the observation files are asked for their times; a second is what a person takes for at once."""
 
 log = structlog.get_logger("overspill")
+
+GARBAGE = 20_000
+"""Objects more than before for which cycles are looked for: a pass makes many and hardly any cycle, and its threads
+stand still for each look."""
 
 
 @contextmanager
@@ -102,6 +113,7 @@ def _turns(view: View, at: datetime) -> list[datetime]:
 
 def serve(settings: Settings) -> None:
     """Run the daemon until a signal ends it."""
+    gc.set_threshold(GARBAGE)
     logs.configure(settings.log_format, sys.stdout, colour=settings.colour and sys.stdout.isatty())
     for problem in settings.warnings:
         log.warning("setting", line=str(problem))
@@ -122,8 +134,9 @@ def serve(settings: Settings) -> None:
         )
         memory = _memory(repository)
         alarms = Alarms(wake)
+        counter = Counter(desk=Desk(wake), bulletin=Bulletin(memory.branch))
         loop: Loop[Outcome] = Loop(
-            lambda fetch: guarded(world, memory, fetch=fetch),
+            Serving(world, memory, counter),
             clock=world.clock,
             alarm=alarms,
             tell=Announcer(source_branch=settings.source_branch).tell,
@@ -134,13 +147,15 @@ def serve(settings: Settings) -> None:
         stack.enter_context(signals_for(loop))
         for view in files:
             alarms.watch(view.changed, every=LOOK_AT_FILES, reason=OBSERVATION)
-        address = stack.enter_context(_listening(settings, pushed, loop))
+        address = stack.enter_context(_listening(settings, pushed, loop, counter, repository.shelf))
+        stack.callback(counter.desk.close)
         log.info("watching", line=_watching(settings, address))
         if not files and not clusters and not (address and settings.push_token):
             log.warning("no observations", line=BLIND)
         alarms.start()
         stack.callback(alarms.stop)
         loop.run()
+        counter.desk.close()
         _finish(notifier)
     log.info("stopped")
 
@@ -167,15 +182,20 @@ BLIND = (
 
 
 @contextmanager
-def _listening(settings: Settings, pushed: PushedObservations, loop: Loop[Outcome]) -> Iterator[str]:
+def _listening(
+    settings: Settings, pushed: PushedObservations, loop: Loop[Outcome], counter: Counter, shelf: Shelf
+) -> Iterator[str]:
     """Serve HTTP where the settings ask for it, and yield the address, empty where they do not."""
     if settings.listen is None:
         yield ""
         return
     # FastAPI takes longer to import than all the rest together, and every other command would wait for it.
+    from reconciler.api import entry  # noqa: PLC0415 - as said above
     from reconciler.api.app import create_app  # noqa: PLC0415 - as said above
+    from reconciler.api.management import Management  # noqa: PLC0415 - as said above
     from reconciler.api.server import Server  # noqa: PLC0415 - as said above
 
+    sys.setswitchinterval(_TURN)
     application = create_app(
         pushed=pushed,
         wake=loop.wake,
@@ -184,8 +204,17 @@ def _listening(settings: Settings, pushed: PushedObservations, loop: Loop[Outcom
         branches=(settings.source_branch, settings.output_branch),
         push_token=settings.push_token,
         webhook_secret=settings.webhook_secret,
+        callers=entry.callers(settings, SystemClock()),
+        management=Management(
+            bulletin=counter.bulletin,
+            shelf=shelf,
+            desk=counter.desk,
+            strict=settings.strict_egs_api,
+            source_branch=settings.source_branch,
+        ),
     )
-    server = Server(application, host=settings.listen.host, port=settings.listen.port)
+    tls = entry.certificate(settings)
+    server = Server(application, host=settings.listen.host, port=settings.listen.port, tls=tls)
     server.start()
     try:
         host = f"[{settings.listen.host}]" if ":" in settings.listen.host else settings.listen.host
@@ -202,7 +231,7 @@ def _watching(settings: Settings, address: str) -> str:
         f"clusters of {settings.kubeconfig}" if settings.kubeconfig else "",
         f"signals from {settings.prometheus}" if settings.prometheus else "",
         f"polling every {format_duration(settings.poll_interval)}",
-        f"listening at {address}" if address else "",
+        f"listening at {address}{' with TLS' if settings.certificate else ''}" if address else "",
         f"telling {', '.join(map(str, settings.notify))}" if settings.notify else "",
     ]
     return ", ".join(part for part in parts if part)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from reconciler.adapters.helm import Helm
+from reconciler.core.orders import Order
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, Outcome, View, World, look, reconcile_once
 from reconciler.daemon.source import SourceReader
@@ -81,7 +82,10 @@ def seconds(number: float) -> timedelta:
 
 
 class Passes:
-    """A daemon over any repository. `free` are a cluster's GPUs before our replicas, `missing` is the deficit."""
+    """A daemon over any repository. `free` are a cluster's GPUs before our replicas, `missing` is the deficit.
+
+    `orders` are what callers of the API want in every pass, as those do who never hear an answer.
+    """
 
     def __init__(self, repository: Repository) -> None:
         self.repository = repository
@@ -93,6 +97,7 @@ class Passes:
         self.steady_since: datetime | None = None
         self.bound: dict[str, int] = {}
         self.blind: frozenset[str] = frozenset()
+        self.orders: tuple[Order, ...] = ()
         self._observed = Observed()
         self.restart()
 
@@ -127,7 +132,7 @@ class Passes:
     def run_once(self, observed_at: datetime | None = None) -> Outcome:
         """Run one pass on what is to be seen now."""
         self._observed = self._look(observed_at or self.moment)
-        return reconcile_once(self.world(), self.memory)
+        return reconcile_once(self.world(), self.memory, orders=self.orders)
 
     def look(self) -> View:
         """Decide on what is to be seen now, and change nothing."""

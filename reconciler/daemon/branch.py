@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from reconciler.core.ledger import (
     ROOTS,
@@ -23,6 +23,7 @@ from reconciler.errors import OverspillError
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.ledger import Ledger, Tampered
 from reconciler.model.placement import Placement
+from reconciler.model.tree import Commit, blob_of
 from reconciler.ports import Repository
 
 _AT_ONCE = 512
@@ -34,12 +35,40 @@ _FEW = 200
 _EMPTY = Ledger(commit=None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Written:
+    """Commits of ours, from `base` to `tip`."""
+
+    base: CommitId | None
+    tip: CommitId
+    commits: Sequence[Commit]
+
+    def plain(self, broken: Collection[str]) -> bool:
+        """Tell whether nothing goes by its directory: what lies in one only git knows.
+
+        A `broken` record may lie in a directory that is called like a file of ours, which takes its place.
+        """
+        gone = all(is_record(path) or is_ours(path) for commit in self.commits for path in commit.removes)
+        return gone and not any(
+            other.startswith(f"{path}/") for other in broken for commit in self.commits for path in commit.writes
+        )
+
+    def records(self) -> dict[str, bytes | None]:
+        """Return what the records hold that these commits touch, by path, None for those that are gone."""
+        files: dict[str, bytes | None] = {}
+        for commit in self.commits:
+            files.update(dict.fromkeys(filter(is_record, commit.removes)))
+            files.update((path, data) for path, data in commit.writes.items() if is_record(path))
+        return files
+
+
 class BranchReader:
     """The Ledger of the output branch at any tip.
 
-    The first tip is read whole, later ones by their difference from the one before; a file whose blob has not changed
-    is never read twice. What is returned depends on the tip alone, not on the tips before it, and is never changed
-    afterwards. After a call that raised the next one does the same work again.
+    The first tip is read whole, later ones by their difference from the one before, and what we wrote ourselves on top
+    of that not at all; a file whose blob has not changed is never read twice. What is returned depends on the tip
+    alone, not on the tips before it, and is never changed afterwards. After a call that raised the next one does the
+    same work again.
     """
 
     def __init__(self, repository: Repository) -> None:
@@ -49,6 +78,8 @@ class BranchReader:
         self._records = Records()
         self._blobs: dict[str, BlobId] = {}
         self._known: CommitId | None = None
+        self._expected: Mapping[tuple[str, bytes], Record] = {}
+        self._written: _Written | None = None
 
     def ledger(self, tip: CommitId | None) -> Ledger:
         """Return what the output branch says at `tip`; the same tip gives the same object.
@@ -60,20 +91,46 @@ class BranchReader:
         if tip is None:
             self._ledger, self._records, self._blobs, self._known = _EMPTY, Records(), {}, None
             return self._ledger
-        changed = self._difference(tip)
-        tampered = self._tampered(tip)
-        records = self._traced(tip, self._records.changed(self._read(changed)), tampered)
+        written, broken = self._written, self._records.broken
+        if written is not None and (written.base, written.tip) == (self._ledger.commit, tip) and written.plain(broken):
+            changed, read = self._made(written.records())
+            tampered: tuple[Tampered, ...] = ()  # since whatever people did before is under it
+        else:
+            changed = self._difference(tip)
+            tampered = self._tampered(tip)
+            read = self._read(changed)
+        records = self._traced(tip, self._records.changed(read), tampered)
         self._ledger, self._records, self._known = assembled(tip, records, tampered), records, tip
-        for path, blob in changed.items():
-            if blob is None:
-                del self._blobs[path]
-            else:
-                self._blobs[path] = blob
+        if changed:
+            self._blobs = _changed(self._blobs, changed)
         return self._ledger
+
+    @property
+    def blobs(self) -> Mapping[str, BlobId]:
+        """Return the blob of each record as it was last read, by path; what is returned never changes."""
+        return self._blobs
 
     def blob(self, path: str) -> BlobId | None:
         """Return the blob of a record as it was last read."""
         return self._blobs.get(path)
+
+    def expect(self, records: Mapping[tuple[str, bytes], Record]) -> None:
+        """Take note of what files will be read as, by path and content, in place of what was noted before."""
+        self._expected = records
+
+    def wrote(self, base: CommitId | None, tip: CommitId, commits: Sequence[Commit]) -> None:
+        """Take note of commits that we wrote on top of `base`, the last of them `tip`, in place of those before."""
+        self._written = _Written(base=base, tip=tip, commits=commits)
+
+    def _made(self, files: Mapping[str, bytes | None]) -> tuple[dict[str, BlobId | None], dict[str, Record | None]]:
+        """Return the blobs and the records of what we wrote, as far as it is not as it was; None for what is gone."""
+        blobs = {path: None if data is None else blob_of(data) for path, data in files.items()}
+        changed = {path: blob for path, blob in blobs.items() if self._blobs.get(path) != blob}
+        read: dict[str, Record | None] = {}
+        for path in changed:
+            data = files[path]
+            read[path] = None if data is None else self._recognised(path, data)
+        return changed, read
 
     def _difference(self, tip: CommitId) -> dict[str, BlobId | None]:
         """Find the records that are not as they were last read, None for those that are gone."""
@@ -102,7 +159,11 @@ class BranchReader:
             batch = wanted[start : start + _AT_ONCE]
             contents = self._repository.read({blob for _, blob in batch})
             for path, blob in batch:
-                yield path, read_record(contents[blob], path)
+                yield path, self._recognised(path, contents[blob])
+
+    def _recognised(self, path: str, data: bytes) -> Record:
+        expected = self._expected.get((path, data))
+        return read_record(data, path) if expected is None else expected
 
     def _traced(self, tip: CommitId, records: Records, tampered: Sequence[Tampered]) -> Records:
         """Ask earlier versions of broken records whose they are, where neither their text nor the daemon knows.
@@ -163,3 +224,14 @@ class BranchReader:
         contents = self._repository.read(set(files.values()))
         there = {relative(path): contents[blob] for path, blob in files.items()}
         return theirs(placement, there, [relative(path) for path in changed])
+
+
+def _changed(before: Mapping[str, BlobId], changes: Mapping[str, BlobId | None]) -> dict[str, BlobId]:
+    """Return a changed copy; going through all of it would cost more than the copy."""
+    blobs = dict(before)
+    for path, blob in changes.items():
+        if blob is None:
+            blobs.pop(path, None)
+        else:
+            blobs[path] = blob
+    return blobs

@@ -24,14 +24,15 @@ HINT = "hint"
 RELOAD = "reload"
 ALARM = "alarm"
 OBSERVATION = "observation"
+ORDER = "order"
 _STOP = "stop"
 
 FETCHING = frozenset({START, POLL, HINT, RELOAD})
 """Reasons to ask the remote first. The others work on what was last fetched: if that is behind, the push is rejected,
 and the pass runs again with a fetch."""
 
-_EVERY_REASON = FETCHING | {ALARM, OBSERVATION}
-_PERSON_ACTED = frozenset({HINT, RELOAD})
+_EVERY_REASON = FETCHING | {ALARM, OBSERVATION, ORDER}
+_PERSON_ACTED = frozenset({HINT, RELOAD, ORDER})
 _NEVER: frozenset[str] = frozenset()
 
 CONFLICT_TRIES = 10
@@ -51,6 +52,11 @@ class Outcome(Protocol):
     @property
     def commits(self) -> Sized:
         """The commits that were pushed."""
+        ...
+
+    @property
+    def pushes(self) -> int:
+        """How many pushes carried them, of which each leaves a pack in the mirror."""
         ...
 
     @property
@@ -111,10 +117,10 @@ class Loop(Generic[OutcomeT]):
     * well: the alarm is set to the outcome's `wake_at`, and `tell` gets the outcome;
     * Conflict: again at once with a fetch, at most ten times, then as Transient;
     * Transient: again after a back-off that only `reload` cuts short; logged when it begins and when it ends;
-    * InvalidInput: logged once; tried again at each poll, and when a hint says that somebody pushed;
+    * InvalidInput: logged once; tried again at each poll, when a hint says that somebody pushed, and for who waits;
     * anything else is a bug: logged with its traceback, counted, and tried again as Transient.
 
-    `maintain` is called between passes, after every 200 that changed something.
+    `maintain` is called between passes, after every 200 pushes.
     """
 
     def __init__(
@@ -222,7 +228,7 @@ class Loop(Generic[OutcomeT]):
         self._told.clear()
         self._backoff.reset()
         self._passes += 1
-        self._changed += len(outcome.commits) > 0
+        self._changed += outcome.pushes if outcome.commits else 0
         if self._changed >= MAINTAIN_EVERY and self._mail.empty():
             self._changed = 0
             self._keep_house()

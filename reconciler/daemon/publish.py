@@ -5,7 +5,7 @@ Called by `reconcile` only. A rejected push is not handled here: it means that t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.core import render
@@ -97,29 +97,34 @@ def _history(repository: Repository, plan: Plan, tips: Tips) -> dict[str, tuple[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
-    """What one push brought: commits on the output branch in order, and branches of clusters; mostly nothing."""
+class Publication:
+    """What one push brings: commits on the output branch in order, and branches of clusters; mostly nothing.
+
+    It has done so once `end` has returned, which waits for it and raises Conflict when a branch has moved.
+    """
 
     commits: tuple[CommitId, ...] = ()
     branches: tuple[Advance, ...] = ()
+    end: Callable[[], None] = lambda: None
 
 
 def publish(
-    repository: Repository, situation: Situation, tips: Tips, commits: Sequence[Commit], author: Identity
-) -> Published:
-    """Write the commits on top of the output tip and push them at once; nothing is visible until all of it is.
+    repository: Repository, situation: Situation, tips: Tips, written: Mapping[CommitId, Commit], author: Identity
+) -> Publication:
+    """Begin to push what was written on top of the output tip; nothing is visible until all of it is.
 
     Branches of clusters, where the fleet has them, go with the same push, and are put right by it even where there is
-    nothing else to push. Raises Conflict when the tip, or one of them, has moved.
+    nothing else to push. Raises Conflict when the tip, or one of them, is known to have moved.
     """
-    ids = tuple(repository.write(tips.output, commits)) if commits else ()
+    ids = tuple(written)
     tip = ids[-1] if ids else tips.output
     if tip is None:
-        return Published()
-    advances = tuple(_project(repository, situation, tips, dict(zip(ids, commits, strict=True)), author))
-    if ids or advances:
-        repository.push(tip, old=tips.output, branches=advances)
-    return Published(commits=ids, branches=advances)
+        return Publication()
+    advances = tuple(_project(repository, situation, tips, written, author))
+    if not (ids or advances):
+        return Publication()
+    end = repository.begin_push(tip, old=tips.output, branches=advances)
+    return Publication(commits=ids, branches=advances, end=end)
 
 
 def _project(

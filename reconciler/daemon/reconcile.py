@@ -6,21 +6,24 @@ Sequencing only. Everything that is decided is decided in `core`; everything out
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
 from reconciler.core import demand, projection, render
 from reconciler.core.decide import decide
+from reconciler.core.enrolling import Enrolment
 from reconciler.core.filling import fill
 from reconciler.core.messages import line
-from reconciler.core.reach import Reach
+from reconciler.core.orders import Order
+from reconciler.core.requests import left
 from reconciler.core.rollouts import Signs
 from reconciler.core.situation import Situation, given_up
 from reconciler.core.strangers import with_strangers_told
 from reconciler.daemon.acceptance import Acceptance
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.publish import Published, gather, publish
+from reconciler.daemon.publish import Publication, gather, publish
+from reconciler.daemon.receiving import received
 from reconciler.daemon.source import SourceReader, missing
 from reconciler.errors import Problem
 from reconciler.model.branches import Advance, branch_of
@@ -56,7 +59,7 @@ class Memory:
 
     source: SourceReader
     branch: BranchReader
-    reach: Reach = field(default_factory=lambda: Reach(Desired(commit=CommitId(""))))
+    enrolment: Enrolment = field(default_factory=lambda: Enrolment(Desired(commit=CommitId("")), {}))
     history: demand.History = field(default_factory=dict)
     acceptance: Acceptance = field(default_factory=Acceptance)
 
@@ -70,7 +73,8 @@ class View(Situation):
 
     @classmethod
     def of(cls, situation: Situation, tips: Tips, plan: Plan) -> View:
-        """Put a plan beside the situation that it was made from."""
+        """Put a plan beside the situation that it was made from, with the requests as the plan leaves them."""
+        situation = situation.enrolling(left(situation.ledger.requests, plan))
         parts = {field.name: getattr(situation, field.name) for field in fields(Situation)}
         return cls(**parts, tips=tips, plan=plan)
 
@@ -79,13 +83,17 @@ class View(Situation):
 class Outcome:
     """What one pass came to: what it saw, what it wrote, and the commits that carry it (none if nothing changed).
 
-    `branches` are those of clusters that were pushed along, or were put right with nothing else to push.
+    `branches` are those of clusters that were pushed along, or were put right with nothing else to push. `earlier` are
+    the commits that have received long since what an order of this number asks for once more. `pushes` is how many
+    carried the commits.
     """
 
     view: View
     rendered: render.Rendered
     commits: tuple[CommitId, ...]
     branches: tuple[Advance, ...] = ()
+    earlier: Mapping[int, CommitId] = field(default_factory=dict)
+    pushes: int = 1
 
     @property
     def plan(self) -> Plan:
@@ -110,9 +118,18 @@ class Outcome:
         return (*self.view.desired.problems, *self.view.ledger.problems, *self.view.observed.problems)
 
 
-def look(world: World, memory: Memory, *, fetch: bool = True) -> View:
-    """Read both branches and the clusters, and decide. Without `fetch` the branches are taken as last known."""
+def look(world: World, memory: Memory, *, fetch: bool = True, orders: tuple[Order, ...] = ()) -> View:
+    """Read both branches and the clusters, and decide, what callers order included.
+
+    Without `fetch` the branches are taken as last known.
+    """
     tips = world.repository.fetch() if fetch else world.repository.tips()
+    situation = situation_at(world, memory, tips, orders)
+    return View.of(situation, tips, decide(situation))
+
+
+def situation_at(world: World, memory: Memory, tips: Tips, orders: tuple[Order, ...]) -> Situation:
+    """Read both branches as they stand at `tips`, and look at the clusters."""
     if tips.source is None:
         raise missing(world.repository, world.source_branch)
     desired = memory.source.desired(tips.source)
@@ -122,18 +139,19 @@ def look(world: World, memory: Memory, *, fetch: bool = True) -> View:
     observed = with_strangers_told(world.clusters.observe(), desired)
     demands = demand.measure(desired, observed, memory.history, now)
     memory.history = demand.remembered(demands)
-    memory.reach = memory.reach.following(desired)
+    memory.enrolment = memory.enrolment.following(desired, ledger.requests)
     signs = Signs.of(ledger, observed, desired.fleet, now)
-    situation = Situation(
-        desired=desired,
+    return Situation(
+        desired=memory.enrolment.desired,
         ledger=ledger,
         observed=observed,
         demands=demands,
         now=now,
-        reach=memory.reach,
+        reach=memory.enrolment.reach,
         rollouts=memory.acceptance.follow(world.repository, memory.branch, signs, now),
+        enrolment=memory.enrolment,
+        orders=orders,
     )
-    return View.of(situation, tips, decide(situation))
 
 
 def write(world: World, view: View) -> render.Rendered:
@@ -143,7 +161,7 @@ def write(world: World, view: View) -> render.Rendered:
     return render.commits(view.plan, sheets, material, view, world.author)
 
 
-def draft(world: World, view: View) -> tuple[View, render.Rendered]:
+def draft(world: World, view: View, decided: Callable[[Situation], Plan] = decide) -> tuple[View, render.Rendered]:
     """Write a plan, and decide anew without the places it cannot be written for: the next cluster may do.
 
     What `plan` on the command line shows ends here.
@@ -151,22 +169,44 @@ def draft(world: World, view: View) -> tuple[View, render.Rendered]:
     rendered = write(world, view)
     while rendered.unwritable.keys() - view.unwritable.keys():
         view = replace(view, unwritable=given_up(view, rendered.unwritable))
-        view = replace(view, plan=decide(view))
+        view = View.of(view, view.tips, decided(view))
         rendered = write(world, view)
     return view, rendered
 
 
-def send(world: World, view: View, rendered: render.Rendered) -> Outcome:
-    """Push what was written, if there is anything, and tell of it. Raises Conflict when a branch has moved."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sending:
+    """A pass whose push is under way: what it comes to once `end` has returned.
+
+    `end` waits for the push and tells of it. It raises Conflict when a branch has moved.
+    """
+
+    outcome: Outcome
+    end: Callable[[], None]
+
+
+def put_down(world: World, view: View, rendered: render.Rendered) -> tuple[CommitId, ...]:
+    """Write commits on top of the output tip, and return their ids. Nothing leaves this machine yet."""
+    return tuple(world.repository.write(view.tips.output, rendered.commits)) if rendered.commits else ()
+
+
+def send(world: World, view: View, rendered: render.Rendered, ids: Sequence[CommitId]) -> Sending:
+    """Begin to push what was put down, if there is anything. Raises Conflict when a branch is known to have moved."""
     began = time.monotonic()
-    published = publish(world.repository, view, view.tips, rendered.commits, world.author)
-    took = timedelta(seconds=time.monotonic() - began)
-    for push in _pushes(world, view, rendered, published):
-        world.outbox.pushed(replace(push, took=took))
-    return Outcome(view=view, rendered=rendered, commits=published.commits, branches=published.branches)
+    written = dict(zip(ids, rendered.commits, strict=True))
+    published = publish(world.repository, view, view.tips, written, world.author)
+
+    def end() -> None:
+        published.end()
+        took = timedelta(seconds=time.monotonic() - began)
+        for push in _pushes(world, view, rendered, published):
+            world.outbox.pushed(replace(push, took=took))
+
+    outcome = Outcome(view=view, rendered=rendered, commits=published.commits, branches=published.branches)
+    return Sending(outcome=outcome, end=end)
 
 
-def _pushes(world: World, view: View, rendered: render.Rendered, published: Published) -> Iterator[Push]:
+def _pushes(world: World, view: View, rendered: render.Rendered, published: Publication) -> Iterator[Push]:
     """Say of each branch that has moved where it went. What a cluster's branch caught up with is not known by path."""
     repo_url = view.desired.fleet.repo_url
     if published.commits:
@@ -184,7 +224,19 @@ def _pushes(world: World, view: View, rendered: render.Rendered, published: Publ
         yield Push(branch=branch, old=advance.old, new=advance.new, commits=1, repo_url=repo_url, paths=None)
 
 
-def reconcile_once(world: World, memory: Memory, *, fetch: bool = True) -> Outcome:
+def reconcile_once(world: World, memory: Memory, *, fetch: bool = True, orders: tuple[Order, ...] = ()) -> Outcome:
     """Run one pass. Raises Conflict when the output branch moved meanwhile: run it again, with fetch."""
-    view, rendered = draft(world, look(world, memory, fetch=fetch))
-    return send(world, view, rendered)
+    view, rendered = draft(world, look(world, memory, fetch=fetch, orders=orders))
+    sending = begun(world, memory, view, rendered, put_down(world, view, rendered))
+    sending.end()
+    return sending.outcome
+
+
+def begun(world: World, memory: Memory, view: View, rendered: render.Rendered, ids: Sequence[CommitId]) -> Sending:
+    """Begin to push what was drafted and put down, with all that its orders are to be told."""
+    earlier = received(world.repository, view.tips, view.plan.answers)
+    memory.branch.expect(rendered.records)
+    sending = send(world, view, rendered, ids)
+    if sending.outcome.commits:
+        memory.branch.wrote(view.tips.output, sending.outcome.commits[-1], rendered.commits)
+    return replace(sending, outcome=replace(sending.outcome, earlier=earlier))

@@ -1,4 +1,4 @@
-"""What stands now, as values: one row for each workload that may burst, each placement and each cluster."""
+"""What stands now, as values: one row for each workload that may burst, each request, placement and cluster."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.core import headcount, lifecycle
+from reconciler.core import headcount, lifecycle, requeststate
 from reconciler.core.demand import Blind, unseen
 from reconciler.daemon.reconcile import View
 from reconciler.errors import Problem
 from reconciler.model.demand import Demand
 from reconciler.model.deployed import EngineState
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
-from reconciler.model.placement import Phase, Placement, Provisioning
+from reconciler.model.placement import Phase, Placement
 from reconciler.model.plan import Suppressed
 from reconciler.model.policy import Cluster, EngineName
+from reconciler.model.request import Asker, Provisioning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,26 @@ class WorkloadStatus:
     placed: int
     message: str
     suppressed: tuple[Suppressed, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestStatus:
+    """One request: who asked for it and where, whether it has its GPUs, how it is doing, and when it ends.
+
+    `clusters` are those that it names, `placed` those where it is. `ends_at` is None before it began.
+    """
+
+    request: WorkloadId
+    asker: Asker
+    author: str
+    clusters: tuple[ClusterName, ...]
+    placed: tuple[ClusterName, ...]
+    provisioning_status: Provisioning
+    phase: Phase
+    message: str
+    received_at: datetime
+    began_at: datetime | None
+    ends_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +104,7 @@ class Status:
 
     now: datetime
     workloads: tuple[WorkloadStatus, ...]
+    requests: tuple[RequestStatus, ...]
     placements: tuple[PlacementStatus, ...]
     leaving: tuple[LeavingStatus, ...]
     clusters: tuple[ClusterStatus, ...]
@@ -96,12 +118,15 @@ def status(view: View) -> Status:
     rows: list[PlacementStatus] = []
     for _, placement in sorted(view.ledger.placements.items()):
         placed[placement.workload] = placed.get(placement.workload, 0) + placement.replicas
-        rows.append(_placement(view, placement))
+        rows.append(placement_status(view, placement))
     return Status(
         now=view.now,
         workloads=tuple(
-            _workload(view, workload, placed.get(workload, 0)) for workload in sorted(view.desired.templates)
+            _workload(view, workload, placed.get(workload, 0))
+            for workload, template in sorted(view.desired.templates.items(), key=lambda one: one[0])
+            if not template.request
         ),
+        requests=tuple(_requests(view)),
         placements=tuple(rows),
         leaving=tuple(_leaving(view)),
         clusters=tuple(_cluster(view, cluster) for _, cluster in sorted(view.desired.clusters.items())),
@@ -110,7 +135,28 @@ def status(view: View) -> Status:
     )
 
 
-def _placement(view: View, placement: Placement) -> PlacementStatus:
+def _requests(view: View) -> Iterator[RequestStatus]:
+    """Tell how each request stands, by name."""
+    held = requeststate.held_back(view.plan)
+    for workload, record in view.ledger.requests.items():
+        state = requeststate.state(record, view, held.get(workload, ()))
+        yield RequestStatus(
+            request=workload,
+            asker=record.asker,
+            author=record.author,
+            clusters=record.request.clusters,
+            placed=tuple(placement.cluster for placement in state.placements),
+            provisioning_status=state.provisioning,
+            phase=state.phase,
+            message=state.message,
+            received_at=record.received_at,
+            began_at=record.began_at,
+            ends_at=state.ends_at,
+        )
+
+
+def placement_status(view: View, placement: Placement) -> PlacementStatus:
+    """Tell how one placement stands."""
     observation = view.observed.clusters.get(placement.cluster)
     bound = headcount.bound(placement, observation) if observation else None
     arrived = view.rollouts.has_arrived(placement)

@@ -18,11 +18,11 @@ from reconciler.core.render import Rendered
 from reconciler.core.situation import Situation
 from reconciler.daemon.backoff import Backoff
 from reconciler.daemon.loop import CONFLICT_TRIES
-from reconciler.daemon.reconcile import Memory, Outcome, View, World, reconcile_once, send, write
+from reconciler.daemon.reconcile import Memory, Outcome, View, World, put_down, send, write
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
-from reconciler.model.plan import Extend, Plan, Revert, Why
+from reconciler.model.plan import Amend, Close, Extend, Plan, Revert, Why
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity, Tips
 
@@ -36,10 +36,13 @@ def survey(world: World, memory: Memory) -> View:
 
 
 def _surveyed(world: World, memory: Memory, tips: Tips, desired: Desired) -> View:
+    ledger = memory.branch.ledger(tips.output)
+    memory.enrolment = memory.enrolment.following(desired, ledger.requests)
     return View(
-        desired=desired,
-        reach=memory.reach.following(desired),
-        ledger=memory.branch.ledger(tips.output),
+        desired=memory.enrolment.desired,
+        reach=memory.enrolment.reach,
+        enrolment=memory.enrolment,
+        ledger=ledger,
         observed=Observed(),
         demands={},
         now=world.clock.now(),
@@ -59,14 +62,14 @@ def steer(
     return _carried_out(world, survey(world, memory), decide, person)
 
 
-def guarded(world: World, memory: Memory, *, fetch: bool) -> Outcome:
-    """Run a pass, and if it fails for a reason of our own, end at least what has lapsed.
+def guarded(world: World, memory: Memory, attempt: Callable[[], T]) -> T:
+    """Make an attempt at a pass, and if it fails for a reason of our own, end at least what has lapsed.
 
-    Whatever is wrong with a file, an observation or this program, a burst that is over does not wait for it: its end is
-    in git, and needs nothing else. The failure itself is raised all the same.
+    Whatever is wrong with a file, an observation, an order or this program, a burst that is over does not wait for it:
+    its end is in git, and needs nothing else. The failure itself is raised all the same.
     """
     try:
-        return reconcile_once(world, memory, fetch=fetch)
+        return attempt()
     except (Conflict, Transient):
         raise
     except Exception:
@@ -78,13 +81,13 @@ def guarded(world: World, memory: Memory, *, fetch: bool) -> Outcome:
 
 
 def _carried_out(world: World, seen: View, decide: Callable[[Situation], Plan], person: Identity | None) -> Outcome:
-    view = replace(seen, plan=decide(seen))
-    if not view.plan.changes:
-        return send(world, view, Rendered(commits=(), changes=(), suppressed=()))
-    rendered = write(world, view)
+    view = View.of(seen, seen.tips, decide(seen))
+    rendered = write(world, view) if view.plan.changes else Rendered(commits=(), changes=(), suppressed=())
     if person is not None:
         rendered = _signed(rendered, person)
-    return send(world, view, rendered)
+    sending = send(world, view, rendered, put_down(world, view, rendered))
+    sending.end()
+    return sending.outcome
 
 
 def insist(attempt: Callable[[], T], *, random: Callable[[], float]) -> T:
@@ -113,7 +116,7 @@ def _signed(rendered: Rendered, person: Identity) -> Rendered:
     # A commit that begins the branch stands before those of the changes.
     first = len(rendered.commits) - len(rendered.changes)
     asked = [
-        isinstance(change, Extend) or (isinstance(change, Revert) and change.why is Why.REQUESTED)
+        isinstance(change, Extend | Amend | Close) or (isinstance(change, Revert) and change.why is Why.REQUESTED)
         for change in rendered.changes
     ]
     commits = tuple(

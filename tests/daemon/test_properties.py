@@ -27,6 +27,18 @@ STEP = st.fixed_dictionaries(
     }
 )
 
+IN_ORDER = "clusters: [{name: worker-2}, {name: worker-3}]"
+SHARED = st.sampled_from(
+    [
+        IN_ORDER,
+        "clusters: [{name: worker-2, minReplicas: 1}, {name: worker-3, minReplicas: 2}]",
+        "clusters: [{name: worker-2}, {name: worker-3, weight: 3}]\n  distribution: {strategy: Weighted}",
+        f"{IN_ORDER}\n  distribution: {{strategy: Balanced, minClusters: 2}}",
+        f"{IN_ORDER}\n  distribution: {{strategy: Aggregated, maxClusters: 1}}",
+    ]
+)
+"""Ways in which a policy has its replicas shared out."""
+
 
 def act(passes: Passes, person: str) -> None:
     """Do by hand what people do on the output branch."""
@@ -43,10 +55,13 @@ def act(passes: Passes, person: str) -> None:
 
 @pytest.mark.parametrize("applied_by", ["manifests", "flux"])
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(STEP, min_size=1, max_size=12))
-def test_everything_lent_comes_back_and_never_more_than_was_needed(applied_by: str, steps: list[dict]) -> None:
+@given(st.lists(STEP, min_size=1, max_size=12), SHARED)
+def test_everything_lent_comes_back_and_never_more_than_was_needed(
+    applied_by: str, steps: list[dict], shared: str
+) -> None:
     fleet = SOURCE_FILES["fleet.yaml"].replace("manifests", applied_by)
-    passes = Passes(MemoryRepository(SOURCE_FILES | {"fleet.yaml": fleet}))
+    policy = SOURCE_FILES["policy.yaml"].replace(IN_ORDER, shared)
+    passes = Passes(MemoryRepository(SOURCE_FILES | {"fleet.yaml": fleet, "policy.yaml": policy}))
     passes.repository.person("output", FOREIGN, at=passes.moment)
     passes.run()  # a cluster with Flux begins with a file of its own
     notes: dict[str, bytes] = passes.repository.tree(under="clusters")

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.core.access import digest
 from tests.prometheus.metrics import serving
 
 LAYOUT = Path(__file__).parents[2] / "repo-layout"
@@ -184,3 +187,48 @@ def test_a_queue_that_grows_in_prometheus_wakes_the_daemon_and_is_named_in_the_c
             told = process.stdout.read()
     assert f"signals from {metrics.url}" in told
     assert "Traceback" not in told
+
+
+def test_api_of_the_daemon_takes_a_placement_and_is_as_strict_as_it_was_told(fleet: Fleet) -> None:
+    token = "ovs_" + "Ab3-" * 10 + "xyz"
+    tokens = f"tokens: [{{name: Ada, email: ada@example.com, sha256: {digest(token)}, roles: {{llm: Editor}}}}]"
+    manifest = {
+        "name": "settings",
+        "namespace": "vllm-demo",
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "data": {"a": "b"},
+    }
+    body = {
+        "workspaceName": "llm",
+        "name": "bookinfo",
+        "clusters": ["worker-2"],
+        "burstDuration": "15m",
+        "manifestResources": [manifest],
+        "steps": [{"name": "settings", "type": "manifest"}],
+    }
+    with fleet.daemon("--listen", "127.0.0.1:0", "--strict-egs-api", OVERSPILL_API_TOKENS=tokens) as process:
+        address = re.search(r"listening at (\S+)", until_told(process, "listening at"))
+        assert address is not None
+
+        def call(method: str, path: str = "", data: object = None) -> int:
+            request = urllib.request.Request(
+                f"http://{address[1]}/api/v1/workload-placement{path}",
+                data=None if data is None else json.dumps(data).encode(),
+                headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
+                method=method,
+            )
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return int(answer.status)
+            except urllib.error.HTTPError as error:
+                return error.code
+
+        assert call("POST", data=body) == 200
+        assert call("GET", "/bookinfo") == 200
+        assert call("DELETE", "/bookinfo") == 409
+        subjects = git("log", "--format=%an %s", "placements", at=fleet.remote).splitlines()
+        assert "Ada request(llm/bookinfo): received" in subjects
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(15) == 0
+        assert "Traceback" not in process.stdout.read()

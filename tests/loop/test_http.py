@@ -54,11 +54,12 @@ def test_not_ready_before_a_first_pass_has_ended_well() -> None:
 
 
 def test_errors_of_the_framework_have_our_envelope() -> None:
-    for answer in (client().get("/nothing"), client().get("/api/v1/observations"), client().get("/docs")):
+    for answer in (client().get("/nothing"), client().get("/api/v1/observations"), client().get("/redoc")):
         body = answer.json()
         assert body["statusCode"] == answer.status_code
         assert body["status"] == "Error"
-        assert set(body) == {"statusCode", "status", "message", "error"}
+        assert set(body) == {"statusCode", "status", "message", "data", "error"}
+        assert json.loads(body["error"]["data"])["error"]["StatusCode"] == answer.status_code
 
 
 def test_bug_is_answered_without_its_traceback() -> None:
@@ -80,7 +81,8 @@ def test_openapi_names_every_operation_once() -> None:
     paths = client().get("/api/v1/openapi.json").json()["paths"]
     names = [operation["operationId"] for methods in paths.values() for operation in methods.values()]
     assert sorted(names) == sorted(set(names))
-    assert {"pushObservations", "githubWebhook", "gitlabWebhook", "giteaWebhook", "healthz", "readyz"} == set(names)
+    hooks = {"githubWebhook", "gitlabWebhook", "giteaWebhook"}
+    assert {"pushObservations", *hooks, "whoami", "healthz", "readyz"} == set(names)
 
 
 @pytest.fixture

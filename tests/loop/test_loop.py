@@ -25,6 +25,7 @@ LONG = timedelta(hours=1)
 class Done:
     wake_at: datetime | None = None
     commits: tuple[str, ...] = ()
+    pushes: int = 1
 
 
 @dataclass
@@ -123,7 +124,8 @@ def test_poll_fetches_again_and_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "fetches"), [("hint", True), ("reload", True), ("alarm", False), ("observation", False)]
+    ("reason", "fetches"),
+    [("hint", True), ("reload", True), ("alarm", False), ("observation", False), ("order", False)],
 )
 def test_only_what_comes_from_the_remote_makes_a_pass_fetch(reason: str, *, fetches: bool) -> None:
     script = Script()
@@ -275,6 +277,13 @@ def test_house_is_kept_after_so_many_passes_that_changed_something() -> None:
     with running(script, poll=timedelta(microseconds=1)) as it:
         until(lambda: it.maintained)
     assert it.maintained == [loops.MAINTAIN_EVERY]
+
+
+def test_house_is_kept_after_as_many_pushes_of_one_pass() -> None:
+    script = Script(Done(commits=("burst",), pushes=loops.MAINTAIN_EVERY), Done())
+    with running(script, poll=timedelta(microseconds=1)) as it:
+        until(lambda: it.maintained)
+    assert it.maintained == [1]
 
 
 def test_vitals_tell_a_loop_that_is_stuck_from_one_that_waits() -> None:

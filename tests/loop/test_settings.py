@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from reconciler.core.claims import Issuer
+from reconciler.core.rates import Rate
 from reconciler.errors import InvalidInput
 from reconciler.settings import VARIABLES, from_environment
 from reconciler.variables import Listen
@@ -60,6 +62,13 @@ def test_everything_can_be_set(tmp_path: Path) -> None:
     assert settings.login_plugins == {"aws", "gke-gcloud-auth-plugin"}
 
 
+@pytest.mark.parametrize(
+    ("value", "strict"), [("", False), ("false", False), ("0", False), ("True", True), ("1", True)]
+)
+def test_egs_strictness_is_asked_for_in_a_word(value: str, *, strict: bool) -> None:
+    assert from_environment({"OVERSPILL_STRICT_EGS_API": value}).strict_egs_api is strict
+
+
 def test_secrets_do_not_show_in_a_repr() -> None:
     settings = from_environment({
         "OVERSPILL_REPO": f"https://bot:{TOKEN}@git.example.com/fleet.git",
@@ -75,6 +84,7 @@ def test_secrets_do_not_show_in_a_repr() -> None:
     [
         ("POLL_INTERVAL", "30 sec", "'30 sec' is not a duration (try '30s')"),
         ("POLL_INTERVAL", "0.1s", "'0.1s' is shorter than a second (try 30s)"),
+        ("STRICT_EGS_API", "maybe", "'maybe' is neither true nor false (try true, or leaving it out)"),
         ("LISTEN", "8080", "'8080' is not host:port (try 127.0.0.1:8080, or :8080 for every interface)"),
         ("LISTEN", "localhost:99999", "'localhost:99999' is not host:port"),
         ("SOURCE_BRANCH", "--upload-pack=x", "'--upload-pack=x' is not the name of a branch (try main)"),
@@ -128,6 +138,47 @@ def test_every_variable_is_in_the_operations_guide_and_no_other() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
     rows = [line.split("|")[1].strip().strip("`") for line in guide.splitlines() if line.startswith("| `OVERSPILL_")]
     assert rows == [f"OVERSPILL_{name}" for name in VARIABLES]
+
+
+def test_the_door_can_be_set() -> None:
+    settings = from_environment({
+        "OVERSPILL_TLS_CERT_FILE": "/tls/tls.crt",
+        "OVERSPILL_TLS_KEY_FILE": "/tls/tls.key",
+        "OVERSPILL_API_TOKENS_FILE": "/secrets/access.yaml",
+        "OVERSPILL_API_RATE": "600/m",
+        "OVERSPILL_OIDC_ISSUER": "https://login.example.com/realms/ml",
+        "OVERSPILL_OIDC_AUDIENCE": "overspill",
+        "OVERSPILL_OIDC_NAME_CLAIM": "preferred_username",
+        "OVERSPILL_OIDC_CA_FILE": "/tls/ca.crt",
+    })  # fmt: skip
+    assert settings.certificate == (Path("/tls/tls.crt"), Path("/tls/tls.key"))
+    assert settings.api_tokens_file == Path("/secrets/access.yaml")
+    assert settings.api_rate == Rate(per_second=10, burst=600)
+    assert settings.issuer == Issuer(
+        url="https://login.example.com/realms/ml", audience="overspill", name_claim="preferred_username"
+    )
+    assert settings.issuer_authorities == Path("/tls/ca.crt")
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"TLS_CERT_FILE": "/a"}, "OVERSPILL_TLS_KEY_FILE: is not set, and OVERSPILL_TLS_CERT_FILE is"),
+        ({"TLS_KEY_FILE": "/a"}, "OVERSPILL_TLS_CERT_FILE: is not set, and OVERSPILL_TLS_KEY_FILE is"),
+        (
+            {"API_TOKENS": "{}", "API_TOKENS_FILE": "/a"},
+            "OVERSPILL_API_TOKENS_FILE: is set, and so is OVERSPILL_API_",
+        ),
+        ({"API_RATE": "fast"}, "OVERSPILL_API_RATE: 'fast' is not a number of calls a time (try 50/s or 600/m)"),
+        ({"OIDC_ISSUER": "https://a"}, "OVERSPILL_OIDC_AUDIENCE: is not set, and OVERSPILL_OIDC_ISSUER is"),
+        ({"OIDC_AUDIENCE": "a"}, "OVERSPILL_OIDC_ISSUER: is not set, and OVERSPILL_OIDC_AUDIENCE is"),
+        ({"OIDC_ISSUER": "http://a", "OIDC_AUDIENCE": "a"}, "OVERSPILL_OIDC_ISSUER: is not an https address"),
+    ],
+)
+def test_half_a_door_is_refused(variables: dict[str, str], says: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        from_environment({f"OVERSPILL_{name}": value for name, value in variables.items()})
+    assert [says in str(problem) for problem in caught.value.problems] == [True], caught.value
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from reconciler.daemon.signals import signals_for
 class Done:
     wake_at: datetime | None = None
     commits: tuple[str, ...] = ()
+    pushes: int = 1
 
 
 class Still:

@@ -1,0 +1,112 @@
+"""A pass of the daemon as callers of the API need it: with their orders, and told before they are answered.
+
+Few callers get all of a pass: what they ask for is received and placed by one push. Where many call at once a pass only
+receives, and leaves everything else to the pass that follows: nobody waits for the placing of what others asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import partial
+
+from reconciler.daemon.bulletin import Bulletin
+from reconciler.daemon.desk import Batch, Desk
+from reconciler.daemon.loop import ORDER
+from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
+from reconciler.daemon.rush import Rush, together
+from reconciler.daemon.steer import guarded
+from reconciler.errors import Conflict
+from reconciler.model.tree import Tips
+
+MANY = 10
+"""Orders that wait at once for which a pass only receives."""
+
+LONGEST_RUSH = 5.0
+"""Seconds for which everything else may wait for receiving."""
+
+_RETURN = 0.02
+"""Seconds in which callers that were just answered have called again, if they do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counter:
+    """Where callers are served: orders are handed in at the desk, and what stands is read off the bulletin."""
+
+    desk: Desk
+    bulletin: Bulletin
+
+
+class Serving:
+    """The pass for the loop. What it comes to is posted before anybody gets a receipt."""
+
+    def __init__(self, world: World, memory: Memory, counter: Counter) -> None:
+        """Run passes in `world`, with what `memory` knows of those before."""
+        self._world, self._memory = world, memory
+        self._desk, self._bulletin = counter.desk, counter.bulletin
+        self._since: float | None = None
+        self._moved = False
+
+    def __call__(self, *, fetch: bool) -> Outcome:
+        """Run one pass with what has been ordered, or receive for as long as many come."""
+        fetch, self._moved = fetch or self._moved, False
+        waiting = self._desk.gather()
+        since = self._since or time.monotonic()
+        until = since + LONGEST_RUSH
+        if waiting >= MANY and time.monotonic() < until:
+            self._since = since
+            done = guarded(self._world, self._memory, partial(self._receive, until, fetch=fetch))
+            if done is not None:
+                self._desk.wake(ORDER)
+                return done
+        outcome = self._whole(self._desk.take(), fetch=fetch)
+        self._since = None
+        return outcome
+
+    def _whole(self, batch: Batch, *, fetch: bool) -> Outcome:
+        with batch.at_stake():
+            attempt = partial(reconcile_once, self._world, self._memory, fetch=fetch, orders=batch.orders)
+            outcome = guarded(self._world, self._memory, attempt)
+            self._bulletin.post(outcome)
+        batch.answer(outcome)
+        return outcome
+
+    def _receive(self, until: float, *, fetch: bool) -> Outcome | None:
+        """Receive batch after batch; None if all orders were taken back meanwhile.
+
+        The first is half of what waits, so that there is something to decide while it is being pushed. A Conflict is
+        left to the next pass where something has been pushed before it.
+        """
+        rush = Rush(self._world, self._memory, self._bulletin, self._tips(fetch=fetch))
+        try:
+            try:
+                batch = self._desk.take((self._desk.gather() + 1) // 2)
+                while batch.orders:
+                    rush.take_in(batch)
+                    batch = self._next(rush, until)
+            finally:
+                rush.settle()
+        except Conflict:
+            if not rush.done:
+                raise
+            self._moved = True
+        return together(rush.done) if rush.done else None
+
+    def _tips(self, *, fetch: bool) -> Tips:
+        """Return where the branches stand; whoever waits hears of it where the remote cannot be asked."""
+        if not fetch:
+            return self._world.repository.tips()
+        waiting = self._desk.take()
+        with waiting.at_stake():
+            tips = self._world.repository.fetch()
+        self._desk.put_back(waiting.slips)
+        return tips
+
+    def _next(self, rush: Rush, until: float) -> Batch:
+        """Take what waits while a push is under way, or what comes right after it; nothing when it is late."""
+        if time.monotonic() >= until:
+            return self._desk.take(0)
+        if not self._desk.gather():
+            rush.settle()
+            self._desk.gather(patience=_RETURN)
+        return self._desk.take()

@@ -1,0 +1,187 @@
+"""Orders wait at the desk until a pass has carried them out, and none waits for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+
+import pytest
+
+from reconciler.core.orders import Order
+from reconciler.core.render import Rendered
+from reconciler.daemon.desk import Desk, Receipt
+from reconciler.daemon.reconcile import Outcome
+from reconciler.errors import Conflict, InvalidInput, Transient
+from reconciler.model.ids import CommitId, WorkspaceName
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Plan, Revert, Why
+from reconciler.model.request import Answer, Denial, Verb
+from reconciler.model.tree import Identity
+from tests.memory import MemoryRepository
+from tests.passes import SOURCE_FILES, Passes
+from tests.situations import placement
+
+ADA = Identity(name="Ada", email="ada@example.com")
+FIRST, SECOND = CommitId("a" * 40), CommitId("b" * 40)
+
+
+def order(name: str = "bookinfo") -> Order:
+    return Order(number=0, verb=Verb.DELETE, name=name, workspace=WorkspaceName("llm"), author=ADA, within=None)
+
+
+def revert(one: Placement) -> Revert:
+    return Revert(placement=one, why=Why.REQUESTED, detail="by Ada")
+
+
+def outcome(*changes: Revert, answers: dict[int, Answer], commits: tuple[CommitId, ...] = ()) -> Outcome:
+    """Make what a pass comes to: all its changes written, one commit each."""
+    view = Passes(MemoryRepository(SOURCE_FILES)).look()
+    view = replace(view, plan=Plan(changes=changes, answers=answers), tips=replace(view.tips, output=FIRST))
+    return Outcome(view=view, rendered=Rendered(commits=(), changes=changes, suppressed=()), commits=commits)
+
+
+def agreeing(*, commits: tuple[CommitId, ...] = ()) -> Callable[[tuple[Order, ...]], Outcome]:
+    """Answer every order with its name, and change nothing."""
+    return lambda orders: outcome(answers={one.number: Answer(message=one.name) for one in orders}, commits=commits)
+
+
+class Calls:
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def __call__(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+
+def serve(desk: Desk, attempt: Callable[[tuple[Order, ...]], Outcome]) -> None:
+    """Run a pass with everything that waits."""
+    batch = desk.take()
+    with batch.at_stake():
+        came_to = attempt(batch.orders)
+    batch.answer(came_to)
+
+
+def failing(error: Exception) -> Callable[[tuple[Order, ...]], Outcome]:
+    def attempt(_orders: tuple[Order, ...]) -> Outcome:
+        raise error
+
+    return attempt
+
+
+def test_order_wakes_the_loop_and_is_answered_by_the_next_pass() -> None:
+    calls = Calls()
+    desk = Desk(calls)
+    receipt = desk.submit(order())
+    assert calls.reasons == ["order"]
+    serve(desk, agreeing())
+    assert receipt.result(0) == Receipt(answer=Answer(message="bookinfo"), commit=FIRST)
+
+
+def test_one_pass_carries_all_orders_that_wait_each_with_a_number_of_its_own() -> None:
+    desk = Desk(Calls())
+    receipts = [desk.submit(order(f"job-{number}")) for number in range(50)]
+    serve(desk, agreeing())
+    assert [one.result(0).answer.message for one in receipts] == [f"job-{number}" for number in range(50)]
+
+
+def test_receipt_names_the_commit_of_the_change_that_carries_the_order() -> None:
+    desk = Desk(Calls())
+    receipt = desk.submit(order())
+    changes = revert(placement("worker-2")), revert(placement("worker-3"))
+
+    def attempt(orders: tuple[Order, ...]) -> Outcome:
+        return outcome(*changes, answers={orders[0].number: Answer(change=1)}, commits=(FIRST, SECOND))
+
+    serve(desk, attempt)
+    assert receipt.result(0).commit == SECOND
+
+
+def test_commit_that_begins_the_branch_is_nobodys_receipt() -> None:
+    desk = Desk(Calls())
+    receipt = desk.submit(order())
+    change = revert(placement())
+
+    def attempt(orders: tuple[Order, ...]) -> Outcome:
+        return outcome(change, answers={orders[0].number: Answer(change=0)}, commits=(FIRST, SECOND))
+
+    serve(desk, attempt)
+    assert receipt.result(0).commit == SECOND
+
+
+def test_order_that_changes_nothing_is_answered_with_where_the_branch_stands_after_the_push() -> None:
+    desk = Desk(Calls())
+    receipt = desk.submit(order())
+
+    def attempt(orders: tuple[Order, ...]) -> Outcome:
+        answers = {orders[0].number: Answer(denial=Denial.EXISTS)}
+        return outcome(revert(placement()), answers=answers, commits=(SECOND,))
+
+    serve(desk, attempt)
+    assert receipt.result(0).commit == SECOND
+
+
+def test_conflict_leaves_the_orders_to_the_next_try_with_those_that_came_meanwhile() -> None:
+    desk = Desk(Calls())
+    first = desk.submit(order("first"))
+    with pytest.raises(Conflict):
+        serve(desk, failing(Conflict("moved")))
+    second = desk.submit(order("second"))
+    serve(desk, agreeing())
+    assert [one.result(0).answer.message for one in (first, second)] == ["first", "second"]
+
+
+@pytest.mark.parametrize("error", [Transient("away"), InvalidInput("main is missing"), KeyError("a bug")])
+def test_pass_that_fails_fails_its_orders_and_only_those(error: Exception) -> None:
+    desk = Desk(Calls())
+    failed = desk.submit(order("failed"))
+    with pytest.raises(type(error)):
+        serve(desk, failing(error))
+    assert failed.exception(0) is error
+    later = desk.submit(order("later"))
+    serve(desk, agreeing())
+    assert later.result(0).answer.message == "later"
+
+
+def test_pass_that_forgets_an_order_fails_it() -> None:
+    desk = Desk(Calls())
+    receipt = desk.submit(order())
+    with pytest.raises(KeyError):
+        serve(desk, lambda _orders: outcome(answers={}))
+    assert isinstance(receipt.exception(0), KeyError)
+
+
+def test_order_is_taken_back_before_a_pass_has_begun_with_it_and_not_after() -> None:
+    desk = Desk(Calls())
+    early, late = desk.submit(order("early")), desk.submit(order("late"))
+    assert early.cancel()
+    seen: list[str] = []
+
+    def attempt(orders: tuple[Order, ...]) -> Outcome:
+        seen.extend(one.name for one in orders)
+        assert not late.cancel()
+        return agreeing()(orders)
+
+    serve(desk, attempt)
+    assert seen == ["late"]
+    assert late.result(0).answer.message == "late"
+
+
+def test_no_more_orders_wait_than_a_pass_may_take() -> None:
+    desk = Desk(Calls(), most=2)
+    waiting: list[Future[Receipt]] = [desk.submit(order()), desk.submit(order())]
+    with pytest.raises(Transient, match="2 orders are waiting already"):
+        desk.submit(order())
+    serve(desk, agreeing())
+    assert desk.submit(order()) not in waiting
+
+
+def test_closed_desk_fails_what_waits_and_takes_nothing_more() -> None:
+    desk = Desk(Calls())
+    receipt = desk.submit(order())
+    with pytest.raises(Conflict):
+        serve(desk, failing(Conflict("moved")))
+    desk.close()
+    assert isinstance(receipt.exception(0), Transient)
+    with pytest.raises(Transient, match="stopping"):
+        desk.submit(order())
