@@ -8,7 +8,22 @@ from fastapi import FastAPI
 
 from reconciler import __version__
 from reconciler.adapters.pushed import PushedObservations
-from reconciler.api import health, observations, refusal, webhooks
+from reconciler.api import (
+    egsapi,
+    explaining,
+    gprs,
+    health,
+    observations,
+    page,
+    placements,
+    refusal,
+    templates,
+    webhooks,
+    whoami,
+    workspaces,
+)
+from reconciler.api.callers import Callers
+from reconciler.api.management import Management
 from reconciler.daemon.loop import Vitals
 from reconciler.ports import Clock, Wake
 
@@ -22,19 +37,31 @@ def create_app(
     branches: Collection[str],
     push_token: str = "",
     webhook_secret: str = "",
+    callers: Callers | None = None,
+    management: Management | None = None,
 ) -> FastAPI:
-    """Build the HTTP side of a daemon. What has no token or secret refuses everybody."""
+    """Build the HTTP side of a daemon. What has no token, secret or callers refuses everybody.
+
+    Without a `management` there is nobody who carries orders out, and so there are no routes for it.
+    """
     app = FastAPI(
         title="Overspill",
         version=__version__,
         openapi_url="/api/v1/openapi.json",
-        docs_url=None,  # both pages load scripts from a CDN
+        docs_url=None,  # both pages load scripts from a CDN; `page` has one of its own
         redoc_url=None,
         redirect_slashes=False,
         separate_input_output_schemas=False,
     )
     refusal.install(app, clock)
+    callers = callers or Callers(clock)
+    if management is not None:
+        for part in (placements, gprs, templates, workspaces, explaining):
+            app.include_router(part.router(callers, management))
+    app.include_router(whoami.router(callers))
     app.include_router(observations.router(pushed, wake, clock, token=push_token))
     app.include_router(webhooks.router(wake, clock, secret=webhook_secret, branches=branches))
     app.include_router(health.router(vitals))
+    egsapi.describe(app)
+    app.include_router(page.router(app.openapi))
     return app

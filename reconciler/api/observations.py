@@ -7,13 +7,15 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Security
+from fastapi.security import HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
 from reconciler.adapters.pushed import PushedObservations
 from reconciler.api.body import body_of
 from reconciler.api.refusal import Refusal, answers
 from reconciler.core import observation
+from reconciler.core.schema.observation import ObservationFile
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import ClusterObservation
 from reconciler.ports import Clock, Wake
@@ -23,6 +25,8 @@ _AHEAD = timedelta(minutes=1)
 """How far a sender's clock may be ahead: one from the future would keep all true ones out until then."""
 
 
+_BEARER = HTTPBearer(auto_error=False, scheme_name="push", description="The token of OVERSPILL_PUSH_TOKEN.")
+"""Tells OpenAPI of the token; `_authorize` looks at it."""
 _ERRORS = answers(
     HTTPStatus.UNAUTHORIZED,
     HTTPStatus.FORBIDDEN,
@@ -31,13 +35,33 @@ _ERRORS = answers(
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     HTTPStatus.UNPROCESSABLE_ENTITY,
 )
-_SCHEMA = {"type": "object", "description": "An Observation, or {items: [Observation]}; see docs/observations.md."}
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": _SCHEMA}, "application/yaml": {"schema": _SCHEMA}},
-    }
+_ONE = {"$ref": f"#/components/schemas/{ObservationFile.__name__}"}
+_SEVERAL = {
+    "type": "object",
+    "required": ["items"],
+    "properties": {"items": {"type": "array", "items": _ONE}},
+    "additionalProperties": False,
 }
+_SCHEMA = {
+    "anyOf": [_ONE, _SEVERAL],
+    "description": "One Observation, or a list of them; docs/observations.md has all.",
+}
+_SEEN = {
+    "apiVersion": "overspill.dev/v1alpha1",
+    "kind": "Observation",
+    "cluster": "worker-2",
+    "observedAt": "2026-11-20T10:00:00Z",
+    "pools": [
+        {
+            "name": "h100",
+            "labels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+            "allocatable": {"cpu": "96", "memory": "1Ti", "nvidia.com/gpu": "8"},
+            "nodes": [{"name": "gpu-1", "used": {"cpu": "40", "memory": "300Gi", "nvidia.com/gpu": "6"}}],
+        }
+    ],
+}
+_MEDIA = {"schema": _SCHEMA, "example": _SEEN}
+_BODY = {"requestBody": {"required": True, "content": {"application/json": _MEDIA, "application/yaml": _MEDIA}}}
 
 
 def router(pushed: PushedObservations, wake: Wake, clock: Clock, *, token: str) -> APIRouter:
@@ -58,7 +82,13 @@ def router(pushed: PushedObservations, wake: Wake, clock: Clock, *, token: str) 
             raise _unprocessable(*(_from_the_future(seen, clock) for seen in early))
         return observations
 
-    @routes.post("/api/v1/observations", operation_id="pushObservations", openapi_extra=_BODY, responses=_ERRORS)
+    @routes.post(
+        "/api/v1/observations",
+        operation_id="pushObservations",
+        openapi_extra=_BODY,
+        responses=_ERRORS,
+        dependencies=[Security(_BEARER)],
+    )
     async def push(request: Request) -> dict[str, Any]:
         """Take what was seen of one or more clusters."""
         _authorize(request, token)

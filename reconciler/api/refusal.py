@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Any
@@ -12,13 +14,37 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
+from reconciler.core.findings import shortened
+from reconciler.core.secrets import redacted
+from reconciler.core.spelling import nearest
+from reconciler.core.wording import listed
 from reconciler.errors import Problem
 from reconciler.ports import Clock
 
 log = structlog.get_logger()
 
 _LOG_EVERY = timedelta(minutes=1)
+_MOST_KINDS = 10_000
+_MOST_WORDS = 300
+_REFERENCE = "docs/api.md#errors"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Detail:
+    """What EGS's envelope says beside the message: its key, and the texts of `error.data`.
+
+    `said` is `error.message`, `title` and `cause` are Message and Errormessage of `error.data`. What is empty is the
+    message itself.
+    """
+
+    key: str = ""
+    said: str = ""
+    title: str = ""
+    cause: str = ""
+    reason: str = ""
+    details: str = ""
 
 
 class Refusal(Exception):  # noqa: N818 - a refusal is an answer to a caller, no error of ours
@@ -32,6 +58,7 @@ class Refusal(Exception):  # noqa: N818 - a refusal is an answer to a caller, no
         hint: str = "",
         problems: tuple[Problem, ...] = (),
         headers: Mapping[str, str] | None = None,
+        detail: Detail | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -39,36 +66,70 @@ class Refusal(Exception):  # noqa: N818 - a refusal is an answer to a caller, no
         self.hint = hint
         self.problems = problems
         self.headers = headers
+        self.detail = detail or Detail()
 
 
-def envelope(status: int, message: str, *, hint: str = "", problems: tuple[Problem, ...] = ()) -> dict[str, Any]:
-    """Build the body of an error: EGS's envelope, with the problems as data."""
-    error: dict[str, Any] = {"reason": HTTPStatus(status).phrase.replace(" ", "")}
+def envelope(
+    status: int, message: str, *, hint: str = "", problems: tuple[Problem, ...] = (), detail: Detail | None = None
+) -> dict[str, Any]:
+    """Build the body of an error: EGS's envelope, with a way out and the problems beside its own fields.
+
+    `error.data` is JSON in a string, as EGS has it (seed 001).
+    """
+    detail = detail or Detail()
+    reason = detail.reason or HTTPStatus(status).phrase.replace(" ", "")
+    error: dict[str, Any] = {
+        "errorKey": detail.key,
+        "message": detail.said or message,
+        "data": _data(status, message, reason, problems, detail),
+        "reason": reason,
+    }
     if hint:
         error["hint"] = hint
     if problems:
         error["problems"] = [{name: getattr(problem, name) for name in _PROBLEM} for problem in problems]
-    return {"statusCode": status, "status": "Error", "message": message, "error": error}
+    return {"statusCode": status, "status": "Error", "message": message, "data": None, "error": error}
+
+
+def _data(status: int, message: str, reason: str, problems: tuple[Problem, ...], detail: Detail) -> str:
+    listed = [{"reason": "Invalid", "message": problem.message, "field": problem.field} for problem in problems]
+    inner = {
+        "Message": detail.title or detail.said or message,
+        "Status": status,
+        "DetailedError": {
+            "Errormessage": detail.cause or detail.said or message,
+            "Reason": reason,
+            "Details": detail.details or listed or "",
+        },
+        "StatusCode": status,
+        "ReferenceDocumentation": _REFERENCE,
+    }
+    return json.dumps({"error": inner})
 
 
 def answers(*statuses: HTTPStatus) -> dict[int | str, dict[str, Any]]:
     """Describe the errors of a route for OpenAPI."""
-    content = {"application/json": {"schema": _SCHEMA}}
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{SCHEMA_NAME}"}}}
     return {int(status): {"description": status.phrase, "content": content} for status in statuses}
 
 
 _PROBLEM = {"path": "string", "line": "integer", "field": "string", "message": "string", "hint": "string"}
-_SCHEMA = {
+SCHEMA_NAME = "Error"
+SCHEMA: Mapping[str, Any] = {
     "type": "object",
-    "required": ["statusCode", "status", "message", "error"],
+    "required": ["statusCode", "status", "message", "data", "error"],
     "properties": {
         "statusCode": {"type": "integer"},
         "status": {"const": "Error"},
         "message": {"type": "string"},
+        "data": {"type": "null"},
         "error": {
             "type": "object",
-            "required": ["reason"],
+            "required": ["errorKey", "message", "data", "reason"],
             "properties": {
+                "errorKey": {"type": "string"},
+                "message": {"type": "string"},
+                "data": {"type": "string", "contentMediaType": "application/json"},
                 "reason": {"type": "string"},
                 "hint": {"type": "string"},
                 "problems": {
@@ -87,24 +148,45 @@ _SCHEMA = {
 class _Seldom:
     """Logs the first refusal of a kind in each minute, with how many more came since the one before.
 
-    Whoever may not come in must not be able to fill the log either.
+    A kind is a route, a status, and who was refused, where that is known. Whoever may not come in must not be able to
+    fill the log either, nor the memory: what stands in an address makes no new kind.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._last: dict[tuple[str, int], tuple[datetime, int]] = {}
+        self._last: dict[tuple[str, int, str], tuple[datetime, int]] = {}
 
     def log(self, request: Request, error: Refusal) -> None:
         """Log a refusal, or count it."""
-        key, now = (request.url.path, int(error.status)), self._clock.now()
+        caller = getattr(request.state, "bearer", "")
+        key, now = (_route(request), int(error.status), caller), self._clock.now()
         last, more = self._last.get(key, (None, 0))
         if last is not None and abs(now - last) < _LOG_EVERY:
             self._last[key] = (last, more + 1)
             return
+        self._last.pop(key, None)
         self._last[key] = (now, 0)
+        if len(self._last) > _MOST_KINDS:
+            del self._last[next(iter(self._last))]  # the one that was logged longest ago
+        known = {"caller": caller} if caller else {}
         client = request.client.host if request.client else ""
         counted = {"more_before": more} if more else {}
-        log.warning("request refused", path=key[0], status=key[1], why=error.message, client=client, **counted)
+        path = request.url.path
+        log.warning("request refused", path=path, status=key[1], why=_why(error), **known, client=client, **counted)
+
+
+def _why(error: Refusal) -> str:
+    """Say why for the log, of a body only which fields are wrong: a value that is refused may be a secret."""
+    if not error.problems:
+        return error.message
+    kind = error.detail.key or error.status.phrase
+    fields = listed(dict.fromkeys(problem.field for problem in error.problems if problem.field))
+    return shortened(redacted(f"{kind}: {fields}" if fields else kind), _MOST_WORDS)
+
+
+def _route(request: Request) -> str:
+    """Return the path of a request's route as it is written there: ``/api/v1/things/{name}``."""
+    return str(getattr(request.scope.get("route"), "path", ""))
 
 
 def install(app: FastAPI, clock: Clock) -> None:
@@ -114,16 +196,24 @@ def install(app: FastAPI, clock: Clock) -> None:
     async def refused(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, Refusal)  # noqa: S101 - it is registered for nothing else
         seldom.log(request, error)
-        body = envelope(error.status, error.message, hint=error.hint, problems=error.problems)
+        body = envelope(error.status, error.message, hint=error.hint, problems=error.problems, detail=error.detail)
         return JSONResponse(body, error.status, headers=error.headers)
 
-    async def unknown(_request: Request, error: Exception) -> JSONResponse:
+    async def unknown(request: Request, error: Exception) -> JSONResponse:
         assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for nothing else
-        return JSONResponse(envelope(error.status_code, str(error.detail)), error.status_code, headers=error.headers)
+        headers = error.headers
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            headers = {"Allow": ", ".join(_methods(app, request))}
+        hint = "GET /docs shows every call" if error.status_code == HTTPStatus.NOT_FOUND else ""
+        return JSONResponse(
+            envelope(error.status_code, str(error.detail), hint=hint), error.status_code, headers=headers
+        )
 
-    async def invalid(_request: Request, _error: Exception) -> JSONResponse:
+    async def invalid(request: Request, error: Exception) -> JSONResponse:
+        assert isinstance(error, RequestValidationError)  # noqa: S101 - it is registered for nothing else
         status = HTTPStatus.UNPROCESSABLE_ENTITY
-        return JSONResponse(envelope(status, "the request is not what this address takes"), status)
+        problems = tuple(_wrong(one, _parameters(app, request)) for one in error.errors())
+        return JSONResponse(envelope(status, "the request is not what this address takes", problems=problems), status)
 
     async def bug(request: Request, error: Exception) -> JSONResponse:
         log.error("bug in answering a request", path=request.url.path, exc_info=error)
@@ -134,3 +224,29 @@ def install(app: FastAPI, clock: Clock) -> None:
     app.add_exception_handler(HTTPException, unknown)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(Exception, bug)
+
+
+def _methods(app: FastAPI, request: Request) -> list[str]:
+    """List the methods that an address takes: the framework itself names those of its first route alone."""
+    document = app.openapi()["paths"]
+    return sorted(
+        method.upper()
+        for route in app.routes
+        if route.matches(request.scope)[0] is not Match.NONE
+        for method in document.get(getattr(route, "path", ""), ())
+    )
+
+
+def _parameters(app: FastAPI, request: Request) -> list[Mapping[str, Any]]:
+    """List the parameters of the call that a request makes, as OpenAPI has them."""
+    calls = app.openapi()["paths"].get(_route(request), {})
+    return list(calls.get(request.method.lower(), {}).get("parameters", ()))
+
+
+def _wrong(error: Mapping[str, Any], known: Iterable[Mapping[str, Any]]) -> Problem:
+    """Say what is wrong with a parameter: where it stands (``query``, ``header``), its name, and why."""
+    place, *names = (str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        hint = nearest(names[-1], (one["name"] for one in known if one["in"] == place))
+        return Problem(path=place, field=".".join(names), message="unknown parameter", hint=hint)
+    return Problem(path=place, field=".".join(names), message=str(error["msg"]))

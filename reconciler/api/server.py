@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
+import ssl
 import time
 from threading import Thread
 from typing import Any
@@ -15,19 +17,31 @@ from reconciler.errors import InvalidInput, OverspillError
 
 _START_TIME = 10.0
 _STOP_TIME = 5
-_MOST_REQUESTS = 64
-"""As many bodies of 1 MiB as may be in memory at once."""
+_MOST_REQUESTS = 200
+"""As many bodies of 1 MiB as may be in memory at once. Fewer than connections, and enough for many that wait for a
+commit beside those that only look."""
 
 
 class Server:
     """Listens from `start` to `stop`."""
 
-    def __init__(self, app: Any, *, host: str, port: int, patience: float = 10, most: int = 256) -> None:
-        """Take an ASGI application and an address; port 0 takes any that is free.
+    def __init__(
+        self,
+        app: Any,
+        *,
+        host: str,
+        port: int,
+        tls: ssl.SSLContext | None = None,
+        patience: float = 10,
+        most: int = 256,
+    ) -> None:
+        """Take an ASGI application and an address; port 0 takes any that is free. With `tls`, only https is spoken.
 
-        A connection has `patience` seconds for a request's header; `most` is how many there may be at once.
+        A connection has `patience` seconds for its handshake and for each request's header; `most` is how many there
+        may be at once.
         """
         self._host, self._port = host, port
+        self._patience = patience
         config = uvicorn.Config(
             limited(app, most=_MOST_REQUESTS),
             http=protocol(patience=patience, most=most),
@@ -38,6 +52,8 @@ class Server:
             timeout_keep_alive=5,
             timeout_graceful_shutdown=_STOP_TIME,
         )
+        config.load()
+        config.ssl = tls  # uvicorn itself takes the names of files, and reads them once
         self._server = uvicorn.Server(config)
         self._socket: socket.socket | None = None
         self._thread: Thread | None = None
@@ -59,13 +75,19 @@ class Server:
         except OSError as error:
             why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
             raise InvalidInput(f"listening at {self._host}:{self._port}: {why} (try another address)") from error
-        self._thread = Thread(target=self._server.run, args=([self._socket],), name="http", daemon=True)
+        # asyncio sees to it for sockets of its own only; without it a short answer waits 40 ms for a late ACK.
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._thread = Thread(target=self._run, args=(self._socket,), name="http", daemon=True)
         self._thread.start()
         deadline = time.monotonic() + _START_TIME
         while not self._server.started:
             if not self._thread.is_alive() or time.monotonic() > deadline:
                 raise OverspillError(f"listening at {self._host}:{self._port}: the server did not start")
             time.sleep(0.01)
+
+    def _run(self, listener: socket.socket) -> None:
+        with asyncio.Runner(loop_factory=lambda: _Prompt(self._patience)) as runner:
+            runner.run(self._server.serve(sockets=[listener]))
 
     def stop(self) -> None:
         """Answer what is under way, for some seconds at most, and stop listening. A second call does nothing."""
@@ -75,3 +97,17 @@ class Server:
         self._thread.join(2 * _STOP_TIME)
         self._socket.close()
         self._thread = None
+
+
+class _Prompt(asyncio.SelectorEventLoop):
+    """Ends connections that are slow to begin: uvicorn would give each handshake a minute."""
+
+    def __init__(self, patience: float) -> None:
+        super().__init__()
+        self._patience = patience
+
+    async def create_server(self, *args: Any, **kwargs: Any) -> asyncio.Server:
+        """Listen as ever, in less time for TLS."""
+        if kwargs.get("ssl") is not None:
+            kwargs["ssl_handshake_timeout"] = self._patience
+        return await super().create_server(*args, **kwargs)

@@ -1,0 +1,36 @@
+"""What the routes for people and their programs work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from reconciler.api.refusal import Refusal
+from reconciler.daemon.bulletin import Bulletin, Reading
+from reconciler.daemon.desk import Desk
+from reconciler.errors import Transient
+from reconciler.ports import Shelf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Management:
+    """What is read, where files are read from, and where orders go.
+
+    `strict` refuses what EGS refuses though it is of use: to delete what runs or has ended (R19). `source_branch` is
+    where people change what is not changed here.
+    """
+
+    bulletin: Bulletin
+    shelf: Shelf
+    desk: Desk
+    strict: bool = False
+    source_branch: str = "main"
+
+    def reading(self) -> Reading:
+        """Return what the newest pass has seen; raises Refusal while there has been none."""
+        try:
+            return self.bulletin.read()
+        except Transient as error:
+            raise Refusal(
+                HTTPStatus.SERVICE_UNAVAILABLE, str(error), hint="try again", headers={"Retry-After": "1"}
+            ) from error

@@ -1,0 +1,260 @@
+"""What the management API answers with, as OpenAPI tells it: EGS's names (seed 001), and ours beside them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from reconciler.core.inventory import Health
+from reconciler.model.placement import Origin, Phase
+from reconciler.model.provisioning import GprState
+from reconciler.model.request import Provisioning
+from reconciler.model.workload import DeletionPolicy, StepType
+
+T = TypeVar("T")
+
+
+class _Plain(BaseModel):
+    """A value with camelCase names."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+class _Open(BaseModel):
+    """A value that may have more fields than are told of here."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="allow")
+
+
+class Answered(_Plain, Generic[T]):
+    """EGS's envelope around what was asked for."""
+
+    status_code: int = Field(examples=[200])
+    status: Literal["OK"]
+    message: str = Field(examples=["Success"])
+    data: T
+
+
+class Step(_Plain):
+    """One step of what is deployed."""
+
+    name: str
+    type: StepType
+
+
+class Condition(_Plain):
+    """One thing that is so, or is not, since when and why."""
+
+    type: str = Field(examples=["Available"])
+    status: Literal["True", "False", "Unknown"]
+    reason: str = Field(examples=["Healthy"])
+    message: str
+    last_transition_time: datetime
+
+
+class Status(_Plain):
+    """The two axes of state, never mixed: of the GPUs, and of the workload."""
+
+    provisioning_status: Provisioning
+    phase: Phase
+    message: str
+    conditions: list[Condition]
+    last_updated: datetime
+
+
+class Placement(_Open):
+    """A workload placement: what somebody asked for, or what demand brought (`origin`)."""
+
+    name: str
+    workspace_name: str
+    clusters: list[str]
+    burst_duration: str | None = Field(None, examples=["15m"])
+    deletion_policy: DeletionPolicy
+    helm_configs: list[dict[str, Any]]
+    manifest_resources: list[dict[str, Any]]
+    cmd_exec: list[dict[str, Any]]
+    steps: list[Step]
+    status: Status
+    created_at: datetime
+    updated_at: datetime | None = None
+    origin: Origin
+
+
+class Following(_Plain):
+    """How many entries there are in all, and how to ask for the next page; `continue` is empty on the last one."""
+
+    total: int
+    limit: int
+    continue_: str = Field(alias="continue")
+
+
+class PlacementList(Answered[list[Placement]]):
+    """One page of a list."""
+
+    metadata: Following
+
+
+class Written(_Plain):
+    """What was written, and the commit of the output branch that carries it; it has been pushed."""
+
+    name: str
+    workspace_name: str
+    commit: str = Field(examples=["8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c"])
+    warnings: list[str] = Field([], description="What is taken to be so because it was not said.")
+
+
+class Onboarded(_Plain):
+    """A namespace, and the clusters that it may be used in."""
+
+    namespace: str
+    clusters: list[str]
+
+
+class WorkspaceEntry(_Plain):
+    """A workspace in EGS's words, and its primary cluster."""
+
+    name: str
+    overlay_network_deployment_mode: str
+    max_clusters: int
+    slice_description: str
+    clusters: list[str]
+    namespaces: list[Onboarded] | None
+    primary_cluster: str
+
+
+class Workspaces(_Plain):
+    """The workspaces that the caller may see."""
+
+    workspaces: list[WorkspaceEntry]
+
+
+class Template(_Open):
+    """A workload template, and the file of the source branch that it is in."""
+
+    name: str
+    workspace_name: str
+    burst_duration: str | None = Field(None, examples=["10m"])
+    deletion_policy: DeletionPolicy
+    helm_configs: list[dict[str, Any]]
+    manifest_resources: list[dict[str, Any]]
+    cmd_exec: list[dict[str, Any]]
+    steps: list[Step]
+    path: str = Field(examples=["templates/vllm.yaml"])
+    line: int
+
+
+class Explained(_Open):
+    """Why a workload is where it is; as `overspill explain -o json` prints it."""
+
+    workload: str
+    primary: str
+    policy: str
+    distribution: str
+    demand: dict[str, Any] | None
+    placements: list[dict[str, Any]]
+    restraints: list[dict[str, Any]]
+    assessments: list[dict[str, Any]]
+    suppressed: list[dict[str, Any]]
+    conclusion: list[str]
+    request: dict[str, Any] | None
+
+
+class GprStatus(_Plain):
+    """How far a GPR is with its GPUs, and when."""
+
+    provisioning_status: GprState
+    message: str
+    requested_at: datetime | None
+    start_timestamp: datetime | None
+    completion_timestamp: datetime | None
+    expires_at: datetime | None
+    remaining_duration: str | None = Field(examples=["9m58s"])
+
+
+class GprDocument(_Plain):
+    """A GPR: the GPUs that a placement has, or that a workload waits for."""
+
+    gpr_id: str = Field(examples=["gpr-72b2aba0"])
+    gpr_name: str
+    workspace_name: str
+    cluster_name: str | None
+    placement_name: str | None
+    number_of_gpus: int = Field(alias="numberOfGPUs", description="On each node.")
+    number_of_gpu_nodes: int = Field(alias="numberOfGPUNodes")
+    memory_per_gpu: int = Field(description="In GB; 0 for any.")
+    gpu_shape: str
+    instance_type: str
+    priority: int
+    priority_band: str
+    enable_eviction: bool
+    requeue_on_failure: bool
+    evicted_by: str
+    status: GprStatus
+
+
+class GprList(Answered[list[GprDocument]]):
+    """One page of a list."""
+
+    metadata: Following
+
+
+class WaitDocument(_Plain):
+    """When one cluster could have what is asked for; null where nothing that is known brings it."""
+
+    cluster_name: str
+    estimated_wait_time: str | None = Field(examples=["0h2m40s"])
+    estimated_start_time: datetime | None
+    ahead: list[str] = Field(description="The workloads that come first there.")
+    reasons: list[str]
+
+
+class GpuNodeDocument(_Plain):
+    """The GPUs of one kind on one node."""
+
+    gpu_node_name: str
+    cluster_name: str
+    gpu_shape: str
+    gpu_model_name: str
+    instance_type: str
+    memory: int = Field(description="Of one GPU, in GB; 0 where it is not known.")
+    gpu_count: int | None
+    available_gpus: int = Field(alias="availableGPUs")
+    region: str
+    zone: str
+    node_health: Health
+    gpu_node_state: Literal["NODE_AVAILABLE", "NODE_RESERVED"]
+    resource_name: str
+    is_slice: bool
+
+
+class AllocationDocument(_Plain):
+    """GPUs that one placement has on a cluster; on which node nobody observes."""
+
+    cluster_name: str
+    placement_name: str
+    workspace_name: str
+    workload: str
+    total_gpus_allocated: int = Field(alias="totalGPUsAllocated")
+    replicas: int
+    bound_replicas: int
+    allocation_time_stamp: datetime
+
+
+class SightDocument(_Plain):
+    """When a cluster was seen last, and why it counts as unseen, if it does."""
+
+    cluster_name: str
+    observed_at: datetime | None
+    message: str
+
+
+class InventoryDocument(_Plain):
+    """The GPU nodes of the clusters that some workspace has, those of others, and what placements have."""
+
+    managed_nodes: list[GpuNodeDocument]
+    unmanaged_nodes: list[GpuNodeDocument]
+    allocations: list[AllocationDocument]
+    clusters: list[SightDocument]

@@ -1,0 +1,281 @@
+"""An OpenAPI document as a person reads it: operations one after the other, schemas as lists of fields.
+
+Pure: what comes out is what the reading page shows. It reads as much of OpenAPI 3.1 as FastAPI writes and our routes
+add; a schema that refers to itself is shown once.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import Any, TypeAlias
+
+Node: TypeAlias = Mapping[str, Any]
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+_DEEPEST = 6
+_JSON = "application/json"
+_NULL = {"type": "null"}
+_BOUNDS = {"minimum": "at least", "maximum": "at most", "maxLength": "no longer than"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A parameter, or a field of a body by its dotted path; `kind` says in words what it holds."""
+
+    name: str
+    kind: str
+    required: bool
+    told: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A body as it may be sent or answered."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """What is sent, or answered: its media types, its fields and examples of it."""
+
+    types: tuple[str, ...] = ()
+    fields: tuple[Field, ...] = ()
+    examples: tuple[Example, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One status that is answered."""
+
+    status: str
+    told: str
+    body: Body
+
+    @property
+    def good(self) -> bool:
+        """Whether it says that the call has done what it is for."""
+        return self.status.startswith("2")
+
+    @property
+    def plain(self) -> bool:
+        """Whether there is nothing to add to what its status means."""
+        return not self.body.examples and self.told == _phrase(self.status)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One call: what it is for in a sentence (`title`), and what more there is to say."""
+
+    name: str
+    method: str
+    path: str
+    title: str
+    told: str
+    guarded: bool
+    parameters: tuple[Field, ...]
+    body: Body | None
+    answers: tuple[Answer, ...]
+    curl: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chapter:
+    """Calls that belong together."""
+
+    title: str
+    operations: tuple[Operation, ...]
+
+
+def chapters(document: Node) -> tuple[Chapter, ...]:
+    """Read all operations of a document, by their tag, or by the path's first word that says something."""
+    found: dict[str, list[Operation]] = {}
+    reader = _Reader(document)
+    for path, item in document.get("paths", {}).items():
+        for method in _METHODS:
+            if method in item:
+                tags = item[method].get("tags") or [_subject(path)]
+                found.setdefault(str(tags[0]), []).append(reader.operation(method, path, item[method]))
+    return tuple(Chapter(title=title, operations=tuple(several)) for title, several in found.items())
+
+
+def refusal(several: tuple[Chapter, ...]) -> Body:
+    """Return what every error is answered with, which is the same for all calls; an empty body if there is none."""
+    bodies = (answer.body for one in several for call in one.operations for answer in call.answers if not answer.good)
+    return next((body for body in bodies if body.fields), Body())
+
+
+def _subject(path: str) -> str:
+    words = [word for word in path.split("/") if word and not word.startswith("{")]
+    return words[2] if words[:2] == ["api", "v1"] and len(words) > 2 else "health"  # noqa: PLR2004 - /api/v1/<subject>
+
+
+class _Reader:
+    """Reads one document, whose parts refer to each other."""
+
+    def __init__(self, document: Node) -> None:
+        self._document = document
+
+    def operation(self, method: str, path: str, told: Node) -> Operation:
+        """Read one operation."""
+        body = self._body(self._resolved(told["requestBody"])) if "requestBody" in told else None
+        parameters = [self._resolved(one) for one in told.get("parameters", ())]
+        guarded = bool(told.get("security", self._document.get("security")))
+        answers = [
+            Answer(status=str(status), told=_told(answer, str(status)), body=self._body(self._resolved(answer)))
+            for status, answer in sorted(told.get("responses", {}).items())
+        ]
+        # Where a route has a docstring, its summary is the function's name in other letters.
+        title, _, rest = str(told.get("description") or told.get("summary", "")).partition("\n")
+        return Operation(
+            name=str(told.get("operationId", f"{method}{path}")),
+            method=method.upper(),
+            path=path,
+            title=title,
+            told=rest.strip(),
+            guarded=guarded,
+            parameters=tuple(self._parameter(one) for one in parameters),
+            body=body,
+            answers=tuple(answers),
+            curl=_curl(method.upper(), path, body, guarded=guarded),
+        )
+
+    def _parameter(self, told: Node) -> Field:
+        schema = self._known(told.get("schema", {}))
+        return Field(
+            name=str(told["name"]),
+            kind=f"{told['in']}, {self._kind(schema)}",
+            required=bool(told.get("required")),
+            told=_sentences(told.get("description") or schema.get("description", ""), _bounds(schema)),
+        )
+
+    def _body(self, told: Node) -> Body:
+        content = told.get("content", {})
+        kept: Node = content.get(_JSON) or next(iter(content.values()), {})
+        fields = tuple(self._fields(kept.get("schema", {}), "", {}))
+        return Body(types=tuple(content), fields=fields, examples=tuple(self._examples(kept)))
+
+    def _fields(self, schema: Node, above: str, shown: dict[str, str]) -> Iterator[Field]:
+        """Yield the fields below a schema, depth first; `shown` is where each schema with a name has been told of."""
+        if above.count(".") >= _DEEPEST or (self._ref(schema) and shown.setdefault(self._ref(schema), above) != above):
+            return
+        schema = self._known(schema)
+        for part in schema.get("allOf", ()):
+            yield from self._fields(part, above, shown)
+        forms = (*schema.get("anyOf", ()), *schema.get("oneOf", ()))
+        optional = {f"{above}{name}" for name in self._optional(forms)}
+        for part in forms:
+            for one in self._fields(part, above, shown):
+                yield replace(one, required=False) if one.name in optional else one
+        required = schema.get("required", ())
+        for name, inner in schema.get("properties", {}).items():
+            known = self._known(inner)
+            path = f"{above}{name}"
+            before = shown.get(self._ref(inner) or self._ref(known.get("items", {})), "").rstrip(".[]")
+            same = f"The same as `{before}`" if before else ""
+            yield Field(
+                name=path,
+                kind=self._kind(inner),
+                required=name in required,
+                told=_sentences(inner.get("description") or known.get("description", ""), same, _bounds(known)),
+            )
+            yield from self._fields(inner, f"{path}.", shown)
+        if isinstance(items := schema.get("items"), Mapping):
+            yield from self._fields(items, f"{above.removesuffix('.')}[].", shown)
+
+    def _optional(self, forms: Iterable[Node]) -> set[str]:
+        """Name the fields that some forms of an object require, and others do not."""
+        objects = [one for one in map(self._known, forms) if one.get("type") == "object"]
+        required = [set(one.get("required", ())) for one in objects]
+        return set().union(*required) - set.intersection(*required) if required else set()
+
+    def _ref(self, schema: Node) -> str:
+        """Return what a schema refers to by name, if it may be nothing else but null; empty for one of its own."""
+        several = [part for part in schema.get("anyOf", ()) if part != _NULL]
+        return str((several[0] if len(several) == 1 else schema).get("$ref", ""))
+
+    def _known(self, schema: Node) -> Node:
+        """Follow a reference, and look through a choice between one thing and null."""
+        schema = self._resolved(schema)
+        several = [part for part in schema.get("anyOf", ()) if part != _NULL]
+        if len(several) != 1:
+            return schema
+        return {**self._known(several[0]), **{word: value for word, value in schema.items() if word != "anyOf"}}
+
+    def _kind(self, schema: Node) -> str:
+        """Say in words what a schema lets through; that it may be null says no more than that it may be left out."""
+        schema = self._known(schema)
+        if "const" in schema:
+            return json.dumps(schema["const"])
+        if "enum" in schema:
+            return " | ".join(json.dumps(one) for one in schema["enum"])
+        parts = [part for word in ("anyOf", "oneOf", "allOf") for part in schema.get(word, ())]
+        several = [self._kind(part) for part in parts if part != _NULL]
+        if several:
+            return " or ".join(dict.fromkeys(several))
+        kind = schema.get("type", "any")
+        if kind == "array":
+            return f"list of {self._kind(schema.get('items', {}))}"
+        words = kind if isinstance(kind, list) else [kind]
+        named = " or ".join(str(word) for word in words)
+        return f"{named} ({schema['format']})" if "format" in schema else named
+
+    def _examples(self, told: Node) -> Iterator[Example]:
+        for name, example in told.get("examples", {}).items():
+            known = self._resolved(example)
+            yield Example(title=str(known.get("summary") or name), text=_pretty(known.get("value")))
+        if "example" in told:
+            yield Example(title="Example", text=_pretty(told["example"]))
+
+    def _resolved(self, node: Any) -> Node:
+        """Follow a reference within the document; anything that is no schema is one that says nothing."""
+        while isinstance(node, Mapping) and "$ref" in node:
+            target: Any = self._document
+            for word in str(node["$ref"]).removeprefix("#/").split("/"):
+                target = target.get(word, {}) if isinstance(target, Mapping) else {}
+            node = target
+        return node if isinstance(node, Mapping) else {}
+
+
+def _told(answer: Node, status: str) -> str:
+    """Say what a status means; FastAPI's own words for a good one say nothing."""
+    said = str(answer.get("description", ""))
+    return _phrase(status) if said in ("", "Successful Response") else said
+
+
+def _phrase(status: str) -> str:
+    return HTTPStatus(int(status)).phrase if status.isdecimal() else ""
+
+
+def _bounds(schema: Node) -> str:
+    """Say what a value is held to, and what stands for one that is left out, where that is something."""
+    told = [f"{said} {json.dumps(schema[word])}" for word, said in _BOUNDS.items() if word in schema]
+    told += ["not empty"] if schema.get("minLength") == 1 else []
+    told += [f"matches `{schema['pattern']}`"] if "pattern" in schema else []
+    told += [f"by default {json.dumps(schema['default'])}"] if schema.get("default") else []
+    words = ", ".join(told)
+    return words[:1].upper() + words[1:]
+
+
+def _sentences(*parts: str) -> str:
+    return " ".join(f"{part.rstrip('.')}." for part in map(str.strip, parts) if part)
+
+
+def _pretty(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2)
+
+
+def _curl(method: str, path: str, body: Body | None, *, guarded: bool) -> str:
+    """Write a command line that makes the call."""
+    lines = ["curl" if method == "GET" else f"curl -X {method}"]
+    if guarded:
+        lines.append('-H "Authorization: Bearer $OVERSPILL_TOKEN"')
+    if body is not None and body.types:
+        lines.append(f"-H {shlex.quote(f'Content-Type: {body.types[0]}')} --data-binary @body.json")
+    between = " \\\n  " if lines[1:] else " "
+    return between.join([*lines, f'"$OVERSPILL_SERVER{path}"'])

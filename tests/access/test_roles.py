@@ -1,0 +1,57 @@
+"""What a role allows, and where."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.core.access import Caller, Role, is_called, is_email, joined, may, visible
+from reconciler.model.ids import WorkspaceName
+from tests.access.door import LLM, VISION
+
+AUDIO = WorkspaceName("audio")
+SCOPES = st.sampled_from([LLM, VISION, AUDIO, "*"])
+ROLES = st.dictionaries(SCOPES, st.sampled_from(Role))
+
+
+def caller(**roles: Role) -> Caller:
+    return Caller(name="ada", roles={WorkspaceName(name): role for name, role in roles.items()}, kind="token")
+
+
+@pytest.mark.parametrize("has", Role)
+@pytest.mark.parametrize("needs", Role)
+def test_a_role_allows_what_lesser_roles_do_and_no_more(has: Role, needs: Role) -> None:
+    assert may(caller(llm=has), needs, LLM) is (has >= needs)
+
+
+def test_a_role_in_one_workspace_is_none_in_another() -> None:
+    assert not may(caller(llm=Role.OWNER), Role.VIEWER, VISION)
+
+
+def test_a_role_everywhere_holds_in_workspaces_that_nobody_named() -> None:
+    everywhere = Caller(name="ada", roles={"*": Role.EDITOR, LLM: Role.VIEWER}, kind="token")
+    assert may(everywhere, Role.EDITOR, AUDIO)
+    assert may(everywhere, Role.EDITOR, LLM), "the lesser role takes nothing away"
+    assert not may(everywhere, Role.OWNER, AUDIO)
+
+
+def test_workspaces_that_nobody_gave_a_role_in_are_not_seen() -> None:
+    assert visible(caller(vision=Role.VIEWER, llm=Role.OWNER), [AUDIO, LLM, VISION]) == (LLM, VISION)
+    assert visible(caller(), [AUDIO, LLM, VISION]) == ()
+
+
+@given(st.lists(ROLES), st.sampled_from(Role), st.sampled_from([LLM, VISION, AUDIO]))
+def test_roles_from_several_sources_allow_what_one_of_them_does(parts, needs, workspace) -> None:
+    one_by_one = any(may(Caller(name="a", roles=part, kind="oidc"), needs, workspace) for part in parts)
+    assert may(Caller(name="a", roles=joined(parts), kind="oidc"), needs, workspace) is one_by_one
+
+
+@pytest.mark.parametrize("name", ["", " ci", "a\nb", "a<b>", "x" * 101, "a\x1b[0m", "\u202eada"])
+def test_name_that_would_not_fit_in_a_commit_is_none(name: str) -> None:
+    assert not is_called(name)
+    assert not is_email(name + "@example.com>")
+
+
+def test_people_are_called_all_kinds_of_names() -> None:
+    assert all(is_called(name) for name in ("ci", "Ada Lovelace", "ada@example.com", "Łukasz", "u-1:7f/3"))

@@ -1,0 +1,18 @@
+"""What the tests of the API share: a daemon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.api.daemon import Daemon, daemon
+from tests.conftest import Remote
+
+
+@pytest.fixture
+def running(remote: Remote, tmp_path: Path) -> Iterator[Daemon]:
+    """Run a daemon on an empty output branch."""
+    with daemon(remote, tmp_path / "cache") as one:
+        yield one

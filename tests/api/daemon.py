@@ -1,0 +1,290 @@
+"""A whole daemon beside the test: its loop in a thread, a bare repository, and HTTP on loopback."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from email.message import Message
+from pathlib import Path
+from typing import Any
+
+from reconciler.adapters.clock import SystemClock
+from reconciler.adapters.git import GitRepository
+from reconciler.adapters.helm import Helm
+from reconciler.adapters.pushed import PushedObservations
+from reconciler.api.app import create_app
+from reconciler.api.callers import Callers
+from reconciler.api.management import Management
+from reconciler.api.server import Server
+from reconciler.core.access import Access, Role, Token, digest
+from reconciler.core.rates import parse_rate
+from reconciler.daemon.branch import BranchReader
+from reconciler.daemon.bulletin import Bulletin
+from reconciler.daemon.desk import Desk
+from reconciler.daemon.loop import Loop
+from reconciler.daemon.reconcile import Memory, Outcome, World
+from reconciler.daemon.serving import Counter, Serving
+from reconciler.daemon.source import SourceReader
+from reconciler.model.capacity import ClusterObservation, Observed, Waiting, WorkloadObservation
+from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.push import Push
+from reconciler.model.workload import WorkloadRef
+from tests.api.contract import Contract
+from tests.conftest import Remote
+from tests.memory import OURS
+from tests.passes import SOURCE_FILES
+from tests.situations import free, shape
+
+PATH = "/api/v1/workload-placement"
+ABC, LLM = WorkspaceName("abc"), WorkspaceName("llm")
+
+FILES = {
+    **SOURCE_FILES,
+    "fleet.yaml": SOURCE_FILES["fleet.yaml"].replace("manifests", "argocd"),
+    "abc.yaml": """\
+apiVersion: overspill.dev/v1alpha1
+kind: Workspace
+metadata: {name: abc}
+spec:
+  primaryCluster: worker-1
+  clusters: [worker-1, worker-2]
+  namespaces: [bookinfo]
+  allowUnpinnedCharts: true
+""",
+}
+
+
+# Put together here, so that no scanner takes this file for a leak.
+OWNER, EDITOR, VIEWER, STRANGER, NAMELESS = (
+    "ovs_" + letters * 10 + "xyz" for letters in ("Ab3-", "Cd4_", "Ef5g", "Gh6i", "Ij7k")
+)
+
+
+def held(token: str, name: str, email: str = "", **roles: Role) -> Token:
+    """Make the entry of a token; the role `everywhere` is that of all workspaces."""
+    given = {"*" if scope == "everywhere" else WorkspaceName(scope): role for scope, role in roles.items()}
+    return Token(name=name, email=email, digest=digest(token), roles=given)
+
+
+ACCESS = Access(
+    tokens=(
+        held(OWNER, "Ada", "ada@example.com", everywhere=Role.OWNER),
+        held(EDITOR, "Ed", "ed@example.com", abc=Role.EDITOR, llm=Role.VIEWER),
+        held(VIEWER, "Vi", "vi@example.com", abc=Role.VIEWER),
+        held(STRANGER, "Sam", "sam@example.com", llm=Role.EDITOR),
+        held(NAMELESS, "Release Robot", everywhere=Role.EDITOR),
+    )
+)
+
+
+@dataclass
+class Reply:
+    """What came back."""
+
+    status: int
+    headers: Message
+    body: Any = field(default=None)
+
+
+class Sight:
+    """Clusters that are seen as of now: the GPUs that are free on each, and replicas of llm/vllm that are missing."""
+
+    def __init__(self) -> None:
+        self.free = {"worker-1": 80, "worker-2": 40, "worker-3": 40}
+        self.missing = 0
+
+    def follow(self, desired: object) -> None:
+        """Show the same whatever is asked for."""
+
+    def observe(self) -> Observed:
+        now = SystemClock().now()
+        waiting = (Waiting(replicas=self.missing, since=now - timedelta(minutes=5)),) if self.missing else ()
+        short = WorkloadObservation(
+            ref=WorkloadRef(namespace="demo", name="vllm"),
+            wanted=4 + self.missing,
+            running=4,
+            waiting=waiting,
+            shape=shape(),
+        )
+        seen: list[ClusterObservation] = [
+            free(name, *[8] * (gpus // 8), at=now, workloads=(short,) if name == "worker-1" else ())
+            for name, gpus in self.free.items()
+        ]
+        return Observed(clusters={ClusterName(one.cluster): one for one in seen})
+
+    def pushed(self, push: Push) -> None:
+        """Take note of nothing."""
+
+
+class Daemon:
+    """What a caller reaches by HTTP, and the remote that it writes to."""
+
+    def __init__(self, remote: Remote, sight: Sight, bulletin: Bulletin) -> None:
+        self.remote = remote
+        self.sight = sight
+        self.bulletin = bulletin
+        self.port = 0
+        self.contract: Contract | None = None
+        self.wake: Callable[[str], None] = lambda _: None
+        self.pushes = Path(remote.url) / "pushes"
+        hook = Path(remote.url) / "hooks" / "post-receive"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\necho >> '{self.pushes}'\n")
+        hook.chmod(0o755)
+
+    def call(
+        self, method: str, path: str, body: object = None, token: str = OWNER, *, raw: bytes | None = None, **more: str
+    ) -> Reply:
+        """Send a request, a body as JSON; `more` are headers. What comes back is held against the OpenAPI document."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        data = raw if raw is not None else None if body is None else json.dumps(body).encode()
+        if data is not None:
+            headers["Content-Type"] = "application/json"
+        headers |= {name.replace("_", "-"): value for name, value in more.items()}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers, method=method)
+        reply = self._reply(request)
+        if self.contract is not None:
+            self.contract.check(method, path, reply.status, reply.body)
+        return reply
+
+    def _reply(self, request: urllib.request.Request) -> Reply:
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                return Reply(response.status, response.headers, json.load(response))
+        except urllib.error.HTTPError as error:
+            with error:
+                return Reply(error.code, error.headers, json.load(error))
+
+    def pushed(self) -> int:
+        """Count the pushes that the remote has taken."""
+        return len(self.pushes.read_text().splitlines()) if self.pushes.exists() else 0
+
+    def edit(self, files: Mapping[str, str | None]) -> None:
+        """Change files of the source branch, and have them looked at."""
+        tip = self.remote.commit("main", files)
+        self.wake("hint")
+        self.until(lambda: self.bulletin.read().view.tips.source == tip)
+
+    def until(self, condition: Callable[[], object]) -> None:
+        """Wait for something that comes of itself."""
+        deadline = time.monotonic() + 30
+        while not condition():
+            assert time.monotonic() < deadline, "it never came"
+            time.sleep(0.02)
+
+
+@contextmanager
+def daemon(
+    remote: Remote, cache: Path, *, strict: bool = False, poll: timedelta = timedelta(hours=1)
+) -> Iterator[Daemon]:
+    """Run a daemon on a remote that has `FILES` on its source branch."""
+    remote.commit("main", FILES)
+    clock, sight = SystemClock(), Sight()
+    with GitRepository(remote.url, cache=cache, committer=OURS) as repository:
+        world = World(repository=repository, clusters=sight, charts=Helm(), clock=clock, outbox=sight, author=OURS)
+        memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
+        bulletin = Bulletin(memory.branch)
+        running = Daemon(remote, sight, bulletin)
+        desk = Desk(lambda reason: running.wake(reason))  # noqa: PLW0108 - the loop does not exist yet
+        loop: Loop[Outcome] = Loop(
+            Serving(world, memory, Counter(desk=desk, bulletin=bulletin)),
+            clock=clock,
+            alarm=_Silent(),
+            tell=lambda _: None,
+            maintain=repository.maintain,
+            random=random.random,
+            poll=poll,
+            longest_backoff=timedelta(milliseconds=200),
+        )
+        running.wake = loop.wake
+        management = Management(bulletin=bulletin, shelf=repository.shelf, desk=desk, strict=strict)
+        app = create_app(
+            pushed=PushedObservations(),
+            wake=loop.wake,
+            clock=clock,
+            vitals=loop.vitals,
+            branches=("main", "placements"),
+            callers=Callers(clock, access=lambda: ACCESS, rate=parse_rate("10000/s")),
+            management=management,
+        )
+        running.contract = Contract(app)
+        server = Server(app, host="127.0.0.1", port=0)
+        server.start()
+        running.port = server.port
+        thread = threading.Thread(target=loop.run)
+        thread.start()
+        try:
+            running.until(lambda: loop.vitals().passes)
+            yield running
+        finally:
+            loop.stop()
+            thread.join(30)
+            desk.close()
+            server.stop()
+
+
+class _Silent:
+    def at(self, moment: object) -> None:
+        """Ring never."""
+
+
+ASKED: Mapping[str, Any] = {
+    "workspaceName": "abc",
+    "name": "bookinfo-workload-template-worker-4-0",
+    "clusters": ["worker-1"],
+    "burstDuration": "15m",
+    "deletionPolicy": "Delete",
+    "helmConfigs": [
+        {
+            "chart": "vaidio/cuda",
+            "releaseName": "cuda",
+            "releaseNamespace": "bookinfo",
+            "repoName": "vaidio",
+            "repoURL": "https://smartscaler.nexus.aveshalabs.io/repository/vaidio/",
+            "secretRef": "vaidio-secret",
+            "values": {"replicaCount": 2},
+        }
+    ],
+    "manifestResources": [
+        {
+            "name": "sample-configmap",
+            "namespace": "bookinfo",
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "data": {
+                "database.properties": "host=localhost\nport=5432\ndatabase=myapp",
+                "ui.properties": "color=purple\ntheme=dark\nlanguage=en",
+            },
+        }
+    ],
+    "cmdExec": [{"name": "create-namespace", "cmd": "kubectl get pods -n bookinfo"}],
+    "steps": [
+        {"name": "create-namespace", "type": "command"},
+        {"name": "cuda", "type": "helm"},
+        {"name": "sample-configmap", "type": "manifest"},
+    ],
+}
+"""The body of EGS's own sample (seed 001), word by word."""
+
+
+def small(name: str, **fields: object) -> dict[str, Any]:
+    """Ask for a placement of one config map of the same name."""
+    metadata = {"name": name, "namespace": "bookinfo"}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"a": "b"}}
+    return {
+        "workspaceName": "abc",
+        "name": name,
+        "clusters": ["worker-1"],
+        "burstDuration": "15m",
+        "manifestResources": [{"name": "settings", "manifest": config}],
+        "steps": [{"name": "settings", "type": "manifest"}],
+        **fields,
+    }

@@ -1,0 +1,1 @@
+"""Whether a running daemon answers as its OpenAPI says: `make contract`."""

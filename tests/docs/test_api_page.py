@@ -1,0 +1,81 @@
+"""The page on the REST API tells of every route, every parameter and every error that there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from reconciler.adapters.clock import SystemClock
+from reconciler.adapters.pushed import PushedObservations
+from reconciler.api.app import create_app
+from reconciler.api.finding import Filters
+from reconciler.api.management import Management
+from reconciler.api.refusal import envelope
+from reconciler.daemon.branch import BranchReader
+from reconciler.daemon.bulletin import Bulletin
+from reconciler.daemon.desk import Desk
+from reconciler.daemon.loop import Vitals
+from reconciler.model.request import Denial
+from tests.memory import MemoryRepository
+
+PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+DOCUMENTED = {
+    (method, path.partition("?")[0])
+    for methods, path in re.findall(r"^\| `([A-Z`, ]+) (/\S+?)`", PAGE, re.MULTILINE)
+    for method in re.findall(r"[A-Z]+", methods)
+}
+
+
+def _vitals() -> Vitals:
+    raise AssertionError("nobody is asked")
+
+
+def _document() -> dict[str, dict[str, dict[str, dict[str, object]]]]:
+    repository = MemoryRepository()
+    management = Management(bulletin=Bulletin(BranchReader(repository)), shelf=repository, desk=Desk(lambda _: None))
+    return create_app(
+        pushed=PushedObservations(),
+        wake=lambda _: None,
+        clock=SystemClock(),
+        vitals=_vitals,
+        branches=("main",),
+        management=management,
+    ).openapi()
+
+
+def _plain(path: str) -> str:
+    """Put hosts of webhooks together, and leave out how a part of a path is called."""
+    return re.sub(r"\{\w+\}", "{}", re.sub(r"webhooks/\w+$", "webhooks/{host}", path))
+
+
+def test_every_route_is_in_the_table_and_no_other() -> None:
+    routes = {
+        (method.upper(), _plain(path)) for path, methods in _document()["paths"].items() for method in methods
+    } - {("GET", "/readyz")}  # it stands beside /healthz
+    assert {(method, _plain(path)) for method, path in DOCUMENTED} == routes
+
+
+def test_every_filter_is_told() -> None:
+    for name, field in Filters.model_fields.items():
+        assert f"| `{field.alias or name}` |" in PAGE
+
+
+def test_every_status_and_key_that_can_come_is_in_the_table_of_errors() -> None:
+    table = PAGE[PAGE.index("## Errors") :]
+    told = set(re.findall(r"\b[45]\d\d\b", " ".join(re.findall(r"^\| ([\d, ]+) \|", table, re.MULTILINE))))
+    possible = {
+        status
+        for methods in _document()["paths"].values()
+        for operation in methods.values()
+        for status in operation["responses"]
+        if status[0] in "45"
+    }
+    assert told == possible | {"405"}  # which is no answer of an operation
+    for denial in (Denial.INVALID_UPDATE, Denial.DELETION_RESTRICTED, Denial.INVALID, Denial.KEY_REUSED):
+        assert f"`{denial}`" in table
+    assert f"`{Denial.EXISTS}`" in table
+
+
+def test_reference_of_an_error_is_a_heading_of_the_page() -> None:
+    assert "docs/api.md#errors" in envelope(404, "Not Found")["error"]["data"]
+    assert "\n## Errors\n" in PAGE
