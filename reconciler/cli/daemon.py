@@ -58,7 +58,9 @@ def once(settings: Settings, form: options.Output) -> None:
     "OVERSPILL_PUSH_TOKEN_FILE=/run/secrets/push overspill run --listen :8080 --poll-interval 1m",
 )
 @click.command()
-@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "POLL_INTERVAL", "LISTEN", "NOTIFY", "LOG_FORMAT")
+@options.connected(
+    "OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "POLL_INTERVAL", "LISTEN", "STRICT_EGS_API", "NOTIFY", "LOG_FORMAT"
+)
 def run(settings: Settings) -> None:
     """Run the daemon: watch, and commit what is called for.
 

@@ -82,11 +82,12 @@ def check(path: Path, form: options.Output) -> None:
     errors = sum(1 for problem in found if problem.severity is Severity.ERROR)
     counts = _counts(desired, files, len(declared))
     if form == "json":
-        told_as = {many: number for (_, many), number in counts.items()}
+        told_as = {name: number for name, (number, _, _) in counts.items()}
         printing.json_out({**told_as, "errors": errors, "warnings": len(found) - errors, "problems": found})
     else:
         _tell(found, errors)
-        things = ", ".join(f"{number} {one if number == 1 else many}" for (one, many), number in counts.items())
+        shown = [words for name, words in counts.items() if words[0] or name not in _SELDOM]
+        things = ", ".join(f"{number} {one if number == 1 else many}" for number, one, many in shown)
         printing.say(f"{things}: {count(errors, 'error')}, {count(len(found) - errors, 'warning')}")
     if errors:
         raise click.exceptions.Exit(1)
@@ -123,6 +124,10 @@ def schema(kind: str | None, out: Path | None, *, every: bool) -> None:
         except OSError as error:
             raise InvalidInput(f"writing {out}: {error.strerror or error}") from error
         printing.say(str(out / f"{name}.json"))
+
+
+_SELDOM = frozenset({"requests", "gprTemplates", "bindings", "limits", "kinds"})
+"""What many a fleet has none of, told where there is one."""
 
 
 def _layout() -> Path:
@@ -171,15 +176,20 @@ def _tell(found: list[Problem], errors: int) -> None:
         click.echo()
 
 
-def _counts(desired: Desired, files: dict[str, ParsedFile], declared: int) -> dict[tuple[str, str], int]:
-    """Count what is in force, by its name for one and for many."""
+def _counts(desired: Desired, files: dict[str, ParsedFile], declared: int) -> dict[str, tuple[int, str, str]]:
+    """Count what is in force, by its name in JSON: how many, and the words for one and for many."""
     policies = sum(
         isinstance(one.value, BurstPolicyFile) for file in files.values() if not file.broken for one in file.objects
     )
     return {
-        ("file", "files"): declared,
-        ("cluster", "clusters"): len(desired.clusters),
-        ("workspace", "workspaces"): len(desired.workspaces),
-        ("template", "templates"): len(desired.templates),
-        ("policy", "policies"): policies,
+        "files": (declared, "file", "files"),
+        "clusters": (len(desired.clusters), "cluster", "clusters"),
+        "workspaces": (len(desired.workspaces), "workspace", "workspaces"),
+        "templates": (len(desired.templates), "template", "templates"),
+        "policies": (policies, "policy", "policies"),
+        "requests": (len(desired.requests), "request", "requests"),
+        "gprTemplates": (len(desired.gpr_templates), "GPR template", "GPR templates"),
+        "bindings": (len(desired.bindings), "binding", "bindings"),
+        "limits": (len(desired.limits), "workspace policy", "workspace policies"),
+        "kinds": (len(desired.kinds), "kind of workload", "kinds of workloads"),
     }

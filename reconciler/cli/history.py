@@ -44,7 +44,7 @@ def history(settings: Settings, workload: str | None, since: datetime | None, li
             tip, wanted = world.repository.fetch().output, _Wanted(since=since, limit=limit)
         else:
             view = survey(world, memory)
-            fleet = tuple(str(one) for one in view.desired.templates)
+            fleet = tuple(dict.fromkeys(map(str, (*view.desired.templates, *view.ledger.requests))))
             named = tuple(one for one in fleet if workload in (one, one.partition("/")[2]))
             tip = view.tips.output
             wanted = _Wanted(since=since, limit=limit, name=workload, named=named, fleet=fleet)

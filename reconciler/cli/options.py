@@ -37,9 +37,11 @@ _FLAGS: dict[str, tuple[str, str]] = {
     "PROMETHEUS": ("--prometheus", "URL"),
     "POLL_INTERVAL": ("--poll-interval", "DURATION"),
     "LISTEN": ("--listen", "HOST:PORT"),
+    "STRICT_EGS_API": ("--strict-egs-api", ""),
     "NOTIFY": ("--notify", "ENGINE=URL"),
     "LOG_FORMAT": ("--log-format", "FORMAT"),
 }
+"""By setting: how the flag is written, and what stands for its value; nothing where there is none to say."""
 _DURATION = re.compile(r"\d[^-:T]*")
 """What can only be a duration: a moment has a date, and so hyphens."""
 _BRANCHES = ("REPO", "SOURCE_BRANCH", "OUTPUT_BRANCH")
@@ -67,7 +69,9 @@ def connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]]
         @functools.wraps(command)
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
             flags = {name: kwargs.pop(name.lower(), None) for name in names}
-            settings = _settings({name: _words(value) for name, value in flags.items() if value not in (None, ())})
+            settings = _settings(
+                {name: _words(value) for name, value in flags.items() if value not in (None, (), False)}
+            )
             if "LOG_FORMAT" not in names:  # what keeps a log says it there
                 problems(settings.warnings)
             if "OBSERVATIONS" not in names:
@@ -79,8 +83,11 @@ def connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]]
         for name in reversed(names):
             flag, metavar = _FLAGS[name]
             told = f"{environment.VARIABLES[name]}  [env: {PREFIX}{name}]"
-            option = click.option(flag, name.lower(), metavar=metavar, multiple=name in _SEVERAL, help=_sentence(told))
-            wrapped = option(wrapped)
+            several, is_flag = name in _SEVERAL, not metavar
+            shown = None if is_flag else metavar
+            wrapped = click.option(
+                flag, name.lower(), metavar=shown, is_flag=is_flag, multiple=several, help=_sentence(told)
+            )(wrapped)
         return wrapped
 
     return decorate

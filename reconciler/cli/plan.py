@@ -10,7 +10,8 @@ import click
 from reconciler import app
 from reconciler.cli import options, printing
 from reconciler.cli.diff import patch
-from reconciler.core import shortages
+from reconciler.core import requestmessages, shortages
+from reconciler.core.messages import by
 from reconciler.core.render import Rendered
 from reconciler.core.times import format_time
 from reconciler.core.wording import clause, count
@@ -24,9 +25,11 @@ from reconciler.model.plan import (
     Move,
     Place,
     Release,
+    RequestChange,
     Resize,
     Restore,
     Revert,
+    Shortage,
     Suppressed,
 )
 from reconciler.model.tree import Commit
@@ -137,15 +140,20 @@ def _beginning(commit: Commit) -> tuple[object, ...]:
 
 def _row(change: Change) -> tuple[object, ...]:
     """Lay a change out in the columns of the table."""
+    if isinstance(change, RequestChange):
+        return _request_row(change)
     told: tuple[object, ...]
     match change:
-        case Place(placement=it, shortage=shortage):
-            told = (it.replicas, it.expires_at, f"{shortages.missing(shortage)}{shortages.causes(shortage, it)}")
-        case Resize(before=before, after=it, detail=detail, shortage=shortage):
+        case Place(placement=it, shortage=None):
+            told = (it.replicas, it.expires_at, "asked for by name")
+        case Place(placement=it, shortage=Shortage() as shortage, choice=choice):
+            missing = f"{shortages.missing(shortage)}{shortages.causes(shortage, it)}"
+            told = (it.replicas, it.expires_at, f"{missing}{by(choice)}")
+        case Resize(before=before, after=it, detail=detail, shortage=shortage, choice=choice):
             told = (
                 f"{before.replicas} -> {it.replicas}",
                 it.expires_at,
-                f"{clause(detail)}{shortages.signals(shortage, it)}",
+                f"{clause(detail)}{shortages.signals(shortage, it)}{by(choice)}",
             )
         case Extend(after=it, detail=detail):
             told = (it.replicas, it.expires_at, detail)
@@ -161,6 +169,13 @@ def _row(change: Change) -> tuple[object, ...]:
             clusters = ", ".join(sorted({restraint.cluster or "all" for restraint in restraints}))
             return ("Release", workload, None, clusters, None, None, detail)
     return (type(change).__name__, it.workload, it.name, it.cluster, *told)
+
+
+def _request_row(change: RequestChange) -> tuple[object, ...]:
+    """Lay a change of a request itself out in the columns of the table."""
+    record = requestmessages.record_of(change)
+    clusters = ", ".join(record.request.clusters)
+    return (type(change).__name__, record.workload, None, clusters, None, None, requestmessages.why(change))
 
 
 def _before(repository: Repository, view: View, commits: Sequence[Commit]) -> dict[str, bytes]:

@@ -16,7 +16,7 @@ import click
 
 from reconciler.app import BLIND
 from reconciler.cli.columns import NONE, aligned, fitted, wrapped
-from reconciler.cli.plainly import plainly
+from reconciler.core.plainly import plainly
 from reconciler.core.secrets import redacted
 from reconciler.core.times import format_time
 from reconciler.errors import Problem, Severity

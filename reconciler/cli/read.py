@@ -7,20 +7,18 @@ from datetime import datetime
 import click
 
 from reconciler import app
-from reconciler.cli import options, printing
+from reconciler.cli import explanation, options, printing, remote
+from reconciler.cli.connection import asking
 from reconciler.cli.plan import problems_of
-from reconciler.core.demand import Blind
-from reconciler.core.explain import Assessment, Explanation
 from reconciler.core.explain import explain as explained
+from reconciler.core.explaining import explain_request
+from reconciler.core.plainly import plainly
 from reconciler.core.times import format_time
-from reconciler.core.wording import amounts
 from reconciler.daemon.reconcile import draft
-from reconciler.daemon.status import Status
+from reconciler.daemon.status import RequestStatus, Status
 from reconciler.daemon.status import status as summed_up
 from reconciler.errors import InvalidInput
-from reconciler.model.demand import Demand
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.plan import Reason
 from reconciler.settings import Settings
 
 
@@ -51,33 +49,47 @@ def status(settings: Settings, at: datetime | None, form: options.Output) -> Non
     "overspill explain llm/vllm -o json | jq '.assessments[] | select(.refusal)'",
 )
 @click.command()
+@asking(remote.explain)
 @click.argument("workload")
+@click.option("--request", "by_name", is_flag=True, help="Explain the request of this name, not the template.")
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @options.at
 @options.output
-def explain(settings: Settings, workload: str, at: datetime | None, form: options.Output) -> None:
+def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: bool, form: options.Output) -> None:
     """Explain one workload: filter, fit and score of each cluster.
 
-    It ends with what would have to change. WORKLOAD is <workspace>/<template>; the template's name alone will do where
-    only one has it.
+    It ends with what would have to change. WORKLOAD is <workspace>/<template> or <workspace>/<request>; the name alone
+    will do where only one has it.
     """
     with app.connected(settings) as (world, memory):
         view, _ = draft(world, app.look_ahead(world, memory, at))
-    told = explained(_workload(workload, tuple(view.desired.templates)), view, view.plan)
+    records = view.enrolment.records if view.enrolment is not None else {}
+    named = _workload(
+        workload, (*(one for one in view.desired.templates if not one.request), *records), by_name=by_name
+    )
+    told = explain_request(records[named], view, view.plan) if named in records else explained(named, view, view.plan)
     if form == "json":
         printing.json_out(told)
     else:
-        _explanation(told)
+        explanation.tell(plainly(told))
     printing.blind(settings)
     printing.problems(problems_of(view))
 
 
-def _workload(text: str, known: tuple[WorkloadId, ...]) -> WorkloadId:
-    """Read a workload's name as a person gives it; that it exists is for the explanation to say."""
+def _workload(text: str, known: tuple[WorkloadId, ...], *, by_name: bool) -> WorkloadId:
+    """Read a workload's name as a person gives it; that it exists is for the explanation to say.
+
+    A template comes before a request of the same name, unless it is the request that is asked for.
+    """
+    known = tuple(one for one in known if one.request) if by_name else known
     workspace, slash, name = text.partition("/")
     if slash:
-        return WorkloadId(WorkspaceName(workspace), TemplateName(name))
+        template = WorkloadId(WorkspaceName(workspace), TemplateName(name))
+        request = template._replace(request=True)
+        return request if by_name or (request in known and template not in known) else template
     named = [one for one in known if one.name == text]
+    if len(named) > 1 and len({one.workspace for one in named}) == 1:
+        return min(named)
     if len(named) == 1:
         return named[0]
     there = ", ".join(str(one) for one in sorted(named or known)) or "none"
@@ -99,6 +111,8 @@ def _status_tables(found: Status) -> None:
         ],
         empty="No workloads: no WorkloadTemplate is in the fleet repository (`overspill init` shows one).",
     )  # fmt: skip
+    if found.requests:
+        _request_table(found.requests)
     printing.heading("Placements")
     printing.table(
         ("PLACEMENT", "WORKLOAD", "CLUSTER", "REPLICAS", "BOUND", "PHASE", "ENGINE", "UNTIL", "LEFT", "NOTE"),
@@ -131,58 +145,15 @@ def _status_tables(found: Status) -> None:
     )  # fmt: skip
 
 
-def _explanation(told: Explanation) -> None:
-    policy = f"policy {told.policy}" if told.policy else "no policy"
-    printing.sentence(f"{told.workload}: primary {told.primary}, {policy}")
-    printing.sentence(_demand(told.demand))
-    for one in told.placements:
-        printing.sentence(f"  {one.name}: {one.replicas} on {one.cluster} until {format_time(one.expires_at)}")
-        if ailment := told.ailing.get(one.path):
-            words = f": {ailment.message}" if ailment.message else ""
-            printing.sentence(f"    {ailment.state}, not healthy since {format_time(ailment.since)}{words}")
-    for restraint in told.restraints:
-        where = restraint.cluster or "every cluster"
-        printing.sentence(f"  held back on {where} until {format_time(restraint.until)}: {restraint.reason}")
-    printing.heading("Clusters")
+def _request_table(requests: tuple[RequestStatus, ...]) -> None:
+    printing.heading("Requests")
     printing.table(
-        ("RANK", "CLUSTER", "FITS", "PLACED", "LIMIT", "FREE", "$/GPU-h", "VERDICT", "WHAT WOULD CHANGE IT"),
-        [_assessment_row(one, taken=not _held_back(told)) for one in told.assessments],
-        empty="No cluster was looked at: nothing says what one replica needs.",
-    )
-    printing.heading("Conclusion")
-    for sentence in told.conclusion:
-        printing.sentence(sentence)
-
-
-def _demand(demand: Demand | Blind | None) -> str:
-    match demand:
-        case None:
-            return "Demand: unknown."
-        case Blind(message=message):
-            return f"Demand: unseen. {message}."
-        case Demand(wanted=wanted, running=running, deficit=deficit, waiting=waiting):
-            pods = [f"{one.replicas} since {format_time(one.since)}" for one in waiting if not one.signal]
-            told = [f"unschedulable: {', '.join(pods)}"] if pods else []
-            told += [
-                f"{one.signal} {one.cause}: {one.replicas} since {format_time(one.since)}"
-                for one in waiting
-                if one.signal
-            ]
-            return f"Demand: {wanted} wanted, {running} running, {deficit} missing" + (
-                f" ({'; '.join(told)})" if told else ""
+        ("REQUEST", "FROM", "CLUSTERS", "PLACED", "STATUS", "PHASE", "RECEIVED", "UNTIL", "NOTE"),
+        [
+            (
+                one.request, one.asker, ", ".join(one.clusters) or "any", ", ".join(one.placed),
+                one.provisioning_status, one.phase, one.received_at, one.ends_at, one.message,
             )
-
-
-def _held_back(told: Explanation) -> bool:
-    """Tell whether something that is no cluster's doing keeps replicas from being placed."""
-    no_matter = (Reason.NOTHING_FITS, Reason.SCALE_DOWN_WINDOW, Reason.SIGNAL_UNHEARD)
-    return any(one.reason not in no_matter for one in told.suppressed)
-
-
-def _assessment_row(one: Assessment, *, taken: bool) -> tuple[object, ...]:
-    room = "can take it" if taken else "has room"
-    verdict = f"{one.refusal.reason}: {one.refusal.message}" if one.refusal else room
-    return (
-        one.rank, one.cluster, one.fits, one.placed, one.limit, ", ".join(amounts(one.free)),
-        one.price_per_gpu_hour, verdict, one.refusal.remedy if one.refusal else None,
+            for one in requests
+        ],
     )  # fmt: skip

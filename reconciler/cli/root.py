@@ -16,8 +16,11 @@ import reconciler
 from reconciler.cli import daemon, files, options, printing, read, steer
 from reconciler.cli.bootstrap import bootstrap
 from reconciler.cli.demo import demo
+from reconciler.cli.gprs import gprs, inventory, wait_time
 from reconciler.cli.history import history
+from reconciler.cli.placements import placements
 from reconciler.cli.plan import plan
+from reconciler.cli.token import token
 from reconciler.errors import Conflict, InvalidInput, Transient
 
 REFUSED, USAGE, BUG, INTERRUPTED = 1, 2, 3, 130
@@ -94,7 +97,7 @@ def main(ctx: click.Context) -> None:
 
 
 for _command in (
-    files.init, files.check, plan, daemon.once, daemon.run, read.status, history, read.explain, steer.revert,
-    steer.extend, steer.sweep, files.schema, bootstrap, demo,
+    files.init, files.check, plan, daemon.once, daemon.run, read.status, history, read.explain, gprs, wait_time,
+    inventory, placements, steer.revert, steer.extend, steer.sweep, files.schema, bootstrap, token, demo,
 ):  # fmt: skip
     main.add_command(_command)

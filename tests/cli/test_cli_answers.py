@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from reconciler.cli import printing
-from reconciler.cli.plainly import plainly
+from reconciler.core.plainly import plainly
 from reconciler.errors import Problem, Severity
 from reconciler.model.plan import Extend, Revert, Why
 from reconciler.model.units import ONE, Quantity, Resources

@@ -72,7 +72,8 @@ def test_help_of_every_command_ends_with_examples(name: str) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_examples_of_help_use_options_that_exist(name: str) -> None:
     command = main.commands[name]
-    known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    several = [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
+    known = {option for one in several for parameter in one.params for option in parameter.opts} | {"--help"}
     for line in (command.epilog or "").splitlines():
         said = line.partition(f"overspill {name}")[2].partition("|")[0].partition("&&")[0]
         assert set(re.findall(r"(?<=\s)--?[a-z][-a-z]*", re.sub(r"'[^']*'", "", said))) <= known, line

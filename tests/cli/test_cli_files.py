@@ -119,11 +119,22 @@ def test_check_as_json_holds_counts_and_problems(terminal: Terminal, files: Path
     answer = terminal.answer("check", str(files))
     assert answer == {
         "files": 5, "clusters": 3, "workspaces": 1, "templates": 1, "policies": 1,
-        "errors": 0, "warnings": 0, "problems": [],
+        "requests": 0, "gprTemplates": 0, "bindings": 0, "limits": 0,
+        "kinds": 0, "errors": 0, "warnings": 0, "problems": [],
     }  # fmt: skip
     (files / "policy.yaml").write_text("apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\n")
     problem = json.loads(terminal("check", str(files), "-o", "json").stdout)["problems"][0]
     assert set(problem) == {"path", "line", "field", "message", "hint", "severity"}
+
+
+def test_check_counts_requests_and_what_else_is_of_egs_where_there_is_any(terminal: Terminal, files: Path) -> None:
+    head = "apiVersion: gpr.kubeslice.io/v1alpha1\nkind: GPUProvisioningRequest\nmetadata: {name: tuning}\n"
+    spec = "spec: {sliceName: llm, preferredClusters: [worker-2], numberOfGPUNodes: 1, exitDuration: 1h}\n"
+    policy = "kind: WorkspacePolicy\nmetadata: {name: llm}\nspec: {priorityRange: high}\n"
+    (files / "tuning.yaml").write_text(f"{head}{spec}---\napiVersion: gpr.kubeslice.io/v1alpha1\n{policy}")
+    last = "1 policy, 1 request, 1 workspace policy: 0 errors, 0 warnings\n"
+    assert terminal("check", str(files)).stdout.endswith(last)
+    assert terminal.answer("check", str(files))["requests"] == 1
 
 
 def test_check_of_a_directory_without_a_fleet_says_how_to_begin(terminal: Terminal, tmp_path: Path) -> None:
@@ -155,6 +166,11 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(terminal: Termin
 
 def test_schema_without_a_kind_lists_the_kinds(terminal: Terminal) -> None:
     assert tuple(terminal.done("schema").split()) == KINDS
+
+
+def test_page_on_the_command_line_lists_the_kinds_as_they_are_printed(terminal: Terminal) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    assert f"$ overspill schema\n{terminal.done('schema')}```" in page
 
 
 def test_schemas_beside_the_layout_are_those_that_are_printed(terminal: Terminal, tmp_path: Path) -> None:

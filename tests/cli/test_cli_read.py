@@ -95,7 +95,9 @@ def test_answer_for_a_moment_in_the_past_is_given_with_a_note(overspill: Termina
 
 def test_status_as_json_is_complete(overspill: Terminal, placed: list[str]) -> None:
     answer = overspill.answer("status")
-    assert set(answer) == {"now", "workloads", "placements", "leaving", "clusters", "problems", "wakeAt"}
+    assert set(answer) == {
+        "now", "workloads", "requests", "placements", "leaving", "clusters", "problems", "wakeAt"
+    }  # fmt: skip
     assert set(answer["workloads"][0]) == {
         "workload", "primary", "policy", "wanted", "running", "deficit", "placed", "message", "suppressed"
     }  # fmt: skip
@@ -258,7 +260,7 @@ def test_explanation_as_json_is_complete(overspill: Terminal, see: See) -> None:
     answer = overspill.answer("explain", "vllm")
     assert set(answer) == {
         "workload", "primary", "policy", "demand", "placements", "ailing", "restraints", "assessments", "suppressed",
-        "conclusion"
+        "conclusion", "request", "distribution"
     }  # fmt: skip
     assert set(answer["assessments"][0]) == {
         "cluster", "rank", "placed", "fits", "limit", "free", "pricePerGpuHour", "refusal"

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shlex
+import ssl
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ import pytest
 
 from reconciler.settings import VARIABLES
 from reconciler.variables import PREFIX
+from tests.access.certificates import write_pair
 
 CHECKOUT = Path(__file__).parents[2]
 TEXT = (CHECKOUT / "Dockerfile").read_text()
@@ -60,7 +62,7 @@ def test_it_runs_as_a_user_of_its_own_by_number() -> None:
 
 def test_nothing_is_fetched_from_an_address() -> None:
     assert of("ADD", final=False) == []
-    assert "://" not in re.sub(r"http://127\.0\.0\.1:", "", TEXT)
+    assert "://" not in re.sub(r"https?://127\.0\.0\.1:", "", TEXT)
     assert all("/" not in image.split()[0] for image in of("FROM", final=False)), (
         "a registry host is for whoever builds"
     )
@@ -123,6 +125,18 @@ def test_the_health_check_believes_the_daemon(server: HTTPServer, status: int, h
         check=False, capture_output=True, timeout=30,
     )  # fmt: skip
     assert (done.returncode == 0) is healthy
+
+
+def test_the_health_check_follows_a_daemon_that_speaks_tls(server: HTTPServer, tmp_path: Path) -> None:
+    certificate, key = write_pair(tmp_path, "overspill.example.com")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    server.socket = tls.wrap_socket(server.socket, server_side=True)
+    server.status = 200  # type: ignore[attr-defined]  # a field of this test's own
+    (check,) = of("HEALTHCHECK")
+    listen = {f"{PREFIX}LISTEN": f":{server.server_port}", f"{PREFIX}TLS_CERT_FILE": str(certificate)}
+    command = [sys.executable, "-c", json.loads(check.partition("CMD ")[2])[2]]
+    subprocess.run(command, env={**os.environ, **listen}, check=True, capture_output=True, timeout=30)
 
 
 def test_the_build_sees_what_it_needs_and_nothing_private() -> None:

@@ -1,0 +1,91 @@
+"""Placements as a daemon would tell them, read from the repository by a command that asks none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from reconciler import app
+from reconciler.api.showing import Showing
+from reconciler.core.catalogue import Catalogue, Item
+from reconciler.core.requeststate import held_back
+from reconciler.core.wording import listed
+from reconciler.daemon.bulletin import Reading
+from reconciler.daemon.reconcile import draft
+from reconciler.errors import InvalidInput
+from reconciler.model.ids import WorkspaceName
+from reconciler.model.placement import Placement
+from reconciler.settings import Settings
+
+Document: TypeAlias = Mapping[str, Any]
+"""A placement in the fields of EGS's REST interface."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a list is narrowed to; what is empty lets all through."""
+
+    workspace: str = ""
+    cluster: str = ""
+    status: str = ""
+    phase: str = ""
+    origin: str = ""
+
+
+def all_placements(settings: Settings, wanted: Wanted) -> list[Document]:
+    """List requests and bursts in the order of workspace and name."""
+    with _reading(settings) as (reading, showing):
+        items = reading.catalogue.page(None, wanted=lambda item: _fits(reading, item, wanted), limit=_ALL).items
+        return [json.loads(text) for text in showing.written(reading, items)]
+
+
+def one_placement(settings: Settings, name: str, workspace: str) -> Document:
+    """Find one by its name. Raises InvalidInput where there is none, or where several workspaces have one."""
+    with _reading(settings) as (reading, showing):
+        items = reading.catalogue.find(name, [WorkspaceName(workspace)] if workspace else None)
+        if not items:
+            raise InvalidInput(f"looking for {name!r}: there is no such placement (try `overspill placements list`)")
+        places = sorted({str(item.workspace) for item in items})
+        if len(places) > 1:
+            raise InvalidInput(f"looking for {name!r}: it is in {listed(places)} (try --workspace {places[0]})")
+        (text,) = showing.written(reading, items[:1])
+    document: Document = json.loads(text)
+    return document
+
+
+_ALL = 1 << 31
+
+
+@contextmanager
+def _reading(settings: Settings) -> Iterator[tuple[Reading, Showing]]:
+    """Look once, as a pass would, and open the files of what stands."""
+    with app.connected(settings) as (world, memory):
+        view, _ = draft(world, app.look_ahead(world, memory, None))
+        ledger = view.ledger
+        reading = Reading(
+            view=view,
+            blobs=memory.branch.blobs,
+            catalogue=Catalogue(ledger.requests, ledger.placements),
+            held=held_back(view.plan),
+        )
+        yield reading, Showing(world.repository)
+
+
+def _fits(reading: Reading, item: Item, wanted: Wanted) -> bool:
+    if wanted.workspace not in ("", item.workspace) or wanted.origin not in ("", item.origin):
+        return False
+    if wanted.cluster and wanted.cluster not in _clusters(reading, item):
+        return False
+    state = reading.status(item)
+    return wanted.status in ("", state.provisioning) and wanted.phase in ("", state.phase)
+
+
+def _clusters(reading: Reading, item: Item) -> frozenset[str]:
+    """Name the clusters that something is on or asks for."""
+    if isinstance(item.subject, Placement):
+        return frozenset({item.subject.cluster})
+    placed = reading.view.ledger.placements.of(item.subject.workload).clusters
+    return frozenset({*item.subject.request.clusters, *placed})

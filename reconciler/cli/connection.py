@@ -1,0 +1,90 @@
+"""`--server`: commands that ask a running daemon instead of the repository.
+
+The address is a flag or a variable; the token is neither a flag nor part of the address, so that no list of processes
+and no shell history has it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
+
+import click
+
+from reconciler.errors import InvalidInput
+from reconciler.variables import PREFIX, Reader
+
+if TYPE_CHECKING:  # it takes long to import, and most commands ask no daemon
+    from reconciler.client import Client
+
+P = ParamSpec("P")
+
+_REPOSITORY = (
+    "repo", "source_branch", "output_branch", "observations", "kubeconfig", "prometheus",
+)  # fmt: skip
+"""What a command that looks for itself is told by flags; a daemon has its own."""
+
+_OPTION = click.option(
+    "--server",
+    metavar="URL",
+    help=f"A running daemon to ask: https, or http on this machine.  [env: {PREFIX}SERVER]",
+)
+
+
+def asking(answer: Callable[..., None]) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Give a command ``--server``: where one is named, `answer` is called in its place, with a Client.
+
+    It gets the command's own arguments, without those that say where to look. Flags are stronger than variables: one
+    that names a repository makes OVERSPILL_SERVER count for nothing.
+    """
+
+    def decorate(command: Callable[P, None]) -> Callable[P, None]:
+        @functools.wraps(command)
+        def run(*args: P.args, **kwargs: P.kwargs) -> None:
+            flag = kwargs.pop("server", None)
+            here = [name for name in _REPOSITORY if kwargs.get(name)]
+            if flag and here:
+                raise click.UsageError(f"--server goes without --{here[0].replace('_', '-')}: the daemon has its own")
+            address = flag or ("" if here else os.environ.get(f"{PREFIX}SERVER"))
+            if not address:
+                command(*args, **kwargs)
+                return
+            if kwargs.get("at"):
+                raise click.UsageError("--at goes without --server: a daemon answers for now")
+            told = {name: value for name, value in kwargs.items() if name not in (*_REPOSITORY, "at")}
+            with connect(str(address)) as client:
+                answer(client, *args, **told)
+
+        return _OPTION(run)
+
+    return decorate
+
+
+def served(*, otherwise: str) -> Callable[[Callable[Concatenate[Client, P], None]], Callable[..., None]]:
+    """Give a command ``--server``, which it needs, and a Client; `otherwise` is the other way to get there."""
+
+    def decorate(command: Callable[Concatenate[Client, P], None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def run(*args: P.args, **kwargs: P.kwargs) -> None:
+            address = kwargs.pop("server", None) or os.environ.get(f"{PREFIX}SERVER")
+            if not address:
+                raise click.UsageError(f"name the daemon: pass --server URL or set {PREFIX}SERVER. {otherwise}")
+            with connect(str(address)) as client:
+                command(client, *args, **kwargs)
+
+        return _OPTION(run)
+
+    return decorate
+
+
+def connect(address: str) -> Client:
+    """Build a client of a daemon, with the token and the authorities that the environment names."""
+    from reconciler.client import Client  # noqa: PLC0415 - as said above
+
+    reader = Reader({name: value for name, value in os.environ.items() if value})
+    token, authorities = reader.secret("TOKEN"), reader.path("SERVER_CA_FILE")
+    if reader.problems:
+        raise InvalidInput(problems=tuple(reader.problems))
+    return Client(address, token=token, ca_file=authorities)

@@ -1,0 +1,212 @@
+"""The calls."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from http import HTTPStatus
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+from reconciler.client.refusals import Refused
+from reconciler.client.results import (
+    BEARER,
+    GPR,
+    INVENTORY,
+    PLACEMENT,
+    RECEIPT,
+    WAITS,
+    Bearer,
+    Gpr,
+    Inventory,
+    Page,
+    PlacementItem,
+    Receipt,
+    WaitTime,
+    read,
+    rows,
+)
+from reconciler.client.transport import Pace, Transport
+
+_PLACEMENTS = "/api/v1/workload-placement"
+_PAGE = 100
+
+
+class Client:
+    """Speaks to one daemon. A context manager; not safe to use from several threads.
+
+    `server` is the daemon's address, https except on this machine. `token` is a bearer token. `ca_file` holds the
+    authorities that its certificate is checked against, those of the system if None. A call waits up to `timeout` for
+    an answer; a write is answered when its commit is pushed.
+
+    Every call raises Refused when the daemon refuses it, with its words and the fields that are wrong, Transient when
+    it cannot be reached or is busy, and InvalidInput when the address is not that of a daemon. What is tried again is
+    never done twice: each creation carries a key of its own, or the `key` that it is given.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        token: str = "",
+        ca_file: Path | None = None,
+        timeout: timedelta = timedelta(minutes=1),
+        pace: Pace | None = None,
+    ) -> None:
+        self._transport = Transport(server, token=token, ca_file=ca_file, timeout=timeout, pace=pace or Pace())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._transport.close()
+
+    def create(self, body: Mapping[str, Any], *, key: str = "") -> Receipt:
+        """Ask for a placement. `body` is spelled as EGS's REST interface or as its files have it."""
+        return self._write("POST", _PLACEMENTS, body, key=key or uuid.uuid4().hex)
+
+    def update(self, name: str, changes: Mapping[str, Any], *, workspace: str = "") -> Receipt:
+        """Change some fields of a placement; which ones may be changed follows from its state."""
+        return self._write("PUT", _path(name), changes, workspace=workspace)
+
+    def delete(self, name: str, *, workspace: str = "") -> Receipt:
+        """End a placement: a revert of what it put into git."""
+        try:
+            return self._write("DELETE", _path(name), None, workspace=workspace)
+        except Refused as error:
+            if error.status == HTTPStatus.NOT_FOUND and error.unheard:
+                return Receipt(name=name, workspace_name=workspace, message="it is gone; an earlier try got no answer")
+            raise
+
+    def placement(self, name: str, *, workspace: str = "") -> PlacementItem:
+        """Get one placement. `workspace` is needed where several have one of that name."""
+        answer = self._transport.ask("GET", _path(name), params=_given({"workspaceName": workspace}))
+        return _item(answer.get("data"))
+
+    def page(
+        self,
+        *,
+        workspace: str = "",
+        cluster: str = "",
+        status: str = "",
+        phase: str = "",
+        origin: str = "",
+        limit: int = _PAGE,
+        after: str = "",
+    ) -> Page:
+        """Get a page of the list: its beginning, or what comes `after` the page that said so in `following`.
+
+        `status` is a provisioningStatus, `origin` where a placement comes from; what is empty lets all through.
+        """
+        filters = _filters(workspace, cluster, status, phase, origin)
+        params = _given({**filters, "limit": str(limit), "continue": after})
+        answer = self._transport.ask("GET", _PLACEMENTS, params=params)
+        items = tuple(_item(one) for one in rows(answer))
+        more = answer.get("metadata")
+        told = more if isinstance(more, Mapping) else {}
+        return Page(items=items, total=told.get("total", len(items)), following=told.get("continue") or "")
+
+    def placements(
+        self, *, workspace: str = "", cluster: str = "", status: str = "", phase: str = "", origin: str = ""
+    ) -> Iterator[PlacementItem]:
+        """Yield all placements that the filters let through."""
+        filters = _filters(workspace, cluster, status, phase, origin)
+        return (_item(document) for document in self._all(_PLACEMENTS, filters))
+
+    def gprs(self, *, workspace: str = "", cluster: str = "", status: str = "") -> Iterator[Gpr]:
+        """Yield the GPRs that the filters let through, the most urgent first."""
+        filters = {"workspaceName": workspace, "cluster": cluster, "provisioningStatus": status}
+        for document in self._all("/api/v1/gpr", filters):
+            yield replace(read(GPR, document, where="/api/v1/gpr"), document=document)
+
+    def release(self, gpr_id: str) -> Receipt:
+        """Give the GPUs of a placement back now, which ends it."""
+        return self._write("PUT", "/api/v1/gpr", {"gprId": gpr_id, "earlyRelease": True})
+
+    def wait_time(self, asked: Mapping[str, Any]) -> tuple[WaitTime, ...]:
+        """Estimate when GPUs can be had on each cluster, the shortest wait first.
+
+        `asked` has EGS's fields: workspaceName, numberOfGPUs, numberOfGPUNodes, gpuShape, priority and so on.
+        """
+        path = "/api/v1/gpr/waittime"
+        return read(WAITS, self._transport.ask("POST", path, body=asked, safe=True).get("data"), where=path)
+
+    def inventory(self) -> Inventory:
+        """List the GPU nodes of the clusters that the workspaces of this token have."""
+        document = self._got("/api/v1/inventory/list")
+        return replace(read(INVENTORY, document, where="/api/v1/inventory/list"), document=document)
+
+    def explain(self, workload: str) -> Mapping[str, Any]:
+        """Explain a workload, as ``overspill explain -o json`` does. It is named ``workspace/name``."""
+        return self._got("/api/v1/explain", {"workload": workload})
+
+    def templates(self, *, workspace: str = "") -> list[Mapping[str, Any]]:
+        """List the workload templates, as EGS's REST interface has them."""
+        answer = self._transport.ask("GET", "/api/v1/workload-template", params=_given({"workspaceName": workspace}))
+        return [one for one in rows(answer) if isinstance(one, Mapping)]
+
+    def workspaces(self) -> list[Mapping[str, Any]]:
+        """List the workspaces that this token may look into, as EGS's REST interface has them."""
+        several = self._got("/api/v1/slice-workspace/list").get("workspaces")
+        return [one for one in several if isinstance(one, Mapping)] if isinstance(several, list) else []
+
+    def whoami(self) -> Bearer:
+        """Tell whose token this is."""
+        return read(BEARER, self._got("/api/v1/whoami"), where="/api/v1/whoami")
+
+    def _got(self, path: str, params: Mapping[str, str] | None = None) -> Mapping[str, Any]:
+        data = self._transport.ask("GET", path, params=params).get("data")
+        return data if isinstance(data, Mapping) else {}
+
+    def _all(self, path: str, filters: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+        """Yield the entries of all pages of a list, asking for one when it is needed."""
+        after = ""
+        while True:
+            params = _given({**filters, "limit": str(_PAGE), "continue": after})
+            answer = self._transport.ask("GET", path, params=params)
+            yield from (one for one in rows(answer) if isinstance(one, Mapping))
+            more = answer.get("metadata")
+            after = str(more.get("continue") or "") if isinstance(more, Mapping) else ""
+            if not after:
+                return
+
+    def _write(
+        self, method: str, path: str, body: Mapping[str, Any] | None, *, workspace: str = "", key: str = ""
+    ) -> Receipt:
+        params = _given({"workspaceName": workspace})
+        answer = self._transport.ask(method, path, params=params, body=body, key=key, safe=not key)
+        receipt = read(RECEIPT, answer.get("data"), where=f"{method} {path}")
+        return replace(receipt, message=str(answer.get("message", "")))
+
+
+def _path(name: str) -> str:
+    return f"{_PLACEMENTS}/{quote(name, safe='')}"
+
+
+def _filters(workspace: str, cluster: str, status: str, phase: str, origin: str) -> dict[str, str]:
+    return {
+        "workspaceName": workspace,
+        "cluster": cluster,
+        "provisioningStatus": status,
+        "phase": phase,
+        "origin": origin,
+    }
+
+
+def _given(params: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in params.items() if value}
+
+
+def _item(document: object) -> PlacementItem:
+    item = read(PLACEMENT, document, where=_PLACEMENTS)
+    return replace(item, document=document if isinstance(document, Mapping) else {})

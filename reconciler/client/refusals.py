@@ -1,0 +1,90 @@
+"""What a daemon says when it does not do what it was asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from reconciler.errors import InvalidInput, Problem
+
+_MOST_WORDS = 2000
+_WAYS_OUT = {
+    HTTPStatus.UNAUTHORIZED: "set OVERSPILL_TOKEN_FILE or OVERSPILL_TOKEN to a token that this server knows",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "try splitting it",
+}
+
+
+class Refused(InvalidInput):
+    """The daemon refused a call, and asking again changes nothing.
+
+    `status` is HTTP's; `key` is EGS's errorKey (``InvalidUpdate``, ``DeletionRestricted``), or empty. `problems` name
+    the fields of the body that are wrong; `hint` is the way out, and part of the text. `unheard` tells that an earlier
+    try got no answer, and so may have been carried out.
+    """
+
+    def __init__(
+        self, message: str, *, status: int, key: str = "", hint: str = "", problems: tuple[Problem, ...] = ()
+    ) -> None:
+        super().__init__(f"{message} ({hint})" if hint else message, problems=problems)
+        self.status = status
+        self.key = key
+        self.hint = hint
+        self.unheard = False
+
+
+def refusal(status: int, body: bytes, *, asked: str, nameless: bool = False) -> Refused:
+    """Make an error of an answer that is one. `asked` is the method and the address, for an answer without words.
+
+    `nameless` is a call that bore no token: the daemon's way out is a header, which is not for our callers to write.
+    """
+    answer = mapping(body)
+    error = answer.get("error")
+    inner: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
+    message = _words(inner.get("message")) or _words(answer.get("message"))
+    if not message:
+        hint = "is this the address of Overspill?"
+        return Refused(f"{asked} is answered {status}, not as Overspill does", status=status, hint=hint)
+    return Refused(
+        message,
+        status=status,
+        key=_words(inner.get("errorKey")),
+        hint=(not nameless and _words(inner.get("hint"))) or _way_out(status),
+        problems=tuple(_problem(one) for one in _several(inner.get("problems"))),
+    )
+
+
+def mapping(body: bytes) -> Mapping[str, Any]:
+    """Read a body as a JSON object; anything else reads as an empty one."""
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return answer if isinstance(answer, Mapping) else {}
+
+
+def _problem(told: Mapping[str, Any]) -> Problem:
+    line = told.get("line")
+    return Problem(
+        path=_words(told.get("path")),
+        line=line if isinstance(line, int) else 0,
+        field=_words(told.get("field")),
+        message=_words(told.get("message")),
+        hint=_words(told.get("hint")),
+    )
+
+
+def _several(value: object) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def _words(value: object) -> str:
+    return value[:_MOST_WORDS] if isinstance(value, str) else ""
+
+
+def _way_out(status: int) -> str:
+    try:
+        return _WAYS_OUT.get(HTTPStatus(status), "")
+    except ValueError:
+        return ""

@@ -1,0 +1,209 @@
+"""What a daemon answers, as values. Fields that a newer daemon adds are left out here and kept in `document`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic.alias_generators import to_camel
+
+from reconciler.errors import InvalidInput
+
+T = TypeVar("T")
+_SPELLING = ConfigDict(alias_generator=to_camel, extra="ignore")
+
+
+@with_config(_SPELLING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementState:
+    """How a placement is: `provisioning_status` tells of its GPUs, `phase` of its workload; both in EGS's words."""
+
+    provisioning_status: str = ""
+    phase: str = ""
+    message: str = ""
+    last_updated: datetime | None = None
+
+
+@with_config(_SPELLING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementItem:
+    """One placement: a request, or a burst (`origin`). `document` is all that was said of it, spelled as in EGS."""
+
+    name: str
+    workspace_name: str = ""
+    clusters: tuple[str, ...] = ()
+    burst_duration: str | None = None
+    deletion_policy: str = ""
+    origin: str = ""
+    status: PlacementState = PlacementState()
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    document: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some placements of a list, how many there are in all, and where the next page begins (empty: nowhere)."""
+
+    items: tuple[PlacementItem, ...]
+    total: int
+    following: str
+
+
+@with_config(_SPELLING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What a write came to: the commit of the output branch that carries it, pushed before it was answered.
+
+    Without a `commit` nothing is known of it but that it has been carried out. `warnings` say what is taken to be so
+    because it was not said.
+    """
+
+    name: str
+    workspace_name: str = ""
+    commit: str = ""
+    message: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+PLACEMENT = TypeAdapter(PlacementItem)
+RECEIPT = TypeAdapter(Receipt)
+
+
+@with_config(_SPELLING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GprState:
+    """How far a GPR is with its GPUs, and when; durations as ``9m58s``."""
+
+    provisioning_status: str = ""
+    message: str = ""
+    requested_at: datetime | None = None
+    start_timestamp: datetime | None = None
+    completion_timestamp: datetime | None = None
+    expires_at: datetime | None = None
+    remaining_duration: str | None = None
+
+
+@with_config(_SPELLING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpr:
+    """GPUs that a placement has, or that a workload waits for: so many on each node. Memory is in GB of one."""
+
+    gpr_id: str
+    gpr_name: str = ""
+    workspace_name: str = ""
+    cluster_name: str | None = None
+    placement_name: str | None = None
+    gpus: Annotated[int, Field(alias="numberOfGPUs")] = 0
+    nodes: Annotated[int, Field(alias="numberOfGPUNodes")] = 0
+    memory_per_gpu: int = 0
+    gpu_shape: str = ""
+    instance_type: str = ""
+    priority: int = 0
+    priority_band: str = ""
+    enable_eviction: bool = False
+    requeue_on_failure: bool = False
+    evicted_by: str = ""
+    status: GprState = GprState()
+    document: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@with_config(_SPELLING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitTime:
+    """When a cluster could have what is asked for, None where nobody knows, and which workloads come first there."""
+
+    cluster_name: str
+    estimated_wait_time: str | None = None
+    estimated_start_time: datetime | None = None
+    ahead: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+
+@with_config(_SPELLING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """The GPUs of one kind on one node; memory in GB of one, 0 where it is not known."""
+
+    gpu_node_name: str
+    cluster_name: str
+    gpu_model_name: str = ""
+    instance_type: str = ""
+    memory: int = 0
+    gpu_count: int | None = None
+    available_gpus: Annotated[int, Field(alias="availableGPUs")] = 0
+    region: str = ""
+    zone: str = ""
+    node_health: str = ""
+    resource_name: str = ""
+
+
+@with_config(_SPELLING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """GPUs that a placement has on a cluster."""
+
+    cluster_name: str
+    placement_name: str
+    workload: str = ""
+    gpus: Annotated[int, Field(alias="totalGPUsAllocated")] = 0
+    replicas: int = 0
+    bound_replicas: int = 0
+    allocation_time_stamp: datetime | None = None
+
+
+@with_config(_SPELLING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """When a cluster was seen last, and why it counts as unseen, if it does."""
+
+    cluster_name: str
+    observed_at: datetime | None = None
+    message: str = ""
+
+
+@with_config(_SPELLING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """The GPU nodes of the clusters that a workspace has, those of others, and what placements have."""
+
+    managed_nodes: tuple[Node, ...] = ()
+    unmanaged_nodes: tuple[Node, ...] = ()
+    allocations: tuple[Allocation, ...] = ()
+    clusters: tuple[Sight, ...] = ()
+    document: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+@with_config(_SPELLING)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bearer:
+    """Whose token it is, and the role that it gives in each workspace; ``*`` is all of them."""
+
+    name: str
+    email: str = ""
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+
+GPR = TypeAdapter(Gpr)
+WAITS = TypeAdapter(tuple[WaitTime, ...])
+INVENTORY = TypeAdapter(Inventory)
+BEARER = TypeAdapter(Bearer)
+
+
+def read(kind: TypeAdapter[T], value: object, *, where: str) -> T:
+    """Read a value of a kind from the answer of `where`. Raises InvalidInput for anything else."""
+    try:
+        return kind.validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field_path = ".".join(map(str, first["loc"]))
+        raise InvalidInput(f"reading the answer of {where}: {field_path}: {first['msg']} (is it Overspill?)") from error
+
+
+def rows(answer: Mapping[str, Any]) -> list[object]:
+    """Return the values of an answer that is a list."""
+    data = answer.get("data")
+    return data if isinstance(data, list) else []

@@ -1,0 +1,102 @@
+"""`gprs`, `wait-time`, `inventory` and `explain` of a running daemon read like those of this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from tests.api.daemon import EDITOR, STRANGER, Daemon, daemon, small
+from tests.cli.conftest import Terminal
+from tests.conftest import Remote
+
+
+@pytest.fixture
+def running(remote: Remote, tmp_path: Path) -> Iterator[Daemon]:
+    with capture_logs(), daemon(remote, tmp_path / "cache") as one:  # its log is no answer of a command
+        yield one
+
+
+@pytest.fixture
+def laptop(running: Daemon) -> Terminal:
+    """Open a terminal that knows a daemon, and no repository."""
+    return Terminal(env={"OVERSPILL_SERVER": f"http://127.0.0.1:{running.port}", "OVERSPILL_TOKEN": EDITOR})
+
+
+@pytest.fixture
+def placed(running: Daemon) -> None:
+    """Let somebody have asked for a placement, and have it."""
+    running.call("POST", "/api/v1/workload-placement", small("bookinfo"))
+    running.until(lambda: "Successful" in json.dumps(running.call("GET", "/api/v1/workload-placement").body))
+
+
+def test_gprs_are_those_that_the_daemon_knows(laptop: Terminal, placed: None) -> None:
+    head, row = laptop.done("gprs").splitlines()
+    assert head.split()[:4] == ["GPR", "WORKLOAD", "CLUSTER", "STATE"]
+    assert row.split()[1:4] == ["abc/bookinfo", "worker-1", "Provisioning"]
+    (gpr,) = laptop.answer("gprs", "--state", "PROVISIONING")
+    assert laptop.answer("gprs", "--state", "provisioned") == []
+    assert (gpr["gprName"], gpr["numberOfGPUNodes"]) == ("bookinfo", 1)
+    assert laptop.done("gprs", "--workspace", "llm") == "No GPRs that this token may see.\n"
+    assert laptop("gprs", "--state", "misspelt").exit_code == 2
+
+
+def test_wait_times_are_those_that_the_daemon_estimates(laptop: Terminal) -> None:
+    asked, head, *rows = laptop.done("wait-time", "--workspace", "abc", "--gpus", "8").splitlines()
+    assert asked == "1 node with 8 GPUs, priority 101, in abc:"
+    assert head.split() == ["CLUSTER", "WAIT", "AT", "AHEAD", "WHY"]
+    assert [row.split()[:3] for row in rows] == [["worker-1", "none", "-"], ["worker-2", "none", "-"]]
+    (only,) = laptop.answer("wait-time", "--workspace", "abc", "--gpus", "8", "--cluster", "worker-2")
+    assert only["clusterName"] == "worker-2"
+    refused = laptop("wait-time", "--workspace", "nowhere", "--gpus", "8")
+    assert (refused.exit_code, "there is no workspace nowhere" in refused.stderr) == (1, True)
+
+
+def test_inventory_is_that_of_the_clusters_that_a_token_may_see(laptop: Terminal, placed: None) -> None:
+    text = laptop.done("inventory", "--workspace", "abc")
+    assert "worker-3" not in text
+    assert "bookinfo" in text
+    document = laptop.answer("inventory")
+    assert {node["clusterName"] for node in document["managedNodes"]} == {"worker-1", "worker-2", "worker-3"}
+    narrowed = laptop.answer("inventory", "--workspace", "abc")
+    assert {node["clusterName"] for node in narrowed["managedNodes"]} == {"worker-1", "worker-2"}
+    refused = laptop("inventory", "--workspace", "nowhere")
+    assert (refused.exit_code, "this token may see none of this name (abc, llm)" in refused.stderr) == (1, True)
+
+
+def test_explanation_names_the_request_and_every_cluster(laptop: Terminal, placed: None) -> None:
+    text = laptop.done("explain", "bookinfo")
+    assert text.startswith("Request abc/bookinfo: Successful, ")
+    assert laptop.answer("explain", "abc/bookinfo")["workload"] == "abc/bookinfo"
+    assert laptop.done("explain", "vllm").startswith("llm/vllm: primary worker-1, policy gpu\n")
+    refused = laptop("explain", "nothing")
+    assert (refused.exit_code, "there is: none of that name" in refused.stderr) == (1, True)
+
+
+def test_stranger_is_told_of_nothing_in_other_workspaces(laptop: Terminal, placed: None) -> None:
+    laptop.env["OVERSPILL_TOKEN"] = STRANGER
+    assert laptop.done("gprs") == "No GPRs that this token may see.\n"
+    assert laptop("explain", "abc/bookinfo").exit_code == 1
+    assert "bookinfo" not in laptop.done("inventory")
+
+
+def test_who_has_no_token_is_told_where_to_put_one(laptop: Terminal) -> None:
+    del laptop.env["OVERSPILL_TOKEN"]
+    refused = laptop("gprs")
+    assert refused.exit_code == 1
+    assert "the request bears no token (set OVERSPILL_TOKEN_FILE or OVERSPILL_TOKEN" in refused.stderr
+    assert "-H" not in refused.stderr
+
+
+def test_flag_that_names_a_repository_is_stronger_than_the_variable_of_the_daemon(
+    laptop: Terminal, running: Daemon, tmp_path: Path
+) -> None:
+    laptop.env["OVERSPILL_CACHE_DIR"] = str(tmp_path / "own")
+    assert "no observations" in laptop("gprs", "--repo", running.remote.url).stderr
+    both = laptop("gprs", "--repo", running.remote.url, "--server", laptop.env["OVERSPILL_SERVER"])
+    assert (both.exit_code, "--server goes without --repo" in both.stderr) == (2, True)
+    moved = laptop("explain", "abc/bookinfo", "--at", "+1h")
+    assert (moved.exit_code, "--at goes without --server" in moved.stderr) == (2, True)
