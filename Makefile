@@ -3,14 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+CONTRACT := .venv-contract
 
-.PHONY: help demo test check e2e times bench schemas clean
+.PHONY: help demo test check e2e contract times bench schemas clean
 
 help:
 	@echo "make demo    a GPU shortage, from burst to return, on this machine (demo-out/)"
 	@echo "make test    all tests"
 	@echo "make check   ruff, mypy --strict, import-linter"
 	@echo "make e2e     tests against real control planes, which it builds once where Go is"
+	@echo "make contract tries a running daemon on its own OpenAPI, with schemathesis"
 	@echo "make times   how long a burst takes over real control planes, step by step"
 	@echo "make bench   the figures, one a line: name value bound"
 	@echo "make schemas write repo-layout/schemas anew"
@@ -19,14 +21,16 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Overspill needs Python 3.11 or newer: make PYTHON=python3.11 $(MAKECMDGOALS)"; exit 1; }
 	@git --version >/dev/null || { echo "Overspill needs git: apt-get install git"; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "Overspill needs Python's venv module: apt-get install python3-venv"; exit 1; }
+	@echo "Installing into $(VENV), once; this takes a minute or two"
 	$(RUN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 demo: $(STAMP)
 	@$(RUN)/overspill demo --out demo-out
 
+# Many tests wait for a process or a clock: two more at a time than there are processors.
 test: $(STAMP)
-	$(RUN)/pytest -n auto -q
+	$(RUN)/pytest -n $$($(RUN)/python -c 'import os; print(2 + (os.cpu_count() or 1))') -q
 
 check: $(STAMP)
 	$(RUN)/ruff check .
@@ -38,6 +42,15 @@ e2e: $(STAMP)
 	@$(RUN)/python -m tests.e2e.components
 	$(RUN)/pytest tests/e2e -q -n 2 --dist loadgroup
 
+# schemathesis brings a plugin for pytest, which has no business among our tests: it lives apart.
+$(CONTRACT)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -m venv $(CONTRACT)
+	$(CONTRACT)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt '.[contract]'
+	@touch $@
+
+contract: $(STAMP) $(CONTRACT)/.installed
+	@$(RUN)/python -m tests.contract $(abspath $(CONTRACT))/bin/schemathesis
+
 times: $(STAMP)
 	@$(RUN)/python -m tests.e2e.times
 
@@ -48,4 +61,4 @@ schemas: $(STAMP)
 	$(RUN)/overspill schema --all --out repo-layout/schemas
 
 clean:
-	rm -rf $(VENV) demo-out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(CONTRACT) demo-out dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

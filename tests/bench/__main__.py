@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -19,6 +20,7 @@ from time import perf_counter
 
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.helm import Helm
+from reconciler.app import GARBAGE
 from reconciler.core.kubernetes.state import ClusterState
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
@@ -28,12 +30,17 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.tree import Commit, Identity
 from reconciler.model.workload import WorkloadRef
 from tests.bench import fleet
+from tests.bench.api import write_over_floor
 from tests.bench.floor import Floor
+from tests.bench.listing import list_over_empty
+from tests.bench.waiting import SHAPES, Waiting
 from tests.kube.objects import many
 
 ONE_PLACEMENT_RUNS = 15
-ALL_PLACEMENTS_RUNS = 3
-IDLE_RUNS = 15
+ALL_PLACEMENTS_RUNS = 7
+IDLE_RUNS = 7
+WAITING = 10_000
+WAITING_RUNS = 3
 
 
 @dataclass(slots=True)
@@ -59,6 +66,7 @@ class Stage:
 @contextmanager
 def daemon(remote: Path, cache: Path, stage: Stage) -> Iterator[Callable[..., Outcome]]:
     """Start a daemon with an empty memory; what it yields runs one pass."""
+    gc.set_threshold(GARBAGE)
     with GitRepository(str(remote), cache=cache) as repository:
         world = World(
             repository=repository,
@@ -73,8 +81,9 @@ def daemon(remote: Path, cache: Path, stage: Stage) -> Iterator[Callable[..., Ou
 
 
 def timed(action: Callable[[], Outcome]) -> tuple[float, Outcome]:
-    """Time one pass, with the collector's debts paid beforehand."""
+    """Time one pass, with the debts of the collector and of the disk paid beforehand."""
     gc.collect()
+    os.sync()
     begin = perf_counter()
     outcome = action()
     return perf_counter() - begin, outcome
@@ -173,6 +182,29 @@ def cluster_memory() -> float:
     return taken / 1e6
 
 
+def waiting() -> tuple[float, float]:
+    """A first pass with 10,000 requests that wait, against one with one of each shape; and an idle one, against it."""
+
+    def seconds(passes: Waiting) -> float:
+        gc.collect()
+        begin = perf_counter()
+        plan = passes.run()
+        took = perf_counter() - begin
+        if plan.changes or not plan.suppressed:
+            raise RuntimeError("everybody was meant to wait")
+        return took
+
+    few, firsts, idles = [], [], []
+    for _ in range(WAITING_RUNS):
+        few.append(seconds(Waiting(SHAPES)))
+        many = Waiting(WAITING)
+        firsts.append(seconds(many))
+        idles.append(statistics.median(seconds(many) for _ in range(WAITING_RUNS)))
+    floor, first, idle = statistics.median(few), statistics.median(firsts), statistics.median(idles)
+    print(f"# {WAITING} wait: first {first:.3f} s, idle {idle:.3f} s; {SHAPES} wait: {floor:.3f} s", file=sys.stderr)
+    return first / floor, idle / first
+
+
 def main() -> int:
     """Run all figures and say which bounds were missed."""
     missed = 0
@@ -180,11 +212,16 @@ def main() -> int:
         work = Path(directory)
         figures: list[tuple[str, float, float]] = [("one_placement_over_floor", one_placement(work), 1.5)]
         placed, idle = all_placements(work)
+        alike, again = waiting()
         figures += [
             ("thousand_placements_over_floor", placed, 2.0),
             ("idle_pass_percent_of_first", idle, 2.0),
+            ("waiting_pass_over_one_of_each_shape", alike, 8.0),
+            ("waiting_pass_over_first", again, 0.6),
             ("daemon_peak_memory_mb", memory(work), 150.0),
             ("watched_cluster_memory_mb", cluster_memory(), 25.0),
+            ("api_write_over_floor", write_over_floor(work), 0.25),
+            ("api_list_of_10000_over_empty", list_over_empty(), 5.0),
         ]
     for name, value, bound in figures:
         print(f"{name} {value:.2f} {bound:.2f}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -58,6 +59,7 @@ class Floor:
         ).stdout.strip()
         file = self._mirror.parent / "stream"
         file.write_bytes(stream(commits, tip or None))
+        os.sync()  # what was written before is no part of it
         begin = perf_counter()
         subprocess.run(["sh", str(self._script), str(file)], cwd=self._mirror, check=True)
         return perf_counter() - begin

@@ -82,6 +82,18 @@ class Fleet:
         path.write_text(_edited(name, path.read_text(), edits))
         self._push(f"Amend {name}")
 
+    def add(self, name: str, text: str) -> None:
+        """Commit a file of its own to the source branch."""
+        path = self._work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        self._push(f"Add {name}")
+
+    def remove(self, name: str) -> None:
+        """Commit that a file is gone from the source branch."""
+        (self._work / name).unlink()
+        self._push(f"Remove {name}")
+
     def _push(self, subject: str) -> None:
         self.git("add", "-A", at=self._work)
         self.git("commit", "-q", "-m", subject, at=self._work)
