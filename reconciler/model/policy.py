@@ -15,6 +15,7 @@ from reconciler.model.request import Request
 from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.model.workloadkind import WorkloadKind
+from reconciler.model.workloadspread import WorkloadSpread
 
 
 class EngineName(StrEnum):
@@ -236,7 +237,7 @@ class BurstPolicy:
     An empty `workspaces` or `templates` means all. `schedules` and `queries` are the signals that it hears beside what
     clusters report. `candidates` are in order of preference; empty means every cluster of the workspace by name.
     `max_replicas` bounds all placements of one workload together. `to_primary` tells that the workspace's primary is a
-    cluster like the others, as it is for what a person asks for.
+    cluster like the others, as it is for what a person asks for. The subsets of a `spread` go before the candidates.
     """
 
     name: str
@@ -259,6 +260,7 @@ class BurstPolicy:
     queries: tuple[Query, ...] = ()
     to_primary: bool = False
     distribution: Distribution = Distribution()
+    spread: WorkloadSpread | None = None
 
     @property
     def fills_in_order(self) -> bool:
