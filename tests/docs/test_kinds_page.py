@@ -13,7 +13,7 @@ from reconciler.core.workloadkinds import BUILT_IN
 from reconciler.model.ids import CommitId
 from reconciler.model.units import ONE
 from reconciler.model.workload import Json
-from reconciler.model.workloadkind import Count, PodTemplate, WorkloadKind
+from reconciler.model.workloadkind import Count, Mark, PodTemplate, WorkloadKind
 from reconciler.model.workloadkind import Path as Way
 from tests.kinds.samples import lws
 from tests.requests.asking import manifests, request
@@ -26,6 +26,11 @@ SET = lws(2, 4, leader=1, worker=8)
 def test_the_table_says_what_is_built_in() -> None:
     rows = [line for line in PAGE.splitlines() if line.startswith("| ") and line.count(" | ") == 6]
     assert rows[1:] == [row(kind) for kind in BUILT_IN.values()]
+
+
+def test_the_page_says_by_which_labels_pods_are_known() -> None:
+    rows = re.findall(r"^\| ([A-Za-z]+) (?:of [a-z.]+ )?\| (`[^|]*) \|$", PAGE, re.MULTILINE)
+    assert rows == [(kind.kind, " or ".join(map(mark, kind.marks))) for kind in BUILT_IN.values() if kind.marks]
 
 
 def test_the_picture_is_of_a_set_that_is_counted() -> None:
@@ -85,6 +90,12 @@ def least(kind: WorkloadKind) -> str:
         way, value = kind.together.eager
         return f"all; 1 where {written(way)} is `{value}`"
     return f"{written(kind.together.gang)}, else all" if kind.together.gang else "all"
+
+
+def mark(one: Mark) -> str:
+    """Write a label by which pods are known."""
+    beside = "".join(f" beside `{label}: {value}`" for label, value in one.beside)
+    return f"`{one.label}`{beside}{': the name, a dash and five characters' if one.made_up else ''}"
 
 
 def picture(made: Json, found: Pods) -> str:
