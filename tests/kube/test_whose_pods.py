@@ -126,6 +126,14 @@ def test_a_set_goes_before_the_object_of_the_same_name_that_makes_its_leaders() 
     assert one(leaders_and_workers(ref("StatefulSet"))).wanted == 1
 
 
+def test_a_deployment_that_something_of_its_name_owns_is_still_meant_by_the_name() -> None:
+    made = state(ref(""), deployments=[workload("llm", 3, owner=("ModelServer", "llm"))])
+    assert [seen.ref.kind for seen in made.observation(ClusterName(NAME), AT).workloads] == [
+        "Deployment",
+        "ModelServer",
+    ]
+
+
 def test_a_deployment_between_and_its_replica_set_miss_their_pods_once() -> None:
     labels = LABELS["InferenceService"]
     between = ("Revision", "llm-predictor-00001")

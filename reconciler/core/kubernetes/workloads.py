@@ -50,7 +50,8 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
     found = sorted((one for one in everyone if (one.namespace, one.name) in names), key=_rank)
     for root in found:
         own = members.controllers.get(root)
-        part = own is not None and own.owner in found  # of another of its name, as a group's leaders are
+        # What makes the leaders of a set has the set's name, and is not what is meant by it.
+        part = own is not None and own.owner in found and own.owner in own.belongs
         if any(_meant(ref, root) and not (part and not ref.kind) for ref in refs):
             yield _observe(root, members, owned)
 
