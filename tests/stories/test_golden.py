@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stories.golden import GOLDEN, play
-
-STORIES = sorted(path for path in GOLDEN.iterdir() if path.is_dir())
+from tests.stories.golden import GOLDEN, STORIES, play
 
 
 @pytest.mark.parametrize("story", STORIES, ids=[story.name for story in STORIES])
