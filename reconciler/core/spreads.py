@@ -13,6 +13,7 @@ from reconciler.core.draft import WORKLOAD
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.gathered import FEW, Gathered, Placed
 from reconciler.core.kinds import group_kind
+from reconciler.core.kruise import CONFIGURATION
 from reconciler.core.policies import Templates
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadspread import TargetFile, WorkloadSpreadFile
@@ -163,7 +164,7 @@ def _permitted(work: Gathered, target: TargetFile, declared: Kinds) -> bool:
         target.kind in GROUPS
         or target.group_kind in declared
         or (kind is not None and kind.counted and bool(kind.replicas))
-        or not work.excused.isdisjoint({"WorkloadKind", "ConfigMap"})
+        or not work.excused.isdisjoint({"WorkloadKind", CONFIGURATION})
     )
 
 

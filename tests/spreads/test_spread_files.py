@@ -154,6 +154,10 @@ REFUSED = {
         "subsets: [{name: a}, {name: a}]",
         "8: spec.subsets[1].name: duplicated subset name a (try another name)",
     ),
+    "a name of two lines": (
+        'subsets: [{name: "a\\nb"}]',
+        "8: spec.subsets[0].name: 'a\\\\x0ab' cannot be told in one line (at most 100 characters, and no line ends",
+    ),
     "a value too many": (
         "subsets: [{name: a, requiredNodeSelectorTerm: {matchExpressions: [{key: k, operator: Exists, values: [x]}]}}]",
         "8: spec.subsets[0].requiredNodeSelectorTerm.matchExpressions[0].values: Exists takes no values (leave out",
