@@ -1,0 +1,90 @@
+"""Whether a cluster has room for all of something that goes there whole, and what it takes there."""
+
+from __future__ import annotations
+
+from reconciler.core import domains
+from reconciler.core.fit import Room
+from reconciler.core.gprlimits import beyond_limits
+from reconciler.core.growth import Growth, Offer
+from reconciler.core.needs import Needs
+from reconciler.core.reach import Rung
+from reconciler.core.situation import Situation
+from reconciler.core.wholes import Whole, more
+from reconciler.core.wording import amounts, count, listed
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Reason, Refusal
+
+
+def too_small(
+    situation: Situation, growth: Growth, workspace: WorkspaceName, offer: Offer, need: Needs
+) -> Refusal | None:
+    """Say why a cluster that has room for some of it has none for the whole."""
+    name, main = offer.rung.cluster, need.main
+    if offer.replicas < main.replicas:
+        each = listed(amounts(main.shape.requests)) or "nothing"
+        message = f"needs {each} on each of {count(main.replicas, 'replica')}, has room for {offer.replicas}"
+    else:
+        room = growth.room(name, workspace)
+        fitting = room.together(part.room for part in need.parts)
+        if fitting == len(need.parts):
+            return _undivided(situation, growth, name, room, need)
+        part = need.parts[fitting]
+        what = f"{count(part.replicas, 'pod')} with {listed(amounts(part.shape.requests))}"
+        message = room.shortfall(part.room[0]) if part.apart else f"has no room for {what} beside the rest of it"
+    return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy="free or add nodes there")
+
+
+def assess(
+    situation: Situation,
+    growth: Growth,
+    workload: WorkloadId,
+    rung: Rung,
+    whole: Whole,
+    replicas: int,
+    *,
+    here: Placement | None = None,
+) -> Offer | Refusal:
+    """Say whether a cluster has room for so many replicas that go whole, those of `here` among them, or why not."""
+    template, policy = situation.desired.templates[workload], situation.desired.policies[workload]
+    if rung.limit is not None and replicas > rung.limit:
+        return Refusal(
+            cluster=rung.cluster,
+            reason=Reason.CLUSTER_LIMIT,
+            message=f"may have {count(rung.limit, 'replica')} at most, and all {replicas} go together",
+            remedy=f"raise its maxReplicas in policy {policy.name}",
+        )
+    need = whole.of(replicas)
+    if here is not None:
+        need = more(need, whole.of(here.replicas))
+    unbound = Rung(cluster=rung.cluster, rank=rung.rank, limit=None)
+    answer = growth.assess(template, policy, need.main.shape, unbound, max(1, need.main.replicas))
+    if isinstance(answer, Refusal):
+        return answer
+    limited = beyond_limits(situation, workload, rung.cluster, need.main.shape, replicas)
+    small = limited or too_small(situation, growth, workload.workspace, answer, need)
+    return small or Offer(rung=rung, replicas=replicas)
+
+
+def take(growth: Growth, cluster: ClusterName, need: Needs) -> None:
+    """Hand out the room of all of it."""
+    for part in need.parts:
+        growth.take(cluster, *part.room)
+
+
+def _undivided(situation: Situation, growth: Growth, cluster: ClusterName, room: Room, need: Needs) -> Refusal | None:
+    """Say why there are no domains for groups that want their own, beside all that wants none."""
+    if not need.domains:
+        return None
+    seen, left, message = situation.observed.clusters[cluster], room.copy(), ""
+    for wanted in need.domains:
+        found = domains.place(left, seen, wanted, growth.domains(cluster, wanted.key))
+        if isinstance(found, str):
+            message = found
+            break
+        domains.take(left, found, wanted.key)
+    loose = [part.room for part in need.loose]
+    if not message and left.together(loose) < len(loose):
+        message = "has no room for the other pods beside the groups that want domains of their own"
+    remedy = "free or add nodes there"
+    return Refusal(cluster=cluster, reason=Reason.NO_CAPACITY, message=message, remedy=remedy) if message else None
