@@ -1,4 +1,4 @@
-"""Topology domains that groups of pods want for themselves: how many of a cluster's are free, and which group has which.
+"""Topology domains that groups of pods want for themselves: how many of a cluster's are free, and who has which.
 
 A domain is all nodes with the same value of a label. LeaderWorkerSet's annotation ``exclusive-topology`` gives each
 group one that no other group is in, and all pods of the group are inside (spread-and-groups.md, section 5); JobSet's
@@ -60,11 +60,10 @@ def place(room: Room, seen: ClusterObservation, wanted: Domains, used: int = 0) 
     pairs = _matched([able[unit.likeness] for unit in wanted.units])
     if len(pairs) == len(wanted.units) and len(usable) - used >= len(wanted.units):
         return tuple((wanted.units[index], pairs[index]) for index in sorted(pairs))
-    units = count(len(wanted.units), wanted.called)
-    taken = f"; other groups of ours have {used} of them" if used else ""
+    taken = f", and others of ours have {used}" if used else ""
     return (
-        f"each of {units} wants a {wanted.key} of its own: {len(usable)} of {count(len(values), 'domain')} there can"
-        f" hold one{taken}"
+        f"needs {count(len(wanted.units), 'domain')} of {wanted.key}, one for each {wanted.called}:"
+        f" {len(usable)} of {len(values)} there can hold one{taken}"
     )
 
 

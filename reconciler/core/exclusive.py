@@ -1,7 +1,7 @@
 """Which pods of an object want a topology domain for themselves, by its annotations.
 
-LeaderWorkerSet has an annotation for its groups and one for its subgroups, JobSet one for its jobs, on the set or on one
-of its replicated jobs (spread-and-groups.md, section 5; the projects' own documentation of exclusive placement).
+LeaderWorkerSet has an annotation for its groups and one for its subgroups, JobSet one for its jobs, on the set or on
+one of its replicated jobs (spread-and-groups.md, section 5; the projects' own documentation of exclusive placement).
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from reconciler.core.wording import count
 from reconciler.model.capacity import ClusterObservation, Helpers, ReplicaShape
 from reconciler.model.placement import Placement
 
@@ -46,6 +47,14 @@ def waiting(placement: Placement, seen: ClusterObservation) -> int:
     if homeless is None or (homeless.helping and asks_for_devices(placement.shape)):
         return 0
     return min(placement.replicas, -(-homeless.replicas // placement.shape.group_size))
+
+
+def resized(before: Placement, after: Placement) -> str:
+    """Say from how many to how many; where there are as many replicas as before, their pods have become others."""
+    if before.replicas != after.replicas:
+        return f"{before.replicas} to {count(after.replicas, 'replica')}"
+    pods = after.replicas * after.shape.group_size
+    return f"{before.replicas * before.shape.group_size} to {count(pods, 'pod')}"
 
 
 def _helpers(placement: Placement, seen: ClusterObservation) -> Helpers:

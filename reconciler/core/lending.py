@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -12,7 +12,7 @@ from reconciler.core.demand import Blind, matured, next_maturity
 from reconciler.core.devices import asked
 from reconciler.core.growth import Growth, why_not
 from reconciler.core.queueing import Turn
-from reconciler.core.reach import Rung
+from reconciler.core.reach import rung_of
 from reconciler.core.sharing import Share, spread
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
@@ -21,7 +21,7 @@ from reconciler.core.wholes import Whole, more, whole
 from reconciler.core.wording import clause, count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
-from reconciler.model.placement import Placement, RestraintKind
+from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import Change, Choice, Place, Reason, Refusal, Resize, Shortage, Suppressed
 from reconciler.model.policy import StrategyName
 from reconciler.model.units import format_duration
@@ -78,12 +78,6 @@ def _shortage(demand: Demand, shape: ReplicaShape, now: datetime) -> Shortage:
         unschedulable=sum(step.replicas for step in pods),
         asks=tuple(dict.fromkeys(f"{step.signal} {step.cause}" for step in demand.waiting if step.signal)),
     )
-
-
-def _rungs(order: Iterable[Rung], here: Placement) -> list[Rung]:
-    """Return the place in the order of the cluster that has something; it comes last where it is no longer in there."""
-    found = [rung for rung in order if rung.cluster == here.cluster]
-    return found or [Rung(cluster=here.cluster, rank=0, limit=None)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,19 +143,20 @@ class _Loan:
         """
         workload, reach = self.demand.workload, self.situation.reach
         here = max(self.standing.of(workload), key=lambda one: (one.created_at, one.name), default=None)
-        rungs = reach.order(workload) if here is None else _rungs(reach.order(workload), here)
+        rungs = reach.order(workload) if here is None else (rung_of(reach.order(workload), here.cluster),)
         total = lacking + (0 if here is None else here.replicas)
+        there = None if here is None else goes_whole.of(here.replicas)
+        needed = goes_whole.of(total)
         refusals: tuple[Refusal, ...] = ()
         for rung in rungs:
-            answer = together.assess(self.situation, self.growth, workload, rung, goes_whole, total, here=here)
+            answer = together.assess(
+                self.situation, self.growth, workload, rung, goes_whole, replicas=total, there=there
+            )
             if isinstance(answer, Refusal):
                 refusals = (*refusals, answer)
                 continue
             choice = self.growth.choice(answer, shape, workload.workspace)
-            needed = goes_whole.of(total)
-            together.take(
-                self.growth, rung.cluster, needed if here is None else more(needed, goes_whole.of(here.replicas))
-            )
+            together.take(self.growth, rung.cluster, needed if there is None else more(needed, there))
             share = Share(offer=answer, replicas=lacking)
             self.standing.change(self._change(share, choice, shape, refusals, lacking))
             return

@@ -52,8 +52,13 @@ def waiting(situation: Situation, standing: Standing) -> tuple[WorkloadId, ...]:
     return tuple(sorted(lacking))
 
 
-def assess(situation: Situation, growth: Growth, record: RequestRecord, rung: Rung) -> tuple[Offer, Needs] | Refusal:
-    """Say what one cluster offers of a request and what that takes there, or why it has no room for the whole of it."""
+def assess(
+    situation: Situation, growth: Growth, record: RequestRecord, rung: Rung, *, more: int = 0
+) -> tuple[Offer, Needs] | Refusal:
+    """Say what one cluster offers of a request and what that takes there, or why it has no room for the whole of it.
+
+    `more` are the placements that begin, less those that end, beside it.
+    """
     name, request = rung.cluster, record.request
     if name in record.avoids:
         why = "it failed there, was idle there, or was ended there"
@@ -62,7 +67,7 @@ def assess(situation: Situation, growth: Growth, record: RequestRecord, rung: Ru
     entry = situation.enrolment.entries.get(request.workload) if situation.enrolment is not None else None
     pods = entry.pods if entry is not None else None
     need = needs(request, situation.observed.clusters.get(name), pods, kinds=situation.desired.kinds)
-    answer = growth.assess(template, policy, need.main.shape, rung, need.main.replicas)
+    answer = growth.assess(template, policy, need.main.shape, rung, need.main.replicas, more=more)
     if isinstance(answer, Refusal):
         return answer
     return too_small(situation, growth, request.workspace, answer, need) or (answer, need)

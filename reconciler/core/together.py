@@ -12,7 +12,6 @@ from reconciler.core.situation import Situation
 from reconciler.core.wholes import Whole, more
 from reconciler.core.wording import amounts, count, listed
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
-from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal
 
 
@@ -41,11 +40,15 @@ def assess(
     workload: WorkloadId,
     rung: Rung,
     whole: Whole,
-    replicas: int,
     *,
-    here: Placement | None = None,
+    replicas: int,
+    there: Needs | None = None,
+    more_gprs: int = 0,
 ) -> Offer | Refusal:
-    """Say whether a cluster has room for so many replicas that go whole, those of `here` among them, or why not."""
+    """Say whether a cluster has room for so many replicas that go whole, or why not; what is `there` has its room.
+
+    `more_gprs` are the placements that begin, less those that end, beside it.
+    """
     template, policy = situation.desired.templates[workload], situation.desired.policies[workload]
     if rung.limit is not None and replicas > rung.limit:
         return Refusal(
@@ -55,10 +58,11 @@ def assess(
             remedy=f"raise its maxReplicas in policy {policy.name}",
         )
     need = whole.of(replicas)
-    if here is not None:
-        need = more(need, whole.of(here.replicas))
+    if there is not None:
+        need = more(need, there)
     unbound = Rung(cluster=rung.cluster, rank=rung.rank, limit=None)
-    answer = growth.assess(template, policy, need.main.shape, unbound, max(1, need.main.replicas))
+    wanted = max(1, need.main.replicas)
+    answer = growth.assess(template, policy, need.main.shape, unbound, wanted, more=more_gprs)
     if isinstance(answer, Refusal):
         return answer
     limited = beyond_limits(situation, workload, rung.cluster, need.main.shape, replicas)

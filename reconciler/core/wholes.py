@@ -1,8 +1,8 @@
-"""What demand lends whole: templates with an object whose pods only run in groups (spread-and-groups.md, sections 4, 6).
+"""What demand lends whole: templates with an object whose pods only run in groups (spread-and-groups.md, section 6).
 
 A replica of such a template is what its expressions mean by ``replicas``: a group of a LeaderWorkerSet, a worker of a
-RayCluster. Where no number of its pods follows from that, it is one copy, and there is never more than one. What is seen
-of the primary counts pods; here those become replicas.
+RayCluster. Where no number of its pods follows from that, it is one copy, and there is never more than one. What is
+seen of the primary counts pods; here those become replicas.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from reconciler.core import dialect, sandbox
 from reconciler.core.dialect import has_expression
 from reconciler.core.headcount import asks_for_devices
-from reconciler.core.needs import Needs, Part, needs_of, pods_in
+from reconciler.core.needs import Gang, Needs, Part, needs_of, pods_in
 from reconciler.core.templates import FAILURES
 from reconciler.core.workloadkinds import NONE, Kinds, known
 from reconciler.model.capacity import ReplicaShape, Waiting, WorkloadObservation
@@ -36,7 +36,7 @@ class Whole:
     spec: DeploySpec
     counts: bool
     kinds: Kinds = field(default_factory=lambda: NONE)
-    _known: dict[int, tuple[Needs, int]] = field(default_factory=dict)
+    _known: dict[int, tuple[Needs, tuple[Gang, ...]]] = field(default_factory=dict)
 
     def of(self, replicas: int) -> Needs:
         """Return what so many replicas take; `unknown` says what of it cannot be counted."""
@@ -44,6 +44,10 @@ class Whole:
 
     def pods(self, replicas: int) -> int:
         """Count the pods that run in groups of so many replicas."""
+        return sum(gang.groups * gang.size for gang in self.gangs(replicas))
+
+    def gangs(self, replicas: int) -> tuple[Gang, ...]:
+        """Say how the pods of so many replicas are grouped, by object."""
         return self._counted(replicas)[1]
 
     @property
@@ -54,8 +58,8 @@ class Whole:
     @property
     def unknown(self) -> str:
         """Say why nobody knows what it takes, empty where that is known."""
-        needed, pods = self._counted(1)
-        return "" if pods else needed.unknown or "nothing of it makes pods that run in groups"
+        needed, gangs = self._counted(1)
+        return "" if gangs else needed.unknown or "nothing of it makes pods that run in groups"
 
     @property
     def shape(self) -> ReplicaShape | None:
@@ -105,14 +109,13 @@ class Whole:
             shape=self.shape,
         )
 
-    def _counted(self, replicas: int) -> tuple[Needs, int]:
+    def _counted(self, replicas: int) -> tuple[Needs, tuple[Gang, ...]]:
         found = self._known.get(replicas)
         if found is None:
             if len(self._known) >= _MOST:
                 self._known.clear()
             pods = pods_in(filled(self.spec, replicas), self.kinds)
-            number = sum(one.groups * one.size for one in pods.gangs)
-            found = self._known[replicas] = needs_of(pods, self.spec), number
+            found = self._known[replicas] = needs_of(pods, self.spec), pods.gangs
         return found
 
 

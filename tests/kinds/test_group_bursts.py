@@ -56,8 +56,8 @@ def test_two_groups_that_fit_on_two_clusters_alone_wait_and_say_why() -> None:
     made = plan(lacks(8), free("worker-2", *[8] * 4), free("worker-3", *[8] * 4), wanted=fleet(SET))
     assert made.changes == ()
     assert told(made) == (
-        "it fits on no cluster as a whole, with 2 replicas; worker-2: needs 8 GPUs on each of 8 replicas, has room for 4"
-        " (free or add nodes there)"
+        "it fits on no cluster as a whole, with 2 replicas; worker-2: needs 8 GPUs on each of 8 replicas, has room for"
+        " 4 (free or add nodes there)"
     )
 
 
