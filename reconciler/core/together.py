@@ -70,6 +70,23 @@ def assess(
     return small or Offer(rung=rung, replicas=replicas)
 
 
+def offered(
+    situation: Situation, growth: Growth, workload: WorkloadId, rung: Rung, whole: Whole, *, lacking: int
+) -> Offer | Refusal:
+    """Say how many replicas more a cluster would take: all that are lacking or, where the rest is elsewhere, none."""
+    held = growth.held(workload)
+    here, others = held[rung.cluster], sorted(name for name in held if name != rung.cluster)
+    if others and not here:
+        return Refusal(
+            cluster=rung.cluster,
+            reason=Reason.SPREAD_LIMIT,
+            message=f"it goes whole, and the rest of it is on {listed(others)}",
+        )
+    there = whole.of(here) if here else None
+    answer = assess(situation, growth, workload, rung, whole, replicas=here + lacking, there=there)
+    return answer if isinstance(answer, Refusal) else Offer(rung=answer.rung, replicas=lacking)
+
+
 def take(growth: Growth, cluster: ClusterName, need: Needs) -> None:
     """Hand out the room of all of it."""
     for part in need.parts:

@@ -6,15 +6,21 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.core.decide import decide
+from reconciler.core.explain import Explanation, explain
 from reconciler.core.filling import fill
-from reconciler.model.capacity import Waiting
-from reconciler.model.gpr import GpuLimits, WorkspaceLimits
+from reconciler.model.capacity import ClusterObservation, Node, Pool, Waiting
+from reconciler.model.gpr import GprTerms, GpuLimits, WorkspaceLimits
 from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.ledger import Ledger
 from reconciler.model.plan import Place, Plan, Reason, Resize, Revert
+from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
 from tests.kinds.bursting import SET, fleet, group, lacks, lent, roomy
 from tests.kinds.samples import SAMPLES, lws, workload
-from tests.situations import GPU, NOW, free, ledger, ordering, plan, seconds
+from tests.requests.asking import deployment, holds, manifests, record, request
+from tests.requests.asking import placed as asked_for
+from tests.situations import GPU, NOW, VLLM, free, gpus, ledger, ordering, plan, seconds, shape, situation
 
 
 def told(of: Plan) -> str:
@@ -193,3 +199,44 @@ def test_gpus_are_those_of_the_pods() -> None:
     assert isinstance(change, Place)
     assert change.choice.free.amounts[GPU] // 10**9 == 64
     assert change.placement.cluster == ClusterName("worker-2")
+
+
+def explained(*seen: ClusterObservation, there: Ledger | None = None, wanted: Desired | None = None) -> Explanation:
+    made = situation(*seen, wanted=wanted or fleet(SET), there=there)
+    return explain(VLLM, made, decide(made))
+
+
+def test_explain_tells_of_each_cluster_whether_all_of_it_fits() -> None:
+    told = explained(lacks(8), free("worker-2", *[8] * 7), free("worker-3", *[8] * 20))
+    assert [(one.cluster, one.fits) for one in told.assessments] == [("worker-2", 0), ("worker-3", 2)]
+
+
+def test_explain_says_where_the_rest_of_it_is() -> None:
+    there = lent()
+    near = free("worker-2", 8, bound={there.name: 4})
+    told = explained(lacks(8), near, free("worker-3", *[8] * 20), there=ledger(there))
+    assert [(one.cluster, one.refusal.message if one.refusal else "") for one in told.assessments] == [
+        ("worker-2", "needs 8 GPUs on each of 4 replicas, has room for 1"),
+        ("worker-3", "it goes whole, and the rest of it is on worker-2"),
+    ]
+
+
+def test_a_burst_that_goes_whole_evicts_only_for_all_of_it() -> None:
+    low = request("worker-2", name="low", spec=manifests(deployment(4, 8)), terms=GprTerms(priority=1, evictable=True))
+    weak = replace(asked_for(replicas=4, shape=shape(8)), workload=low.workload)
+    held = holds(record(low, began_at=NOW - seconds(60)), placed=[weak])
+    wanted = fleet(SET, policy=ordering("worker-2", priority=200))
+    wanted = replace(wanted, requests={low.workload: low})
+
+    def made(*nodes: int) -> list[str]:
+        there = Pool(
+            name="gpu", nodes=tuple(Node(name=f"n{i}", free=gpus(n), allocatable=gpus(8)) for i, n in enumerate(nodes))
+        )
+        seen = replace(free("worker-2", bound={weak.name: 4}), pools=(there,))
+        limits = {VLLM.workspace: WorkspaceLimits(workspace=VLLM.workspace, evicts=True)}
+        outcome = plan(lacks(8), seen, wanted=replace(wanted, limits=limits), there=held)
+        return [type(change).__name__ for change in outcome.changes]
+
+    assert made(0, 0, 0, 0, 8, 8, 8) == []
+    assert made(0, 0, 0, 0, 8, 8, 8, 8)[0] == "Revert"
+    assert "Place" in made(0, 0, 0, 0, 8, 8, 8, 8)
