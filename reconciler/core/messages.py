@@ -263,8 +263,8 @@ def _added(change: Change) -> list[tuple[str, str]]:
     match change:
         case Revert(placement=placement, why=why, phase=phase):
             return [("Why", why.value), ("Phase", phase.value), *_request(placement.workload)]
-        case Move(before=before, after=after):
-            moved = [("Moved-From", str(before.cluster)), *_request(after.workload)]
+        case Move(before=before, after=after, why=why):
+            moved = [("Why", why.value), ("Moved-From", str(before.cluster)), *_request(after.workload)]
             return moved if before.id == after.id else [*moved, ("Replaces", before.id)]
         case Place() | Extend() | Restore():
             return _request(_left(change).workload)

@@ -131,7 +131,7 @@ class _Wholes:
             return last[2]
         if len(self._last) >= _TEMPLATES:
             self._last.clear()
-        grouped = any(_grouped(manifest, kinds) for manifest in _deployed(template.spec))
+        grouped = in_groups(template.spec, kinds)
         made = Whole(spec=template.spec, counts=template.uses_replicas, kinds=kinds) if grouped else None
         self._last[template.workload] = template.spec, kinds, made
         return made
@@ -143,6 +143,12 @@ _WHOLES = _Wholes()
 def whole(template: WorkloadTemplate, kinds: Kinds) -> Whole | None:
     """Return what a burst of a template takes if it goes whole; None where each pod is for itself, and for requests."""
     return None if template.request else _WHOLES.of(template, kinds)
+
+
+def in_groups(spec: DeploySpec, kinds: Kinds = NONE) -> bool:
+    """Tell whether an object that a step names is of a kind whose pods only run in groups."""
+    found = (known(manifest, kinds) for manifest in _deployed(spec))
+    return any(kind is not None and kind.together is not None for kind in found)
 
 
 def more(needed: Needs, there: Needs) -> Needs:
@@ -186,8 +192,3 @@ def _deployed(spec: DeploySpec) -> list[Mapping[str, Json]]:
     """List the manifests that a step names."""
     named = {step.name for step in spec.steps if step.type is StepType.MANIFEST}
     return [one.manifest for one in spec.manifests if one.name in named]
-
-
-def _grouped(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
-    kind = known(manifest, kinds)
-    return kind is not None and kind.together is not None
