@@ -7,18 +7,19 @@ seen of the primary counts pods; here those become replicas.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.core import dialect, sandbox
 from reconciler.core.dialect import has_expression
+from reconciler.core.fieldpath import at
 from reconciler.core.headcount import asks_for_devices
 from reconciler.core.needs import Gang, Needs, Part, needs_of, pods_in
 from reconciler.core.templates import FAILURES
 from reconciler.core.workloadkinds import NONE, Kinds, known
 from reconciler.model.capacity import ReplicaShape, Waiting, WorkloadObservation
 from reconciler.model.ids import WorkloadId
-from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadTemplate
+from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef, WorkloadTemplate
 
 _MOST = 1024
 """Numbers of replicas of one template whose pods are kept."""
@@ -30,21 +31,25 @@ _TEMPLATES = 16_384
 class Whole:
     """What so many replicas of a template take, all of them beside each other.
 
-    `counts` tells that some expression reads ``replicas``.
+    `counts` tells that some expression reads ``replicas``. `ref` is the object on the primary whose pods are seen.
     """
 
     spec: DeploySpec
     counts: bool
+    ref: WorkloadRef | None = None
     kinds: Kinds = field(default_factory=lambda: NONE)
-    _known: dict[int, tuple[Needs, tuple[Gang, ...]]] = field(default_factory=dict)
+    _known: dict[int, tuple[Needs, tuple[Gang, ...], int]] = field(default_factory=dict)
 
     def of(self, replicas: int) -> Needs:
         """Return what so many replicas take; `unknown` says what of it cannot be counted."""
         return self._counted(replicas)[0]
 
     def pods(self, replicas: int) -> int:
-        """Count the pods that run in groups of so many replicas."""
-        return sum(gang.groups * gang.size for gang in self.gangs(replicas))
+        """Count the pods of so many replicas as the primary shows them: of the object that is looked at there.
+
+        Where it is none of the template's own manifests, those count that run in groups.
+        """
+        return self._counted(replicas)[2]
 
     def gangs(self, replicas: int) -> tuple[Gang, ...]:
         """Say how the pods of so many replicas are grouped, by object."""
@@ -58,7 +63,7 @@ class Whole:
     @property
     def unknown(self) -> str:
         """Say why nobody knows what it takes, empty where that is known."""
-        needed, gangs = self._counted(1)
+        needed, gangs, _ = self._counted(1)
         return "" if gangs else needed.unknown or "nothing of it makes pods that run in groups"
 
     @property
@@ -66,11 +71,11 @@ class Whole:
         """One replica as it is recorded: the pods that take most of a node, as many as have devices where any do.
 
         Those are what is counted as having come; a replica whose pods need different numbers of GPUs is told as if all
-        needed the most.
+        needed the most. What is there once for all replicas, as a head, is none of it.
         """
         if self.unknown:
             return None
-        parts = self.of(1).parts
+        parts = more(self.of(2), self.of(1)).parts if self.divisible else self.of(1).parts
         able = [part for part in parts if asks_for_devices(part.shape)] or list(parts)
         return replace(able[0].shape, group_size=sum(part.replicas for part in able))
 
@@ -80,12 +85,10 @@ class Whole:
             return 0
         if not self.divisible:
             return 1
-        low, high = 0, 1
-        while self.pods(high) < pods:
-            low, high = high, high * 2
+        low, high, most = 0, pods, min(pods, self.pods(pods))  # an expression may bound them
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if self.pods(middle) >= pods else (middle, high)
+            low, high = (low, middle) if self.pods(middle) >= most else (middle, high)
         return high
 
     def seen(self, workload: WorkloadObservation) -> WorkloadObservation:
@@ -109,13 +112,17 @@ class Whole:
             shape=self.shape,
         )
 
-    def _counted(self, replicas: int) -> tuple[Needs, tuple[Gang, ...]]:
+    def _counted(self, replicas: int) -> tuple[Needs, tuple[Gang, ...], int]:
         found = self._known.get(replicas)
         if found is None:
             if len(self._known) >= _MOST:
                 self._known.clear()
-            pods = pods_in(filled(self.spec, replicas), self.kinds)
-            found = self._known[replicas] = needs_of(pods, self.spec), pods.gangs
+            spec = filled(self.spec, replicas)
+            pods = pods_in(spec, self.kinds)
+            own = [pods_in(one, self.kinds) for one in _objects(spec, self.ref)]
+            number = sum(part.replicas for one in own for part in one.parts)
+            number = number or sum(gang.groups * gang.size for gang in pods.gangs)
+            found = self._known[replicas] = needs_of(pods, self.spec), pods.gangs, number
         return found
 
 
@@ -127,12 +134,15 @@ class _Wholes:
 
     def of(self, template: WorkloadTemplate, kinds: Kinds) -> Whole | None:
         last = self._last.get(template.workload)
-        if last is not None and last[0] is template.spec and (last[1] is kinds or last[1] == kinds):
+        same = last is not None and last[0] is template.spec and (last[1] is kinds or last[1] == kinds)
+        if last is not None and same and (last[2] is None or last[2].ref == template.ref):
             return last[2]
         if len(self._last) >= _TEMPLATES:
             self._last.clear()
         grouped = in_groups(template.spec, kinds)
-        made = Whole(spec=template.spec, counts=template.uses_replicas, kinds=kinds) if grouped else None
+        made = (
+            Whole(spec=template.spec, counts=template.uses_replicas, ref=template.ref, kinds=kinds) if grouped else None
+        )
         self._last[template.workload] = template.spec, kinds, made
         return made
 
@@ -186,6 +196,15 @@ def _filled(value: Json, values: dict[str, Json]) -> Json:
         return sandbox.run(value, values)
     except FAILURES:
         return value
+
+
+def _objects(spec: DeploySpec, ref: WorkloadRef | None) -> Iterator[DeploySpec]:
+    """Yield the parts of a spec that make an object of this kind and name."""
+    steps = {step.name: step for step in spec.steps if step.type is StepType.MANIFEST}
+    for one in spec.manifests if ref is not None else ():
+        same = ref is not None and at(one.manifest, ("metadata", "name")) == ref.name
+        if same and ref is not None and ref.kind in {"", one.manifest.get("kind")} and one.name in steps:
+            yield replace(spec, manifests=(one,), steps=(steps[one.name],))
 
 
 def _deployed(spec: DeploySpec) -> list[Mapping[str, Json]]:

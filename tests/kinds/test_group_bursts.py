@@ -11,16 +11,19 @@ from reconciler.core.explain import Explanation, explain
 from reconciler.core.filling import fill
 from reconciler.model.capacity import ClusterObservation, Node, Pool, Waiting
 from reconciler.model.gpr import GprTerms, GpuLimits, WorkspaceLimits
-from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.plan import Place, Plan, Reason, Resize, Revert
 from reconciler.model.policy import Desired
-from reconciler.model.workload import Json
+from reconciler.model.workload import Json, WorkloadRef
 from tests.kinds.bursting import SET, fleet, group, lacks, lent, roomy
 from tests.kinds.samples import SAMPLES, lws, workload
+from tests.kinds.samples import template as pods
 from tests.requests.asking import deployment, holds, manifests, record, request
 from tests.requests.asking import placed as asked_for
 from tests.situations import GPU, NOW, VLLM, free, gpus, ledger, ordering, plan, seconds, shape, situation
+
+SERVER = WorkloadId(VLLM.workspace, TemplateName("server"))
 
 
 def told(of: Plan) -> str:
@@ -240,3 +243,29 @@ def test_a_burst_that_goes_whole_evicts_only_for_all_of_it() -> None:
     assert made(0, 0, 0, 0, 8, 8, 8) == []
     assert made(0, 0, 0, 0, 8, 8, 8, 8)[0] == "Revert"
     assert "Place" in made(0, 0, 0, 0, 8, 8, 8, 8)
+
+
+def test_a_head_with_gpus_counts_for_none_of_its_workers() -> None:
+    made = ray("{{ replicas }}")
+    made["spec"] = {**made["spec"], "headGroupSpec": {"rayStartParams": {}, "template": pods(4)}}
+    (change,) = plan(lacks(4, running=0), roomy("worker-2", 8, 8), wanted=fleet(made)).changes
+    assert isinstance(change, Place)
+    assert (change.placement.replicas, change.placement.shape.group_size) == (3, 1)
+
+
+def test_an_expression_may_bound_its_groups() -> None:
+    made = plan(lacks(40), free("worker-2", *[8] * 20), wanted=fleet(lws("{{ [replicas, 3] | min }}", 4)))
+    assert placed(made) == ("worker-2", 3)
+
+
+def test_what_is_seen_of_another_object_of_the_template_counts_by_that_one() -> None:
+    front = deployment("{{ replicas * 2 }}", 1)
+    wanted = fleet(front, SET)
+    wanted = replace(
+        wanted,
+        templates={
+            VLLM: replace(wanted.templates[VLLM], ref=WorkloadRef(namespace="demo", name="server", kind="Deployment"))
+        },
+    )
+    made = plan(lacks(4, workload=SERVER), free("worker-2", *[8] * 9), wanted=wanted)
+    assert placed(made) == ("worker-2", 2)
