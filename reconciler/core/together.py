@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from reconciler.core import domains
 from reconciler.core.fit import Room
 from reconciler.core.gprlimits import beyond_limits
@@ -60,8 +62,7 @@ def assess(
     need = whole.of(replicas)
     if there is not None:
         need = more(need, there)
-    unbound = Rung(cluster=rung.cluster, rank=rung.rank, limit=None)
-    wanted = max(1, need.main.replicas)
+    wanted, unbound = max(1, need.main.replicas), replace(rung, limit=None)
     answer = growth.assess(template, policy, need.main.shape, unbound, wanted, more=more_gprs)
     if isinstance(answer, Refusal):
         return answer
