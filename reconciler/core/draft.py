@@ -11,6 +11,7 @@ from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.schema.template import WorkloadTemplateFile
 from reconciler.core.sharepath import REPLICAS, shared
 from reconciler.core.spelling import nearest
+from reconciler.core.wholes import in_groups
 from reconciler.core.workloadkinds import BUILT_IN
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
@@ -61,7 +62,7 @@ def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
     ref = _ref(file, spec, found)
     broken = any(finding.severity is Severity.ERROR for finding in found)
     uses_replicas = broken or templates.uses(spec, "replicas")
-    if not uses_replicas:
+    if not uses_replicas and not in_groups(spec):
         found.append(
             Finding(
                 loc=("spec",),
