@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.core.injecting import injected
 from reconciler.core.subsets import injection, ordinals_start, pod_of_subset
@@ -15,23 +13,19 @@ from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Cluster, Workspace
 from reconciler.model.workload import WorkloadRef
 from reconciler.model.workloadspread import Bound, Subset, WorkloadSpread
-from tests.conformance.cases import cases, there
+from tests.conformance.cases import Case, applying, cases, not_applicable, there
 
 GROUPS = ("patch", "validation_patch", "match_score", "statefulset_subset")
-NOT_APPLICABLE: dict[str, str] = yaml.safe_load((Path(__file__).parent / "not_applicable.yaml").read_text())[
-    "workloadspread_patch"
-]
+LISTED = not_applicable("workloadspread_patch")
 CLUSTER = Cluster(name=ClusterName("worker-2"))
 WORKSPACE = Workspace(name=WorkspaceName("llm"), primary=ClusterName("worker-1"), clusters=(ClusterName("worker-2"),))
 
-Case = dict[str, Any]
 pytestmark = there("workloadspread")
 
 
 def of(*groups: str) -> list[Any]:
     """Return the cases of some groups that apply."""
-    found = [case for case in cases("workloadspread") if case["group"] in groups]
-    return [pytest.param(case, id=case["id"]) for case in found if case["id"] not in NOT_APPLICABLE]
+    return applying("workloadspread", "workloadspread_patch", *groups)
 
 
 def spread(group: str, kind: str, *subsets: Case) -> WorkloadSpread:
@@ -95,7 +89,7 @@ def test_an_ordinal_is_of_the_subset_that_kruise_chooses(case: Case) -> None:
 
 def test_each_case_that_does_not_apply_is_there_and_says_why() -> None:
     known = {case["id"] for case in cases("workloadspread") if case["group"] in GROUPS}
-    assert NOT_APPLICABLE.keys() <= known
-    assert all(why.strip() for why in NOT_APPLICABLE.values())
+    assert LISTED.keys() <= known
+    assert all(why.strip() for why in LISTED.values())
     run = {param.id for param in of("patch", "validation_patch", "statefulset_subset")}
-    assert run | NOT_APPLICABLE.keys() == known
+    assert run | LISTED.keys() == known
