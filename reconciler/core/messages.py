@@ -58,15 +58,11 @@ def subject(change: Change) -> str:
         case Place(placement=placement):
             return placed(placement)
         case Resize(before=before, after=after):
-            return (
-                f"resize({after.workload}): {before.replicas} to {count(after.replicas, 'replica')} on {after.cluster}"
-            )
+            return f"resize({after.workload}): {before.replicas} to {count(after.replicas, 'replica')} on {_at(after)}"
         case Extend(after=after):
             return f"extend({after.workload}): {_what(after)} until {format_time(after.expires_at)}"
         case Move(before=before, after=after):
-            return (
-                f"move({after.workload}): {count(before.replicas, 'replica')} from {before.cluster} to {after.cluster}"
-            )
+            return f"move({after.workload}): {count(before.replicas, 'replica')} from {_at(before)} to {_at(after)}"
         case Revert(placement=placement):
             return f'Revert "{placed(placement)}"'
         case Hold(workload=workload, restraint=restraint):
@@ -76,7 +72,7 @@ def subject(change: Change) -> str:
             return f"release({workload}): {held}"
         case Restore(tampered=tampered):
             placement = tampered.placement
-            return f"restore({placement.workload}): {placement.name} on {placement.cluster}"
+            return f"restore({placement.workload}): {placement.name} on {_at(placement)}"
 
 
 def placed(placement: Placement) -> str:
@@ -138,7 +134,12 @@ def _with(text: str, reason: str) -> str:
 
 
 def _what(placement: Placement) -> str:
-    return f"{count(placement.replicas, 'replica')} on {placement.cluster}"
+    return f"{count(placement.replicas, 'replica')} on {_at(placement)}"
+
+
+def _at(placed: Placement | Choice | Refusal) -> str:
+    """Name the cluster, and the subset that it is for; that may be any text of a person's."""
+    return plain(placed.where) if placed.subset else placed.cluster
 
 
 def _where(cluster: ClusterName | None) -> str:
@@ -209,8 +210,8 @@ def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
             facts.append(f"{choice.price_per_gpu_hour:.2f} $/GPU-h")
         if choice.because:
             facts.append(choice.because)
-        said.append(f"{choice.cluster} chosen: {', '.join(facts)}")
-    said += [f"{refusal.cluster} refused: {clause(refusal.message)}" for refusal in refused[:MAX_REFUSALS]]
+        said.append(f"{_at(choice)} chosen: {', '.join(facts)}")
+    said += [f"{_at(refusal)} refused: {clause(refusal.message)}" for refusal in refused[:MAX_REFUSALS]]
     more = len(refused) - MAX_REFUSALS
     if more > 0:
         said[-1] += f", and {more} more"
@@ -254,6 +255,7 @@ def _common(placement: Placement, action: tuple[str, str], until: datetime) -> l
         ("Placement", placement.id),
         action,
         ("Cluster", placement.cluster),
+        ("Subset", placement.subset),
         ("Expires", format_time(until)),
     ]
 
