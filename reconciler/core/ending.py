@@ -8,6 +8,7 @@ from reconciler.core import headcount, lifecycle
 from reconciler.core.growth import Growth
 from reconciler.core.moving import elsewhere
 from reconciler.core.releasing import astray, released
+from reconciler.core.seats import site
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.model.ids import WorkloadId
@@ -93,17 +94,23 @@ def _move(situation: Situation, standing: Standing, growth: Growth, placement: P
         revert(situation, standing, placement, Why.POLICY, detail)
         return
     cluster = situation.desired.clusters[offer.rung.cluster]
-    there = (one for one in standing.of(placement.workload) if one.cluster == cluster.name)
-    joined = next(there, None)
+    subset = offer.rung.subset
+    there = [one for one in standing.of(placement.workload) if one.cluster == cluster.name]
+    if policy.spread is not None:
+        there = [one for one in there if site(one, policy, situation.desired.clusters) == offer.rung.site]
+    joined = next(iter(there), None)
     replicas = placement.replicas + (joined.replicas if joined else 0)
+    name = lifecycle.placement_name(placement.workload, cluster.name, situation.now, subset)
     moved = replace(
         lifecycle.renewed(joined or placement, situation.desired, situation.now, replicas),
-        name=joined.name if joined else lifecycle.placement_name(placement.workload, cluster.name, situation.now),
+        name=joined.name if joined else name,
         cluster=cluster.name,
         engine=cluster.engine,
+        subset=subset,
+        shape=joined.shape if joined else offer.shape,
     )
-    choice = growth.choice(offer, placement.shape, placement.workload.workspace)
-    growth.take(cluster.name, placement.shape, placement.replicas)
+    choice = growth.choice(offer, offer.shape, placement.workload.workspace)
+    growth.take(cluster.name, offer.shape, placement.replicas)
     standing.change(
         Move(
             before=placement,

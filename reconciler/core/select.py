@@ -31,6 +31,8 @@ def refuse(
     workspace = desired.workspaces[workload.workspace]
     # 1. It may not have it at all.
     refusal = situation.reach.banned(workload, name)
+    if policy.spread is not None:
+        refusal = refusal or situation.reach.unnamed(workload, name)
     if refusal is not None:
         return refusal
     cluster = desired.clusters[name]
@@ -101,7 +103,7 @@ def _unlabelled(cluster: Cluster, policy: BurstPolicy) -> Refusal | None:
                 remedy=f"label the Cluster {key}={value}, or change spec.requireLabels of policy {policy.name}",
             )
     label = policy.distribution.spread_by
-    if label and label not in cluster.labels:
+    if label and policy.spread is None and label not in cluster.labels:
         return Refusal(
             cluster=cluster.name,
             reason=Reason.LABELS,
