@@ -155,6 +155,7 @@ class Growth:
             name,
             shape=shape,
             restraints=self._standing.restraints(workload),
+            subset=rung.subset,
         )
         if refusal is not None:
             return refusal

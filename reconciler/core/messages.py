@@ -12,8 +12,8 @@ from datetime import datetime
 from reconciler.core import requestmessages, shortages
 from reconciler.core.times import format_time
 from reconciler.core.wording import amounts, clause, count, listed, plain, sentence, wrapped
-from reconciler.model.ids import ClusterName, CommitId, WorkloadId
-from reconciler.model.placement import Placement, Restraint, RestraintKind
+from reconciler.model.ids import CommitId, WorkloadId
+from reconciler.model.placement import Placement, Restraint, RestraintKind, where
 from reconciler.model.plan import (
     Amend,
     Change,
@@ -66,9 +66,9 @@ def subject(change: Change) -> str:
         case Revert(placement=placement):
             return f'Revert "{placed(placement)}"'
         case Hold(workload=workload, restraint=restraint):
-            return f"hold({workload}): {_where(restraint.cluster)} until {format_time(restraint.until)}"
+            return f"hold({workload}): {_where(restraint)} until {format_time(restraint.until)}"
         case Release(workload=workload, restraints=restraints):
-            held = listed(sorted({_where(restraint.cluster) for restraint in restraints}))
+            held = listed(sorted({_where(restraint) for restraint in restraints}))
             return f"release({workload}): {held}"
         case Restore(tampered=tampered):
             placement = tampered.placement
@@ -142,8 +142,10 @@ def _at(placed: Placement | Choice | Refusal) -> str:
     return plain(placed.where) if placed.subset else placed.cluster
 
 
-def _where(cluster: ClusterName | None) -> str:
-    return "any cluster" if cluster is None else cluster
+def _where(restraint: Restraint) -> str:
+    if restraint.cluster is None:
+        return "any cluster"
+    return plain(where(restraint.cluster, restraint.subset)) if restraint.subset else restraint.cluster
 
 
 def _reasons(change: Change) -> Iterable[str]:
@@ -157,6 +159,7 @@ def _reasons(change: Change) -> Iterable[str]:
             yield shortages.told(shortage, after)
             yield _choice(choice, refused)
             yield _taken_up(before, after)
+            yield _held(change.restraint)
         case Extend(before=before, after=after, detail=detail):
             yield sentence(detail)
             moved = after.expires_at - before.expires_at
@@ -167,6 +170,7 @@ def _reasons(change: Change) -> Iterable[str]:
             yield f"It joins {joined.name} there, which grows to {after.replicas} replicas." if joined else ""
             yield _choice(choice, refused)
             yield _taken_up(joined or before, after)
+            yield _held(change.restraint)
         case Revert(why=why, detail=detail, restraint=restraint):
             yield _because(why, detail)
             yield _held(restraint)
@@ -224,12 +228,12 @@ def _held(restraint: Restraint | None) -> str:
         return ""
     until = format_time(restraint.until)
     if restraint.kind is RestraintKind.HOLD:
-        return f"Nothing new on {_where(restraint.cluster)} until {until}, or until the demand has gone once."
-    return f"Nothing new on {_where(restraint.cluster)} until {until}."
+        return f"Nothing new on {_where(restraint)} until {until}, or until the demand has gone once."
+    return f"Nothing new on {_where(restraint)} until {until}."
 
 
 def _since(restraint: Restraint) -> str:
-    return f"held back on {_where(restraint.cluster)} since {format_time(restraint.since)}"
+    return f"held back on {_where(restraint)} since {format_time(restraint.since)}"
 
 
 def _trailers(change: Change) -> list[tuple[str, str]]:

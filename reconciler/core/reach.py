@@ -106,6 +106,7 @@ class Reach:
         self._allowed: dict[_Key, frozenset[ClusterName]] = {}
         self._named: dict[_Key, frozenset[ClusterName]] = {}
         self._scheduled: tuple[BurstPolicy, ...] | None = None
+        self._adaptive: tuple[WorkloadId, ...] | None = None
         self.makers = Makers(desired)
 
     def enrolling(self, desired: Desired, changed: Collection[WorkloadId]) -> Reach:
@@ -113,7 +114,7 @@ class Reach:
         other = Reach(desired)
         other._orders, other._tightest = self._orders, self._tightest
         other._allowed, other._named = self._allowed, self._named
-        other._scheduled = self._scheduled  # requests plan nothing
+        other._scheduled, other._adaptive = self._scheduled, self._adaptive  # requests plan and spread nothing
         other.makers = self.makers.following(desired, changed)
         return other
 
@@ -156,6 +157,13 @@ class Reach:
             planning = {policy.name: policy for policy in self._desired.policies.values() if policy.schedules}
             self._scheduled = tuple(planning.values())
         return self._scheduled
+
+    def adaptive(self) -> tuple[WorkloadId, ...]:
+        """List the workloads whose replicas go to a later subset where they find no node, by name."""
+        if self._adaptive is None:
+            spreads = ((workload, policy.spread) for workload, policy in self._desired.policies.items())
+            self._adaptive = tuple(sorted(one for one, spread in spreads if spread and spread.reschedule is not None))
+        return self._adaptive
 
     def banned(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
         """Say why a workload may not even keep what it has on a cluster, or None.

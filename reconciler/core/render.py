@@ -191,14 +191,16 @@ class _Writer:
         except (InvalidInput, UnicodeError) as error:
             self._refuse(placement, str(error))
             return
+        restraint = change.restraint if isinstance(change, Resize | Move) else None
+        begun = (placement.workload, (restraint,), ()) if restraint is not None else None
         if isinstance(change, Place):
             self._close(replace(change, placement=placement), writes=writes)
         elif isinstance(change, Resize | Extend):
-            self._close(replace(change, after=placement), removes=placement.files, writes=writes)
+            self._close(replace(change, after=placement), removes=placement.files, writes=writes, ledger=begun)
         else:
             history = self._material.history.get(change.before.id, ())
             removes = (*change.before.files, *placement.files)
-            self._close(replace(change, after=placement), removes=removes, writes=writes, history=history)
+            self._close(replace(change, after=placement), removes=removes, writes=writes, history=history, ledger=begun)
 
     def _files(
         self, placement: Placement, spec: DeploySpec, charts: Mapping[str, tuple[Json, ...]]

@@ -24,6 +24,7 @@ def refuse(
     *,
     shape: ReplicaShape,
     restraints: tuple[Restraint, ...],
+    subset: str = "",
 ) -> Refusal | None:
     """Say why a cluster gets nothing new of this workload, or None if only its capacity is left to ask."""
     desired, observed, now = situation.desired, situation.observed, situation.now
@@ -66,7 +67,7 @@ def refuse(
         return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)
     # 6. A person, or a burst that has just ended there, holds it back.
     for restraint in restraints:
-        if restraint.cluster == name and now < restraint.until:
+        if restraint.cluster == name and restraint.subset in ("", subset) and now < restraint.until:
             held = restraint.kind is RestraintKind.HOLD
             return Refusal(
                 cluster=name,

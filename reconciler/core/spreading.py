@@ -30,9 +30,21 @@ from reconciler.model.workload import WorkloadTemplate
 from reconciler.model.workloadspread import WorkloadSpread
 
 
-def spread(growth: Growth, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, wanted: int) -> Spread:
-    """Share out `wanted` replicas more over the subsets of a workload. What it has stays where it is."""
-    return _Round(growth=growth, template=template, policy=policy, shape=shape, wanted=wanted).share()
+def spread(
+    growth: Growth,
+    template: WorkloadTemplate,
+    policy: BurstPolicy,
+    shape: ReplicaShape,
+    wanted: int,
+    *,
+    without: Site | None = None,
+) -> Spread:
+    """Share out `wanted` replicas more over the subsets of a workload. What it has stays where it is.
+
+    `without` gets none of them.
+    """
+    made = _Round(growth=growth, template=template, policy=policy, shape=shape, wanted=wanted, without=without)
+    return made.share()
 
 
 def full(growth: Growth, spread: WorkloadSpread, placement: Placement, rung: Rung) -> Refusal | None:
@@ -60,6 +72,7 @@ class _Round:
     policy: BurstPolicy
     shape: ReplicaShape
     wanted: int
+    without: Site | None
 
     def share(self) -> Spread:
         """Share out, and begin again with less wherever what fits alone does not fit together."""
@@ -97,6 +110,8 @@ class _Round:
         """Ask each cluster of each subset what it would take, were it the only one."""
         offers: dict[Site, Offer] = {}
         for rung in self.growth.order(self.template.workload):
+            if rung.site == self.without:
+                continue
             answer = self.growth.assess(self.template, self.policy, self.shape, rung, MOST)
             if isinstance(answer, Refusal):
                 refusals.append(answer)

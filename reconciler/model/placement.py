@@ -85,13 +85,15 @@ class RestraintKind(StrEnum):
 
     COOL_DOWN = "coolDown"
     HOLD = "hold"
+    UNSCHEDULABLE = "unschedulable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restraint:
-    """A workload held back, on one cluster or (cluster None) on all, until a moment.
+    """A workload held back, on one cluster or (cluster None) on all, until a moment; with a `subset` only as that one.
 
-    A hold also ends when the demand has gone once; a cool-down does not.
+    A hold also ends when the demand has gone once; what else there is does not. What is unschedulable is one subset's
+    part of a cluster, where replicas have found no node.
     """
 
     kind: RestraintKind
@@ -100,6 +102,7 @@ class Restraint:
     until: datetime
     reason: str
     placement: PlacementName
+    subset: str = ""
 
 
 class Phase(StrEnum):

@@ -147,7 +147,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resize:
-    """Another number of replicas for a placement that stays. Growing has a shortage and a choice, shrinking neither."""
+    """Another number of replicas for a placement that stays. Growing has a shortage and a choice, shrinking neither.
+
+    `restraint` is what keeps what has been taken away from coming straight back.
+    """
 
     before: Placement
     after: Placement
@@ -155,6 +158,7 @@ class Resize:
     shortage: Shortage | None = None
     choice: Choice | None = None
     refused: tuple[Refusal, ...] = ()
+    restraint: Restraint | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +175,8 @@ class Extend:
 class Move:
     """The same replicas on another cluster, both sides in one commit; the expiry stays.
 
-    `joined` is the placement there that they become part of, as it was; then `after` is that one, grown.
+    `joined` is the placement there that they become part of, as it was; then `after` is that one, grown. `restraint` is
+    what keeps the workload from coming straight back.
     """
 
     before: Placement
@@ -181,6 +186,7 @@ class Move:
     choice: Choice
     refused: tuple[Refusal, ...] = ()
     joined: Placement | None = None
+    restraint: Restraint | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
-from reconciler.core.demand import Sample
 from reconciler.core.explain import explain
 from reconciler.core.messages import message
 from reconciler.model.capacity import (
@@ -20,16 +18,13 @@ from reconciler.model.capacity import (
     Toleration,
 )
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId
-from reconciler.model.placement import Placement
-from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Revert
-from reconciler.model.policy import Availability, BurstPolicy, Cluster, Desired
-from reconciler.model.workload import WorkloadRef
-from reconciler.model.workloadspread import Bound, PreferredTerm, Subset, WorkloadSpread
+from reconciler.model.plan import Move, Place, Reason, Revert
+from reconciler.model.policy import Availability, BurstPolicy
+from reconciler.model.workloadspread import Bound, PreferredTerm
 from tests.gprs.asking import binding, gpr_template
 from tests.situations import (
     NOW,
     VLLM,
-    cluster,
     desired,
     free,
     gpus,
@@ -42,84 +37,22 @@ from tests.situations import (
     situation,
     template,
 )
-
-POOL, TIER = "pool", "tier"
-LONG_WANTED = {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=9),)}
-
-
-def term(**labels: str) -> NodeTerm:
-    return NodeTerm(labels=tuple(NodeRequirement(key=key, operator="In", values=(one,)) for key, one in labels.items()))
-
-
-def named(*names: str) -> NodeTerm:
-    return NodeTerm(fields=(NodeRequirement(key="metadata.name", operator="In", values=names),))
-
-
-def subset(name: str, required: NodeTerm | None = None, *, most: int | str | None = None, **fields: object) -> Subset:
-    """Make a subset; ``"30%"`` is a percentage."""
-    bound = None if most is None else Bound(number=int(str(most).rstrip("%")), percent=isinstance(most, str))
-    return Subset(name=name, required=required, most=bound, **fields)  # type: ignore[arg-type] -- keyword pass-through
-
-
-def spreading(*subsets: Subset, **fields: object) -> BurstPolicy:
-    spread = WorkloadSpread(
-        name="pools",
-        namespace="demo",
-        group="apps",
-        target=WorkloadRef(namespace="demo", name="vllm", kind="Deployment"),
-        subsets=subsets,
-    )
-    return replace(BurstPolicy(name="gpu", spread=spread), **fields)  # type: ignore[arg-type] -- as above
-
-
-CLUSTERS = (
-    cluster("worker-1", labels={TIER: "home"}),
-    cluster("worker-2", labels={TIER: "own"}),
-    cluster("worker-3", labels={TIER: "own"}),
-    cluster("worker-4", labels={TIER: "rented"}),
+from tests.subsets import (
+    CLUSTERS,
+    OWN,
+    POOL,
+    RENTED,
+    TIER,
+    fleet,
+    kept,
+    named,
+    out,
+    pooled,
+    stands,
+    subset,
+    term,
+    wanted_before,
 )
-
-
-def fleet(*subsets: Subset, pools: bool = False, clusters: tuple[Cluster, ...] = CLUSTERS, **fields: object) -> Desired:
-    """Make a fleet with a spread; `pools` has the template name what it makes by subset."""
-    made = desired(spreading(*subsets, **fields), clusters=clusters)
-    if not pools:
-        return made
-    (one,) = made.templates.values()
-    (resource,) = one.spec.manifests
-    metadata = {"name": "vllm-{{ placement.subset }}", "namespace": "demo"}
-    manifest = replace(resource, manifest={**resource.manifest, "metadata": metadata})
-    return replace(made, templates={VLLM: replace(one, spec=replace(one.spec, manifests=(manifest,)))})
-
-
-def pooled(name: str, **rooms: int) -> ClusterObservation:
-    """Observe a cluster with pools that are labelled by their names, each with one node of so many free GPUs."""
-    pools = tuple(
-        Pool(name=pool, nodes=(Node(name=f"{pool}-0", free=gpus(room)),), labels={POOL: pool})
-        for pool, room in rooms.items()
-    )
-    return ClusterObservation(cluster=ClusterName(name), observed_at=NOW, pools=pools)
-
-
-def out(made: Plan) -> dict[str, int]:
-    """Say what is placed where, as ``worker-2/h100``."""
-    return {one.placement.where: one.placement.replicas for one in made.changes if isinstance(one, Place)}
-
-
-def kept(made: Plan) -> list[tuple[str, int]]:
-    """Say in order what comes to have how many."""
-    changed = [one for one in made.changes if isinstance(one, Revert | Resize)]
-    return [
-        (one.placement.where, 0) if isinstance(one, Revert) else (one.after.where, one.after.replicas)
-        for one in changed
-    ]
-
-
-def stands(name: str, replicas: int, subset: str = "", **fields: object) -> Placement:
-    return placement(name, replicas, subset=subset, **fields)
-
-
-OWN, RENTED = subset("own", term(tier="own"), most=4), subset("rented", term(tier="rented"))
 
 
 def test_subsets_are_filled_in_order_each_as_far_as_its_maximum_over_all_its_clusters() -> None:
@@ -247,10 +180,6 @@ def test_replicas_come_home_from_the_last_subset_and_minimums_stay() -> None:
     assert kept(made) == [("worker-4/rented", 1), ("worker-3/own", 0)]
 
 
-def wanted_before(deficit: int):
-    return {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=deficit),)}
-
-
 def test_what_is_in_no_subset_any_more_stays_and_comes_home_first() -> None:
     there = ledger(stands("worker-4", 2, "rented"), stands("worker-2", 2, "own"))
     seen = [free("worker-2", 9), free("worker-4", 9)]
@@ -286,7 +215,7 @@ def test_a_percentage_waits_for_the_scale_down_window_as_the_replicas_themselves
     half = replace(OWN, most=Bound(number=50, percent=True))
     there = ledger(stands("worker-2", 4, "own"), stands("worker-4", 2, "rented"))
     seen = [free(one, 9) for one in ("worker-2", "worker-4")]
-    made = plan(short(1, running=2), *seen, wanted=fleet(half, RENTED), there=there, history=LONG_WANTED)
+    made = plan(short(1, running=2), *seen, wanted=fleet(half, RENTED), there=there, history=wanted_before(9))
     assert kept(made) == []
 
 

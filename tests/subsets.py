@@ -1,0 +1,98 @@
+"""Short ways to say a WorkloadSpread, the clusters that it is over, and what a pass makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from reconciler.core.demand import History, Sample
+from reconciler.model.capacity import ClusterObservation, Node, NodeRequirement, NodeTerm, Pool
+from reconciler.model.ids import ClusterName
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Place, Plan, Resize, Revert
+from reconciler.model.policy import BurstPolicy, Cluster, Desired
+from reconciler.model.workload import WorkloadRef
+from reconciler.model.workloadspread import Bound, Subset, WorkloadSpread
+from tests.situations import NOW, VLLM, cluster, desired, gpus, placement
+
+POOL, TIER = "pool", "tier"
+
+
+def term(**labels: str) -> NodeTerm:
+    return NodeTerm(labels=tuple(NodeRequirement(key=key, operator="In", values=(one,)) for key, one in labels.items()))
+
+
+def named(*names: str) -> NodeTerm:
+    return NodeTerm(fields=(NodeRequirement(key="metadata.name", operator="In", values=names),))
+
+
+def subset(name: str, required: NodeTerm | None = None, *, most: int | str | None = None, **fields: object) -> Subset:
+    """Make a subset; ``"30%"`` is a percentage."""
+    bound = None if most is None else Bound(number=int(str(most).rstrip("%")), percent=isinstance(most, str))
+    return Subset(name=name, required=required, most=bound, **fields)  # type: ignore[arg-type] -- keyword pass-through
+
+
+def spreading(*subsets: Subset, **fields: object) -> BurstPolicy:
+    spread = WorkloadSpread(
+        name="pools",
+        namespace="demo",
+        group="apps",
+        target=WorkloadRef(namespace="demo", name="vllm", kind="Deployment"),
+        subsets=subsets,
+    )
+    return replace(BurstPolicy(name="gpu", spread=spread), **fields)  # type: ignore[arg-type] -- as above
+
+
+CLUSTERS = (
+    cluster("worker-1", labels={TIER: "home"}),
+    cluster("worker-2", labels={TIER: "own"}),
+    cluster("worker-3", labels={TIER: "own"}),
+    cluster("worker-4", labels={TIER: "rented"}),
+)
+
+
+def fleet(*subsets: Subset, pools: bool = False, clusters: tuple[Cluster, ...] = CLUSTERS, **fields: object) -> Desired:
+    """Make a fleet with a spread; `pools` has the template name what it makes by subset."""
+    made = desired(spreading(*subsets, **fields), clusters=clusters)
+    if not pools:
+        return made
+    (one,) = made.templates.values()
+    (resource,) = one.spec.manifests
+    metadata = {"name": "vllm-{{ placement.subset }}", "namespace": "demo"}
+    manifest = replace(resource, manifest={**resource.manifest, "metadata": metadata})
+    return replace(made, templates={VLLM: replace(one, spec=replace(one.spec, manifests=(manifest,)))})
+
+
+def pooled(name: str, **rooms: int) -> ClusterObservation:
+    """Observe a cluster with pools that are labelled by their names, each with one node of so many free GPUs."""
+    pools = tuple(
+        Pool(name=pool, nodes=(Node(name=f"{pool}-0", free=gpus(room)),), labels={POOL: pool})
+        for pool, room in rooms.items()
+    )
+    return ClusterObservation(cluster=ClusterName(name), observed_at=NOW, pools=pools)
+
+
+def out(made: Plan) -> dict[str, int]:
+    """Say what is placed where, as ``worker-2/h100``."""
+    return {one.placement.where: one.placement.replicas for one in made.changes if isinstance(one, Place)}
+
+
+def kept(made: Plan) -> list[tuple[str, int]]:
+    """Say in order what comes to have how many."""
+    changed = [one for one in made.changes if isinstance(one, Revert | Resize)]
+    return [
+        (one.placement.where, 0) if isinstance(one, Revert) else (one.after.where, one.after.replicas)
+        for one in changed
+    ]
+
+
+def stands(name: str, replicas: int, subset: str = "", **fields: object) -> Placement:
+    return placement(name, replicas, subset=subset, **fields)
+
+
+OWN, RENTED = subset("own", term(tier="own"), most=4), subset("rented", term(tier="rented"))
+
+
+def wanted_before(deficit: int) -> History:
+    """Let so many have been missing for an hour."""
+    return {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=deficit),)}
