@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
 from reconciler.core.demand import History, Sample
+from reconciler.core.distribution import Target
+from reconciler.core.distribution.subsets import Layer, give_back, share_out
 from reconciler.model.capacity import ClusterObservation, Node, NodeRequirement, NodeTerm, Pool
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
@@ -96,3 +99,38 @@ OWN, RENTED = subset("own", term(tier="own"), most=4), subset("rented", term(tie
 def wanted_before(deficit: int) -> History:
     """Let so many have been missing for an hour."""
     return {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=deficit),)}
+
+
+LAYERS = {"reserved": (2, None), "shared": (6, 3), "spot": (8, None)}
+"""Three subsets in order: what fits on their nodes, and the most that each may hold. The golden story has the same."""
+
+MANY, FEW = 7, 4
+"""How many are wanted at first, and how many are needed later."""
+
+
+def picture() -> str:
+    """Draw where replicas of subsets in order go (#), and which of them come home when fewer are needed (o)."""
+    rows = [("", list(LAYERS)), ("room", ["." * room for room, _ in LAYERS.values()])]
+    for wanted in (3, MANY):
+        rows.append((f"{wanted} wanted", ["#" * row[0] for row in share_out(wanted, _layers())]))
+    (has,) = zip(*share_out(MANY, _layers()), strict=True)
+    for told, least, gone in (("", {}, ""), ("spot at least 1", {"spot": 1}, ""), ("shared is gone", {}, "shared")):
+        there = _layers(has=dict(zip(LAYERS, has, strict=True)), least=least, gone=gone)
+        kept = dict(zip([*(name for name in LAYERS if name != gone), gone], give_back(FEW, there), strict=False))
+        line = ["#" * kept[name][0] + "o" * (now - kept[name][0]) for name, now in zip(LAYERS, has, strict=True)]
+        rows.append((f"then {FEW}, {told}" if told else f"then {FEW}", line))
+    lines = ([name.ljust(24), *(cell.ljust(10) for cell in cells)] for name, cells in rows)
+    return "".join("".join(line).rstrip() + "\n" for line in lines)
+
+
+def _layers(
+    *, has: Mapping[str, int] | None = None, least: Mapping[str, int] | None = None, gone: str = ""
+) -> list[Layer]:
+    """Make layers of what is free, or of what is there; one that is gone comes last and may hold nothing."""
+    made = []
+    for name in (*(one for one in LAYERS if one != gone), *([gone] if gone else [])):
+        room, most = LAYERS[name]
+        fits = room if has is None else has[name]
+        target = Target(cluster=ClusterName(name), rank=1, most=fits, capacity=fits)
+        made.append(Layer(targets=(target,), most=0 if name == gone else most, least=(least or {}).get(name, 0)))
+    return made

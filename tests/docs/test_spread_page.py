@@ -9,6 +9,7 @@ from reconciler.core.distribution import returns
 from reconciler.core.load import assemble, parse_file
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Distribution, StrategyName
+from tests import subsets
 from tests.sharing import picture
 
 CHECKOUT = Path(__file__).parents[2]
@@ -28,6 +29,10 @@ def test_the_policy_it_shows_is_in_force_without_a_complaint() -> None:
 
 def test_the_picture_is_what_comes_of_its_clusters() -> None:
     assert picture() in blocks()
+
+
+def test_the_picture_of_subsets_is_what_comes_of_them() -> None:
+    assert subsets.picture() in blocks()
 
 
 def test_the_commit_it_shows_was_made_in_the_story_of_weights() -> None:
