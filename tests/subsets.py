@@ -111,8 +111,7 @@ MANY, FEW = 7, 4
 def picture() -> str:
     """Draw where replicas of subsets in order go (#), and which of them come home when fewer are needed (o)."""
     rows = [("", list(LAYERS)), ("room", ["." * room for room, _ in LAYERS.values()])]
-    for wanted in (3, MANY):
-        rows.append((f"{wanted} wanted", ["#" * row[0] for row in share_out(wanted, _layers())]))
+    rows += [(f"{wanted} wanted", ["#" * row[0] for row in share_out(wanted, _layers())]) for wanted in (3, MANY)]
     (has,) = zip(*share_out(MANY, _layers()), strict=True)
     for told, least, gone in (("", {}, ""), ("spot at least 1", {"spot": 1}, ""), ("shared is gone", {}, "shared")):
         there = _layers(has=dict(zip(LAYERS, has, strict=True)), least=least, gone=gone)

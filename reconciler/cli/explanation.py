@@ -78,6 +78,6 @@ def _row(one: Told, *, taken: bool) -> tuple[object, ...]:
     verdict = f"{refusal['reason']}: {refusal['message']}" if refusal else "can take it" if taken else "has room"
     free = Resources(amounts={name: parse_quantity(amount) for name, amount in one["free"].items()})
     return (
-        one["rank"], where(one["cluster"], one["subset"]), one["fits"], one["placed"], one["limit"], ", ".join(amounts(free)),
-        one["pricePerGpuHour"], verdict, refusal["remedy"] if refusal else None,
+        one["rank"], where(one["cluster"], one["subset"]), one["fits"], one["placed"], one["limit"],
+        ", ".join(amounts(free)), one["pricePerGpuHour"], verdict, refusal["remedy"] if refusal else None,
     )  # fmt: skip

@@ -103,7 +103,7 @@ class Growth:
 
     def here(self, workload: WorkloadId, policy: BurstPolicy, rung: Rung) -> int:
         """Count the replicas that a cluster has of a workload, or a subset's part of it."""
-        if rung.subset:
+        if policy.spread is not None:
             return self.seated(workload, policy)[rung.site]
         placements = self._standing.of(workload)
         return sum(placement.replicas for placement in placements if placement.cluster == rung.cluster)

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from reconciler.core.makers import Makers
-from reconciler.core.narrowing import takes
+from reconciler.core.narrowing import of_nodes, takes
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Candidate, Cluster, Desired, Workspace
@@ -51,10 +51,9 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
     order even where it cannot be used, so that the refusal can be told. The primary never bursts to itself; for what a
     person asks for it is a cluster like the others, unless its workspace says that it takes no requests.
 
-    A WorkloadSpread takes the place of the candidates: its subsets in order, and in each its clusters by name.
+    The subsets of a WorkloadSpread come first, and in each its clusters by name. Then come candidates, in no subset,
+    but none that a subset takes with all of its nodes.
     """
-    if policy.spread is not None:
-        return _by_subset(policy.spread, workspace, clusters)
     named: dict[ClusterName, Candidate] = {}
     for candidate in policy.candidates:
         if candidate.name is not None:
@@ -64,12 +63,19 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
             cluster = clusters.get(name)
             if cluster is not None and candidate.match_labels.items() <= cluster.labels.items():
                 named.setdefault(name, candidate)
-    if not policy.candidates:
+    if not policy.candidates and policy.spread is None:
         named = dict.fromkeys(sorted(workspace.destinations), Candidate())
     if not policy.to_primary:
         named.pop(workspace.primary, None)
+    before: tuple[Rung, ...] = ()
+    if policy.spread is not None:
+        before = _by_subset(policy.spread, workspace, clusters)
+        for subset in policy.spread.subsets:
+            for name in [name for name in named if name in clusters and takes(subset, clusters[name])]:
+                if not of_nodes(subset, clusters[name]):
+                    del named[name]
     label = policy.distribution.spread_by
-    return tuple(
+    return before + tuple(
         Rung(
             cluster=name,
             rank=rank,
@@ -78,7 +84,7 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
             weight=candidate.weight,
             group=clusters[name].labels.get(label, "") if label and name in clusters else "",
         )
-        for rank, (name, candidate) in enumerate(named.items(), start=1)
+        for rank, (name, candidate) in enumerate(named.items(), start=len(before) + 1)
     )
 
 

@@ -72,6 +72,8 @@ def _keep_limits(situation: Situation, standing: Standing, workload: WorkloadId,
         return
     for rung in situation.reach.order(workload):
         here = [placement for placement in standing.of(workload) if placement.cluster == rung.cluster]
+        if policy.spread is not None:
+            here = [one for one in here if site(one, policy, situation.desired.clusters) == rung.site]
         above = sum(placement.replicas for placement in here) - (MOST if rung.limit is None else rung.limit)
         detail = f"policy {policy.name} allows {rung.limit} on {rung.cluster}"
         _drain(situation, standing, above, here, why=Why.POLICY, detail=detail)

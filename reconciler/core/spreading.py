@@ -27,7 +27,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
-from reconciler.model.workloadspread import WorkloadSpread
+from reconciler.model.workloadspread import Subset, WorkloadSpread
 
 
 def spread(
@@ -50,6 +50,8 @@ def spread(
 def full(growth: Growth, spread: WorkloadSpread, placement: Placement, rung: Rung) -> Refusal | None:
     """Say that a subset may not hold a placement that is to move into it from elsewhere; None where it may."""
     situation, workload = growth.situation, placement.workload
+    if not rung.subset:
+        return None
     left, quota = _left(growth, spread, workload, rung)
     comes_from = site(placement, situation.desired.policies[workload], situation.desired.clusters)
     moves = 0 if comes_from[1] == rung.subset else placement.replicas
@@ -60,7 +62,11 @@ def full(growth: Growth, spread: WorkloadSpread, placement: Placement, rung: Run
 
 def room_in(growth: Growth, spread: WorkloadSpread, workload: WorkloadId, rung: Rung) -> int:
     """Count the replicas that a subset may still get, whatever its clusters have room for."""
-    return max(0, _left(growth, spread, workload, rung)[0])
+    return max(0, _left(growth, spread, workload, rung)[0]) if rung.subset else MOST
+
+
+_BEYOND = Quota(subset=Subset(name=""), most=None, least=0, home=0, at_home=False)
+"""What may be in no subset: as much as the policy's own clusters take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +86,7 @@ class _Round:
         if spread is None:
             raise AssertionError(f"{workload} has no spread")
         held, refusals = growth.seated(workload, self.policy), list[Refusal]()
-        found = quotas(growth.situation, workload, spread, held.total())
+        found = (*quotas(growth.situation, workload, spread, held.total()), _BEYOND)
         offers = self._alone(self._offers(refusals), held, found, refusals)
         rows = rows_of(growth, workload, spread, held, lambda place: offers[place].replicas if place in offers else 0)
         homes = self._homes(found)

@@ -62,6 +62,8 @@ GROUPS = {
 """The kinds that Kruise knows without a whitelist, with their groups; Volcano's Job is known here beside them."""
 
 _WHOLE = 100
+_LONGEST = 100
+"""Characters of a subset's name: it is told in commits. OpenKruise knows no bound."""
 _SUBSETS: Loc = ("spec", "subsets")
 _TARGET: Loc = ("spec", "targetRef")
 _STRATEGY: Loc = ("spec", "scheduleStrategy")
@@ -107,6 +109,9 @@ def _names(subsets: list[SubsetFile]) -> Iterator[Finding]:
         loc = (*_SUBSETS, index, "name")
         if not subset.name:
             yield Finding(loc=loc, message="is empty", hint="name it after what it selects")
+        elif not subset.name.isprintable() or len(subset.name) > _LONGEST:
+            message = f"{shortened(subset.name, 20)!r} cannot be told in one line"
+            yield Finding(loc=loc, message=message, hint=f"at most {_LONGEST} characters, and no line ends among them")
         elif subset.name in seen:
             yield Finding(loc=loc, message=Rule.TWICE.format(shortened(subset.name)), hint="try another name")
         seen.add(subset.name)

@@ -13,6 +13,7 @@ from reconciler.core.draft import WORKLOAD
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.gathered import FEW, Gathered, Placed
 from reconciler.core.kinds import group_kind
+from reconciler.core.kruise import CONFIGURATION
 from reconciler.core.policies import Templates
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadspread import TargetFile, WorkloadSpreadFile
@@ -86,8 +87,9 @@ def spread_policies(work: Gathered, desired: Desired, templates: Templates) -> d
         if named and workload in found and found[workload].distribution == Distribution():
             found[workload] = replace(found[workload], spread=spreads[named[0]].value)
     written = frozenset(placed.value.metadata.name for placed in work.all(BurstPolicyFile))
+    lent = spreadwarnings.Lent(template.ref for template, _ in templates.values() if template.ref is not None)
     for position, spread in enumerate(spreads):
-        _warn(work, spread, governed[position], desired=desired, templates=templates, written=written)
+        _warn(work, spread, governed[position], desired=desired, lent=lent, written=written)
     return found
 
 
@@ -97,15 +99,14 @@ def _warn(
     governed: list[WorkloadTemplate],
     *,
     desired: Desired,
-    templates: Templates,
+    lent: spreadwarnings.Lent,
     written: frozenset[str],
 ) -> None:
     """Tell what is without effect in a spread; what may follow from a broken file is not told."""
     lost = spread.workspace and spread.workspace not in desired.workspaces
     if not governed:
         if not lost and work.excused.isdisjoint({"WorkloadTemplate", "Workspace"}):
-            refs = [template.ref for template, _ in templates.values() if template.ref is not None]
-            work.tell(spread.placed, spreadwarnings.unmatched(spread.value, spread.placed.value, refs))
+            work.tell(spread.placed, lent.unmatched(spread.value, spread.placed.value))
         return
     policies = {policy.name: policy for one in governed if (policy := desired.policies.get(one.workload)) is not None}
     found = [
@@ -163,7 +164,7 @@ def _permitted(work: Gathered, target: TargetFile, declared: Kinds) -> bool:
         target.kind in GROUPS
         or target.group_kind in declared
         or (kind is not None and kind.counted and bool(kind.replicas))
-        or not work.excused.isdisjoint({"WorkloadKind", "ConfigMap"})
+        or not work.excused.isdisjoint({"WorkloadKind", CONFIGURATION})
     )
 
 

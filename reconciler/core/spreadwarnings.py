@@ -10,6 +10,7 @@ from reconciler.core.draft import WORKLOAD
 from reconciler.core.fieldpath import at
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.gathered import FEW
+from reconciler.core.narrowing import takes
 from reconciler.core.schema.complaints import nearest
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.workloadkinds import Kinds, known
@@ -18,35 +19,52 @@ from reconciler.model.capacity import NodeRequirement, NodeTerm
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import BurstPolicy, Cluster, Distribution, Workspace
 from reconciler.model.workload import Json, WorkloadRef, WorkloadTemplate
-from reconciler.model.workloadspread import Subset, WorkloadSpread
+from reconciler.model.workloadspread import WorkloadSpread
 
 _TARGET: Loc = ("spec", "targetRef")
 _SUBSETS: Loc = ("spec", "subsets")
-_LONGEST = 100
-"""Characters of a name that are compared with others."""
+_LONGEST, _MOST_COMPARED, _MOST_GUESSES = 100, 200, 20
+"""Characters of a name that is compared, names that it is compared with, and spreads for which that is done."""
 
 
-def unmatched(spread: WorkloadSpread, file: WorkloadSpreadFile, refs: Iterable[WorkloadRef]) -> Finding:
-    """Warn of a spread that governs no template; `refs` are the objects to which templates lend replicas."""
-    target, refs = spread.target, tuple(refs)
-    wanted = f"{target.kind}/{target.namespace}/{target.name}"
-    named = [ref for ref in refs if ref.name == target.name]
-    likely = nearest(target.name[:_LONGEST], {ref.name for ref in refs if ref.namespace == target.namespace})
-    message = f"no template lends replicas to {shortened(wanted)}, so that nothing is spread"
-    if not file.metadata.namespace:
-        message += f"; without metadata.namespace it is in {spread.namespace}"
-    hint = f"annotate the template: {WORKLOAD}: {shortened(wanted)}"
-    # 1. One lends to exactly this, and is not meant.
-    if any(ref.namespace == target.namespace and ref.kind in ("", target.kind) for ref in named):
-        message = f"the template that lends replicas to {shortened(wanted)} is not governed by it"
-        hint = "its workspace may not touch the namespace, the annotation names another, or its object's group differs"
-    # 2. One lends to something of this name elsewhere, or of another kind.
-    elif named:
-        hint = f"try '{named[0].kind or target.kind}/{named[0].namespace}/{named[0].name}'"
-    # 3. One lends to something of nearly this name.
-    elif likely:
-        hint = f"try '{likely}'"
-    return Finding(loc=_TARGET, message=message, hint=hint, severity=Severity.WARNING)
+class Lent:
+    """The objects to which templates lend replicas, so that it can be said which one a spread may mean."""
+
+    def __init__(self, refs: Iterable[WorkloadRef]) -> None:
+        """Sort them by what they have in common with a target."""
+        self._named: dict[str, list[WorkloadRef]] = {}
+        self._beside: dict[str, set[str]] = {}
+        self._guesses = _MOST_GUESSES
+        for ref in refs:
+            self._named.setdefault(ref.name, []).append(ref)
+            self._beside.setdefault(ref.namespace, set()).add(ref.name)
+
+    def unmatched(self, spread: WorkloadSpread, file: WorkloadSpreadFile) -> Finding:
+        """Warn of a spread that governs no template."""
+        target = spread.target
+        wanted = f"{target.kind}/{target.namespace}/{target.name}"
+        named = self._named.get(target.name, [])
+        message = f"no template lends replicas to {shortened(wanted)}, so that nothing is spread"
+        if not file.metadata.namespace:
+            message += f"; without metadata.namespace it is in {spread.namespace}"
+        hint = f"annotate the template: {WORKLOAD}: {shortened(wanted)}"
+        # 1. One lends to exactly this, and is not meant.
+        if any(ref.namespace == target.namespace and ref.kind in ("", target.kind) for ref in named):
+            message = f"the template that lends replicas to {shortened(wanted)} is not governed by it"
+            hint = "its workspace may not touch the namespace, the annotation names another, or its group differs"
+        # 2. One lends to something of this name elsewhere, or of another kind.
+        elif named:
+            hint = f"try '{named[0].kind or target.kind}/{named[0].namespace}/{named[0].name}'"
+        # 3. One lends to something of nearly this name.
+        elif likely := self._likely(target):
+            hint = f"try '{likely}'"
+        return Finding(loc=_TARGET, message=message, hint=hint, severity=Severity.WARNING)
+
+    def _likely(self, target: WorkloadRef) -> str:
+        """Guess at the name that was meant, though not for ever: a comparison takes long."""
+        self._guesses -= 1
+        names = sorted(self._beside.get(target.namespace, ()))[:_MOST_COMPARED]
+        return nearest(target.name[:_LONGEST], names) if self._guesses >= 0 else ""
 
 
 def beside_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -> Iterator[Finding]:
@@ -75,7 +93,7 @@ def unmet(
     there = [clusters[name] for name in sorted(names)]
     for index, subset in enumerate(spread.subsets):
         term = subset.required
-        if term is None or not (term.labels or term.fields) or any(_takes(subset, cluster) for cluster in there):
+        if term is None or not (term.labels or term.fields) or any(takes(subset, cluster) for cluster in there):
             continue
         keys = {one.key for one in term.labels}
         values = sorted({f"{key}={value}" for one in there for key, value in one.labels.items() if key in keys})
@@ -87,13 +105,6 @@ def unmet(
             hint=hint or f"they are {', '.join(sorted(names)[:FEW])}" + (", …" if len(names) > FEW else ""),
             severity=Severity.WARNING,
         )
-
-
-def _takes(subset: Subset, cluster: Cluster) -> bool:
-    """Tell whether a cluster can be in a subset, by its labels and its name; what it has no label for is its nodes'."""
-    term = subset.required or NodeTerm()
-    own = NodeTerm(labels=tuple(one for one in term.labels if one.key in cluster.labels), fields=term.fields)
-    return not (own.labels or own.fields) or meets((own,), cluster.labels, cluster.name)
 
 
 def selects(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:

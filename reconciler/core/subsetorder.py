@@ -22,7 +22,7 @@ from reconciler.model.workloadspread import WorkloadSpread
 RETURNS = "the last subset gives back first"
 
 Sites = tuple[tuple[Site, ...], ...]
-"""Of each subset in order, its clusters in order."""
+"""Of each subset in order, its clusters in order; of no subset at last."""
 
 
 def told(spread: WorkloadSpread) -> str:
@@ -42,7 +42,8 @@ def rows_of(
 ) -> Sites:
     """Put the clusters of each subset in order: by preferred terms, then by what is free, then by name.
 
-    What a subset has on clusters that are none of its own any more comes last.
+    What a subset has on clusters that are none of its own any more comes last. The last row is of no subset: the
+    policy's candidates in their order, and where else some are in none.
     """
     situation, rungs = growth.situation, {rung.site for rung in growth.order(workload)}
     seen, clusters = situation.observed.clusters, situation.desired.clusters
@@ -53,7 +54,8 @@ def rows_of(
             liked = {place: preference(subset, clusters[place[0]], seen.get(place[0])) for place in own}
             own.sort(key=lambda place: (-liked[place], -free(place)))
         rows.append((*own, *sorted(place for place in held if place[1] == subset.name and place not in rungs)))
-    return tuple(rows)
+    none = [rung.site for rung in growth.order(workload) if not rung.subset]
+    return (*rows, (*none, *sorted(place for place in held if not place[1] and place not in rungs)))
 
 
 def given_back(
@@ -73,13 +75,12 @@ def given_back(
         seen = place[0] in situation.observed.clusters
         return growth.room(place[0], workload.workspace).count(shapes[place], MOST) if seen else 0
 
-    rows = rows_of(growth, workload, spread, held, free)
+    *rows, none = rows_of(growth, workload, spread, held, free)
     found = quotas(situation, workload, spread, standing.replicas(workload))
     layers = [
         Layer(targets=_having(row, held), most=quota.lent, least=max(0, quota.least - quota.home))
         for row, quota in zip(rows, found, strict=True)
     ]
-    none = tuple(sorted(place for place in held if not place[1]))
     stays = give_back(max(0, held.total() - surplus), [*layers, Layer(targets=_having(none, held), most=0)])
     last_first = [pair for row, kept in zip((*rows, none), stays, strict=True) for pair in zip(row, kept, strict=True)]
     return tuple(

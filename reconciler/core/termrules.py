@@ -12,6 +12,8 @@ from reconciler.core.schema.workloadspread import LabelRequirementFile, LabelSel
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _KEY = re.compile(rf"({_DOMAIN}/)?{_NAME}")
+_LONGEST = 253 + 1 + 63
+"""Characters of a domain, a slash and a name; matching a much longer text would take its time."""
 _VALUE = re.compile(rf"({_NAME})?")
 
 
@@ -61,7 +63,7 @@ def _requirement(one: LabelRequirementFile) -> Iterator[tuple[str, str]]:
 
 
 def _labels(key: str, values: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    if not _KEY.fullmatch(key):
+    if not _is_key(key):
         yield f"{shortened(key)!r} cannot be the name of a label", "try one like app.kubernetes.io/name"
     for value in values:
         if not _VALUE.fullmatch(value):
@@ -69,6 +71,10 @@ def _labels(key: str, values: tuple[str, ...]) -> Iterator[tuple[str, str]]:
 
 
 def _label(key: str, loc: Loc) -> Iterator[Finding]:
-    if not _KEY.fullmatch(key):
+    if not _is_key(key):
         hint = "try one like topology.kubernetes.io/zone"
         yield Finding(loc=loc, message=f"{shortened(key)!r} cannot be the name of a label", hint=hint)
+
+
+def _is_key(text: str) -> bool:
+    return len(text) <= _LONGEST and _KEY.fullmatch(text) is not None

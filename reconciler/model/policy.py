@@ -237,8 +237,8 @@ class BurstPolicy:
     An empty `workspaces` or `templates` means all. `schedules` and `queries` are the signals that it hears beside what
     clusters report. `candidates` are in order of preference; empty means every cluster of the workspace by name.
     `max_replicas` bounds all placements of one workload together. `to_primary` tells that the workspace's primary is a
-    cluster like the others, as it is for what a person asks for. The subsets of a `spread` take the place of candidates
-    and distribution.
+    cluster like the others, as it is for what a person asks for. The subsets of a `spread` go before the
+    candidates, of which there are none then unless they are named; the distribution plays no part.
     """
 
     name: str

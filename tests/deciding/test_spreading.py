@@ -19,7 +19,7 @@ from reconciler.model.capacity import (
 )
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId
 from reconciler.model.plan import Move, Place, Reason, Revert
-from reconciler.model.policy import Availability, BurstPolicy
+from reconciler.model.policy import Availability, BurstPolicy, Candidate
 from reconciler.model.workloadspread import Bound, PreferredTerm
 from tests.gprs.asking import binding, gpr_template
 from tests.situations import (
@@ -168,6 +168,15 @@ def test_what_no_subset_takes_waits_and_it_is_told_which_maximum_to_raise() -> N
     assert (held.reason, held.replicas) == (Reason.SPREAD_LIMIT, 2)
     over = "subset own has 4 of at most 4 replicas"
     assert held.message == f"{over} (raise maxReplicas of subset own in WorkloadSpread demo/pools)"
+
+
+def test_what_no_subset_takes_goes_to_the_clusters_of_the_policy_and_comes_home_first() -> None:
+    wanted = fleet(OWN, candidates=(Candidate(name=ClusterName("worker-4"), max_replicas=2),))
+    seen = [free("worker-2", 8), free("worker-4", 8)]
+    assert out(plan(short(9), *seen, wanted=wanted)) == {"worker-2/own": 4, "worker-4": 2}
+    there = ledger(stands("worker-2", 4, "own"), stands("worker-4", 2))
+    made = plan(short(3), *seen, wanted=wanted, there=there, history=wanted_before(3))
+    assert kept(made) == [("worker-4", 0), ("worker-2/own", 3)]
 
 
 def test_replicas_come_home_from_the_last_subset_and_minimums_stay() -> None:

@@ -185,13 +185,24 @@ def test_a_kind_that_the_fleet_declares_may_be_spread():
         assert governing(load({**files, "kinds.yaml": declared})).group == "game.example.com"
 
 
-@pytest.mark.parametrize(
-    "broken", ["kind: WorkloadKind\nmetadata: {name: a}\nspec: {}\n", "kind: WorkloadKind\n: :\n"], ids=["spec", "yaml"]
-)
+BROKEN = {
+    "a field": "apiVersion: overspill.dev/v1alpha1\nkind: WorkloadKind\nmetadata: {name: a}\nspec: {}\n",
+    "yaml": "apiVersion: overspill.dev/v1alpha1\nkind: WorkloadKind\n: :\n",
+    "a whitelist": (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kruise-configuration}\n"
+        "data: {WorkloadSpread_Watch_Custom_Workload_WhiteList: '{,}'}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
 def test_a_kind_that_a_broken_file_may_declare_is_not_refused(broken: str):
     source = spread(head=HEAD.replace("apps/v1, kind: Deployment", "game.example.com/v2, kind: GameServerSet"))
-    desired = load({**FLEET, "s.yaml": source, "kinds.yaml": f"apiVersion: overspill.dev/v1alpha1\n{broken}"})
-    assert [line for line in errors(desired) if line.startswith("s.yaml")] == []
+    found = errors(load({**FLEET, "s.yaml": source, "kinds.yaml": broken}))
+    assert {line.partition(":")[0] for line in found} == {"kinds.yaml"}
+    settings = "apiVersion: gpr.kubeslice.io/v1alpha1\nkind: WorkloadTemplat\nspec: {kind: ConfigMap}\n"
+    found = errors(load({**FLEET, "s.yaml": source, "kinds.yaml": settings}))
+    assert [line.partition(":")[0] for line in found] == ["kinds.yaml", "s.yaml"]
 
 
 def test_a_distribution_of_the_policys_own_is_an_error_and_nothing_is_spread():

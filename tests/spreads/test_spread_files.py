@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from reconciler.model.capacity import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workloadspread import Bound, PreferredTerm
@@ -92,8 +95,12 @@ def test_a_patch_is_taken_as_it_is(patch: str):
 
 
 def test_tolerations_are_those_of_pods():
-    (one,) = governing(load({**FLEET, "s.yaml": subsets(f"tolerations: [{TOLERATION}]")})).subsets
-    assert one.tolerations == (Toleration(key="key1", value="value1", effect="NoSchedule"),)
+    lasting = "{key: k, operator: Exists, effect: NoExecute, tolerationSeconds: 30}"
+    (one,) = governing(load({**FLEET, "s.yaml": subsets(f"tolerations: [{TOLERATION}, {lasting}]")})).subsets
+    assert one.tolerations == (
+        Toleration(key="key1", value="value1", effect="NoSchedule"),
+        Toleration(key="k", operator="Exists", effect="NoExecute", seconds=30),
+    )
 
 
 def test_the_names_of_both_versions_are_read_in_both():
@@ -146,6 +153,10 @@ REFUSED = {
     "one name twice": (
         "subsets: [{name: a}, {name: a}]",
         "8: spec.subsets[1].name: duplicated subset name a (try another name)",
+    ),
+    "a name of two lines": (
+        'subsets: [{name: "a\\nb"}]',
+        "8: spec.subsets[0].name: 'a\\\\x0ab' cannot be told in one line (at most 100 characters, and no line ends",
     ),
     "a value too many": (
         "subsets: [{name: a, requiredNodeSelectorTerm: {matchExpressions: [{key: k, operator: Exists, values: [x]}]}}]",
@@ -443,3 +454,65 @@ def test_a_broken_spread_leaves_the_policy_as_it_is():
     assert desired.policies[VLLM] == load(FLEET).policies[VLLM]
     assert desired.incomplete
     assert warnings(desired) == []
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+TERMS = st.fixed_dictionaries(
+    {},
+    optional={
+        "matchExpressions": st.lists(
+            st.fixed_dictionaries(
+                {"key": st.text(max_size=5), "operator": st.sampled_from(["In", "NotIn", "Exists", "Gt", "Is"])},
+                optional={"values": st.lists(st.text(max_size=4), max_size=2)},
+            ),
+            max_size=2,
+        )
+    },
+)
+SUBSETS = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "name": st.sampled_from(["a", "b", "", "c"]),
+            "maxReplicas": st.integers(-2, 120) | st.sampled_from(["40%", "60%", "0%", "50", "x%", None]),
+            "minReplicas": st.integers(-1, 5),
+            "requiredNodeSelectorTerm": TERMS,
+            "requiredNodeSelector": TERMS,
+            "patch": ANYTHING,
+            "tolerations": ANYTHING,
+        },
+    ),
+    max_size=4,
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "targetRef": st.just({"apiVersion": "apps/v1", "kind": "Deployment", "name": "vllm"}) | ANYTHING,
+            "subsets": SUBSETS | ANYTHING,
+            "scheduleStrategy": st.fixed_dictionaries(
+                {},
+                optional={
+                    "type": st.sampled_from(["", "Fixed", "Adaptive", "x"]),
+                    "adaptive": st.just({}) | st.fixed_dictionaries({"rescheduleCriticalSeconds": st.integers()}),
+                },
+            ),
+            "targetFilter": ANYTHING,
+        },
+    )
+)
+def test_whatever_stands_in_a_spread_it_is_in_force_or_told(spec: object):
+    made = {
+        "apiVersion": "apps.kruise.io/v1alpha1",
+        "kind": "WorkloadSpread",
+        "metadata": {"name": "vllm", "namespace": "llm-demo"},
+        "spec": spec,
+    }
+    desired = load({**FLEET, "s.json": json.dumps(made)})
+    assert (desired.policies[VLLM].spread is None) is bool(errors(desired))

@@ -8,6 +8,7 @@ spread-and-groups.md, sections 1 and 2.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
@@ -116,7 +117,7 @@ class SubsetFile(Strict):
             preferred=tuple(
                 model.PreferredTerm(weight=one.weight, term=one.preference.value_of()) for one in preferred
             ),
-            tolerations=tuple(one.value_of() for one in self.tolerations),
+            tolerations=tuple(replace(one.value_of(), seconds=one.toleration_seconds) for one in self.tolerations),
             most=None if self.max_replicas is None else bound(self.max_replicas),
             least=self.min_replicas,
             patch=self.patch,
