@@ -20,6 +20,7 @@ from reconciler.core.placing import requests_that_wait
 from reconciler.core.queueing import serve
 from reconciler.core.releasing import close_what_is_over
 from reconciler.core.requests import follow_files
+from reconciler.core.rescheduling import move_on_what_finds_no_node
 from reconciler.core.reserving import end_reservations, reservations_that_wait
 from reconciler.core.returning import give_back_what_is_not_needed
 from reconciler.core.schedule import next_turn
@@ -41,6 +42,7 @@ def decide(situation: Situation) -> Plan:
     end_what_has_failed(situation, standing)
     end_what_is_idle(situation, standing)
     move_what_may_not_stay(situation, standing, growth)
+    move_on_what_finds_no_node(situation, standing, growth)
     give_back_what_is_not_needed(situation, standing)
     close_what_is_over(situation, standing)
     end_reservations(situation, standing)

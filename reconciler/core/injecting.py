@@ -15,10 +15,13 @@ from reconciler.core.findings import Finding, Loc
 from reconciler.core.kinds import group_kind
 from reconciler.core.mergedlists import Unmergeable
 from reconciler.core.podsof import Place, places
-from reconciler.core.subsets import Injection, injection, pod_of_subset, subset_of
+from reconciler.core.seats import subset_of
+from reconciler.core.spreadwarnings import selects
+from reconciler.core.subsets import Injection, injection, pod_of_subset
 from reconciler.core.workloadkinds import Kinds
 from reconciler.errors import InvalidInput
-from reconciler.model.policy import BurstPolicy, Cluster, Workspace
+from reconciler.model.placement import Placement
+from reconciler.model.policy import Desired, Workspace
 from reconciler.model.workload import DeploySpec, Json, ManifestResource
 from reconciler.model.workloadkind import Path, PodTemplate
 from reconciler.model.workloadspread import WorkloadSpread
@@ -29,19 +32,21 @@ _ORDINALS = ("spec", "ordinals")
 _MANIFEST: Loc = ("spec", "manifestResources", 0, "manifest")
 
 
-def of_placement(policy: BurstPolicy | None, subset: str, cluster: Cluster) -> Injection | None:
-    """Return what the subset of this name changes in the pods of a placement on a cluster; None without such a subset.
+def of_placement(desired: Desired, placement: Placement) -> Injection | None:
+    """Return what the subset that a placement is for changes in its pods; None where it is for none that there is.
 
-    Raises InvalidInput where a StatefulSet would have no ordinals there.
+    Its cluster has to be one that is described. Raises InvalidInput where a StatefulSet would have no ordinals there.
     """
-    found = None if policy is None else subset_of(policy, subset)
-    if policy is None or policy.spread is None or found is None:
+    policy = desired.policies.get(placement.workload)
+    spread = None if policy is None else policy.spread
+    subset = None if spread is None else subset_of(spread, placement.subset)
+    if spread is None or subset is None:
         return None
     try:
-        return injection(policy.spread, found, cluster)
+        return injection(spread, subset, desired.clusters[placement.cluster])
     except ValueError as error:
         hint = "give each subset before it a maxReplicas in replicas"
-        raise refusal(Injection(spread=policy.spread, subset=found), str(error), hint) from error
+        raise refusal(Injection(spread=spread, subset=subset), str(error), hint) from error
 
 
 def targets(manifests: Sequence[Mapping[str, Json]], spread: WorkloadSpread) -> frozenset[int]:
@@ -102,15 +107,14 @@ def _ways(manifest: Mapping[str, Json], spread: WorkloadSpread, kinds: Kinds) ->
         for place in reversed(tuple(places(manifest, kinds)))
         if plain(place.template) and place.loc
     }
-    labelled = [way for way in there if _selects(spread.selector, at(manifest, (*way, "metadata", "labels")))]
+    labelled = [way for way in there if selects(spread, _labels(at(manifest, (*way, "metadata", "labels"))))]
     if not labelled:
         labelled = [way for way, place in there.items() if _split(place) & {*spread.replicas_paths}]
     return tuple(way for way in reversed(there) if way in labelled)
 
 
-def _selects(selector: Mapping[str, str], labels: Json) -> bool:
-    own = labels if isinstance(labels, Mapping) else {}
-    return all(own.get(key) == value for key, value in selector.items())
+def _labels(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def _split(place: Place) -> set[str]:
@@ -120,8 +124,9 @@ def _split(place: Place) -> set[str]:
 
 def _asked(spread: WorkloadSpread) -> str:
     """Say what pod templates were looked for."""
-    labels = ", ".join(f"{key}={value}" for key, value in sorted(spread.selector.items()))
-    return f"of its own with the labels {labels}, which the spread selects" if labels else "of its own"
+    labels = [f"{key}={value}" for key, value in sorted(spread.selector.items())]
+    labels += [one.key for one in spread.selector_expressions]
+    return f"of its own with the labels that the spread selects, {', '.join(labels)}" if labels else "of its own"
 
 
 def _put(value: Json, way: Path, new: Json) -> Json:
@@ -161,11 +166,11 @@ def _mappings(value: Json) -> Iterator[Mapping[str, Json]]:
 
 def _check_selector(before: Mapping[str, Json], made: Mapping[str, Json]) -> None:
     """Raise Unmergeable where an object would not select its own pods any more."""
-    selector, labels = at(made, ("spec", "selector", "matchLabels")), ("spec", "template", "metadata", "labels")
-    if isinstance(selector, Mapping) and _selects(selector, at(before, labels)):
-        lost = next((key for key in selector if not _selects({key: selector[key]}, at(made, labels))), None)
-        if lost is not None:
-            raise Unmergeable((*labels, lost), "is what the object selects its pods by, and has to stay")
+    way = ("spec", "template", "metadata", "labels")
+    old, new = _labels(at(before, way)), _labels(at(made, way))
+    for key, value in _labels(at(made, ("spec", "selector", "matchLabels"))).items():
+        if old.get(key) == value != new.get(key):
+            raise Unmergeable((*way, key), "is what the object selects its pods by, and has to stay")
 
 
 def _check_rules(before: Mapping[str, Json], made: Mapping[str, Json], workspace: Workspace, kinds: Kinds) -> None:

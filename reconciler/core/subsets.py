@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from reconciler.core.affinity import meets
 from reconciler.core.findings import Loc
 from reconciler.core.mergedlists import Unmergeable
+from reconciler.core.narrowing import of_nodes
 from reconciler.core.strategicmerge import directive, merge
 from reconciler.model.capacity import NodeRequirement, NodeTerm, Toleration
-from reconciler.model.policy import BurstPolicy, Cluster
+from reconciler.model.policy import Cluster
 from reconciler.model.workload import Json
 from reconciler.model.workloadspread import PreferredTerm, Subset, WorkloadSpread
 
@@ -49,7 +50,7 @@ class Injection:
     @property
     def called(self) -> str:
         """How it is told: ``subset spot of WorkloadSpread llm/pools``."""
-        return f"subset {self.subset.name} of WorkloadSpread {self.spread.namespace}/{self.spread.name}"
+        return f"subset {self.subset.name} of WorkloadSpread {self.spread.id}"
 
     @property
     def annotation(self) -> dict[str, str]:
@@ -58,23 +59,16 @@ class Injection:
         return {MATCHED: json.dumps(named, separators=(",", ":"))}
 
 
-def subset_of(policy: BurstPolicy, name: str) -> Subset | None:
-    """Find a subset of the spread of a policy by its name."""
-    subsets = () if policy.spread is None else policy.spread.subsets
-    return next((one for one in subsets if one.name == name), None)
-
-
 def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster) -> Injection:
     """Say what a subset injects into pods on one of its clusters.
 
     Raises ValueError where the pods would have no ordinals that are the subset's own.
     """
     stateful = (spread.group, spread.target.kind) == _STATEFUL_SET
-    required = () if subset.required is None else subset.required.labels
     return Injection(
         spread=spread,
         subset=subset,
-        required=tuple(one for one in required if one.key not in cluster.labels),
+        required=of_nodes(subset, cluster),
         preferred=tuple(one for term in subset.preferred if (one := _of_nodes(term, cluster)) is not None),
         start=ordinals_start(spread, subset) if stateful else 0,
     )

@@ -9,6 +9,7 @@ from reconciler.core.distribution import returns
 from reconciler.core.load import assemble, parse_file
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Distribution, StrategyName
+from tests import subsets
 from tests.sharing import picture
 from tests.spreads import example
 
@@ -18,7 +19,7 @@ LAYOUT = CHECKOUT / "repo-layout"
 
 
 def test_the_policy_it_shows_is_in_force_without_a_complaint() -> None:
-    (policy,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    policy, _ = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     files = {path.name: path.read_bytes() for path in LAYOUT.rglob("*.yaml") if path.parent.name != "policies"}
     others = (LAYOUT / "policies" / "serving.yaml").read_text().replace("  - vllm\n", "")
     parsed = {**files, "a.yaml": policy.encode(), "b.yaml": others.encode()}
@@ -29,6 +30,10 @@ def test_the_policy_it_shows_is_in_force_without_a_complaint() -> None:
 
 def test_the_picture_is_what_comes_of_its_clusters() -> None:
     assert picture() in blocks()
+
+
+def test_the_picture_of_subsets_is_what_comes_of_them() -> None:
+    assert subsets.picture() in blocks()
 
 
 def test_the_commit_it_shows_was_made_in_the_story_of_weights() -> None:

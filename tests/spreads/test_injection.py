@@ -19,8 +19,8 @@ from reconciler.core.mergedlists import Unmergeable
 from reconciler.core.subsets import MATCHED, Injection, injection, ordinals_start, pod_of_subset
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import NodeRequirement, NodeTerm, Toleration
-from reconciler.model.ids import ClusterName
-from reconciler.model.policy import BurstPolicy, Cluster, EngineName
+from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.policy import BurstPolicy, Cluster, Desired, EngineName
 from reconciler.model.workload import WorkloadRef
 from reconciler.model.workloadspread import Bound, PreferredTerm, Subset, WorkloadSpread
 from tests.rendering.specs import PLACEMENT, WEB, WORKSPACE, chart, spec
@@ -251,7 +251,9 @@ def test_only_the_role_that_the_spread_selects_is_changed(labels: dict[str, Any]
 
 def test_a_role_that_no_template_has_is_refused() -> None:
     injected = on_cluster(Subset(name="spot", tolerations=(SPOT,)), selector={"role": "worker"})
-    with pytest.raises(InvalidInput, match="Deployment web has no pod template of its own with the labels role=worker"):
+    with pytest.raises(
+        InvalidInput, match=r"Deployment web has no pod template of its own with the labels that .*, role=worker"
+    ):
         written(injected, ("web", WEB))
 
 
@@ -400,19 +402,23 @@ def test_without_a_number_before_it_a_subset_has_no_ordinals(before: Subset, sai
 # By the name that a placement has
 
 
+def desired(spread: WorkloadSpread | None) -> Desired:
+    """Say that a spread governs the workload of the placement."""
+    policies = {PLACEMENT.workload: BurstPolicy(name="pools", spread=spread)}
+    return Desired(commit=CommitId(""), clusters={CLUSTER.name: CLUSTER}, policies=policies)
+
+
 def test_a_placement_has_the_subset_of_its_name() -> None:
     spread = spread_of(*FIVE, REST)
-    policy = BurstPolicy(name="pools", spread=spread)
-    assert of_placement(policy, "c", CLUSTER) == injection(spread, REST, CLUSTER)
-    assert [of_placement(policy, name, CLUSTER) for name in ("", "gone")] == [None, None]
-    assert of_placement(replace(policy, spread=None), "c", CLUSTER) is None
-    assert of_placement(None, "c", CLUSTER) is None
+    found = [of_placement(desired(spread), replace(PLACEMENT, subset=name)) for name in ("c", "", "gone")]
+    assert found == [injection(spread, REST, CLUSTER), None, None]
+    assert of_placement(desired(None), replace(PLACEMENT, subset="c")) is None
+    assert of_placement(Desired(commit=CommitId("")), replace(PLACEMENT, subset="c")) is None
 
 
 def test_a_placement_without_ordinals_of_its_own_is_refused() -> None:
-    policy = BurstPolicy(name="pools", spread=spread_of(Subset(name="a"), REST, target=STATEFUL))
     with pytest.raises(InvalidInput) as refused:
-        of_placement(policy, "c", CLUSTER)
+        of_placement(desired(spread_of(Subset(name="a"), REST, target=STATEFUL)), replace(PLACEMENT, subset="c"))
     assert str(refused.value) == (
         "pools.yaml:1: spec.subsets[1]: subset c of WorkloadSpread vllm-demo/pools: subset a before it has no "
         "maxReplicas, so that no ordinal is left for it (give each subset before it a maxReplicas in replicas)"

@@ -92,7 +92,7 @@ def patches(injection: Injection, kinds: Kinds) -> list[Json]:
 
 def _not_merged(injection: Injection) -> Iterator[str]:
     """Say what of a subset Kustomize would merge otherwise than Kubernetes, or could not tell at all."""
-    if injection.spread.selector:
+    if injection.spread.selector or injection.spread.selector_expressions:
         yield "which pods the spread selects"
     if injection.subset.tolerations:
         yield "tolerations"
