@@ -16,7 +16,7 @@ from reconciler.core.kubernetes.shapes import node_terms, tolerations
 from reconciler.model.capacity import ClusterObservation, NodeRequirement, NodeTerm, ReplicaShape
 from reconciler.model.policy import Cluster
 from reconciler.model.workload import Json
-from reconciler.model.workloadspread import Subset
+from reconciler.model.workloadspread import Subset, WorkloadSpread
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _UNREAD = (
@@ -67,6 +67,15 @@ def preference(subset: Subset, cluster: Cluster, seen: ClusterObservation | None
         sum(one.weight for one in subset.preferred if meets((one.term,), labels, cluster.name))
         for labels in (labelled or [{**cluster.labels}])
     )
+
+
+def selects(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
+    """Tell whether a pod with these labels is one that counts; without a selector all do."""
+    asked = (
+        *(NodeRequirement(key=key, operator="In", values=(value,)) for key, value in spread.selector.items()),
+        *spread.selector_expressions,
+    )
+    return not asked or meets((NodeTerm(labels=asked),), labels, "")
 
 
 def narrowed(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:

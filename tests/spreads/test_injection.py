@@ -16,6 +16,7 @@ import yaml
 from reconciler.core.engines import Deployment, engine, target_namespace
 from reconciler.core.injecting import of_placement
 from reconciler.core.mergedlists import Unmergeable
+from reconciler.core.narrowing import narrowed
 from reconciler.core.subsets import MATCHED, Injection, injection, ordinals_start, pod_of_subset
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import NodeRequirement, NodeTerm, Toleration
@@ -423,3 +424,11 @@ def test_a_placement_without_ordinals_of_its_own_is_refused() -> None:
         "pools.yaml:1: spec.subsets[1]: subset c of WorkloadSpread vllm-demo/pools: subset a before it has no "
         "maxReplicas, so that no ordinal is left for it (give each subset before it a maxReplicas in replicas)"
     )
+
+
+# What decides where replicas fit
+
+
+def test_a_toleration_that_ends_lets_no_replica_stay() -> None:
+    subset = Subset(name="spot", tolerations=(SPOT, replace(SPOT, effect="NoExecute", seconds=30)))
+    assert narrowed(PLACEMENT.shape, subset, CLUSTER).tolerations == (SPOT,)
