@@ -72,7 +72,7 @@ def given_back(
     held, shapes = seated(placements, policy, clusters), {sites[one.path]: one.shape for one in placements}
 
     def free(place: Site) -> int:
-        seen = place[0] in situation.observed.clusters
+        seen = place in shapes and place[0] in situation.observed.clusters
         return growth.room(place[0], workload.workspace).count(shapes[place], MOST) if seen else 0
 
     *rows, none = rows_of(growth, workload, spread, held, free)
