@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from reconciler.cli import printing
 from reconciler.core.wording import amounts
+from reconciler.model.placement import where
 from reconciler.model.plan import Reason
 from reconciler.model.units import Resources, parse_quantity
 
@@ -25,8 +26,8 @@ def tell(told: Told) -> None:
             words = f": {ailment['message']}" if ailment["message"] else ""
             printing.sentence(f"    {ailment['state']}, not healthy since {ailment['since']}{words}")
     for restraint in told["restraints"]:
-        where = restraint["cluster"] or "every cluster"
-        printing.sentence(f"  held back on {where} until {restraint['until']}: {restraint['reason']}")
+        place = where(restraint["cluster"], restraint["subset"]) if restraint["cluster"] else "every cluster"
+        printing.sentence(f"  held back on {place} until {restraint['until']}: {restraint['reason']}")
     printing.heading("Clusters")
     printing.table(
         ("RANK", "CLUSTER", "FITS", "PLACED", "LIMIT", "FREE", "$/GPU-h", "VERDICT", "WHAT WOULD CHANGE IT"),
@@ -77,6 +78,6 @@ def _row(one: Told, *, taken: bool) -> tuple[object, ...]:
     verdict = f"{refusal['reason']}: {refusal['message']}" if refusal else "can take it" if taken else "has room"
     free = Resources(amounts={name: parse_quantity(amount) for name, amount in one["free"].items()})
     return (
-        one["rank"], one["cluster"], one["fits"], one["placed"], one["limit"], ", ".join(amounts(free)),
-        one["pricePerGpuHour"], verdict, refusal["remedy"] if refusal else None,
+        one["rank"], where(one["cluster"], one["subset"]), one["fits"], one["placed"], one["limit"],
+        ", ".join(amounts(free)), one["pricePerGpuHour"], verdict, refusal["remedy"] if refusal else None,
     )  # fmt: skip

@@ -116,7 +116,7 @@ def held_back(suppressed: Sequence[Suppressed]) -> None:
         printing.heading("Refused clusters")
         printing.table(
             ("WORKLOAD", "CLUSTER", "REASON", "WHY", "WHAT WOULD CHANGE IT"),
-            [(workload, one.cluster, one.reason, one.message, one.remedy) for workload, one in refusals],
+            [(workload, one.where, one.reason, one.message, one.remedy) for workload, one in refusals],
         )
 
 
@@ -158,7 +158,7 @@ def _row(change: Change) -> tuple[object, ...]:
         case Extend(after=it, detail=detail):
             told = (it.replicas, it.expires_at, detail)
         case Move(before=before, after=it, why=why, detail=detail):
-            told = (it.replicas, it.expires_at, f"from {before.cluster}, {why}: {detail}")
+            told = (it.replicas, it.expires_at, f"from {before.where}, {why}: {detail}")
         case Revert(placement=it, why=why, detail=detail):
             told = (f"{it.replicas} -> 0", None, f"{why}: {detail}")
         case Restore(tampered=Tampered(placement=it), detail=detail):
@@ -168,7 +168,7 @@ def _row(change: Change) -> tuple[object, ...]:
         case Release(workload=workload, restraints=restraints, detail=detail):
             clusters = ", ".join(sorted({restraint.cluster or "all" for restraint in restraints}))
             return ("Release", workload, None, clusters, None, None, detail)
-    return (type(change).__name__, it.workload, it.name, it.cluster, *told)
+    return (type(change).__name__, it.workload, it.name, it.where, *told)
 
 
 def _request_row(change: RequestChange) -> tuple[object, ...]:

@@ -118,7 +118,7 @@ def _status_tables(found: Status) -> None:
         ("PLACEMENT", "WORKLOAD", "CLUSTER", "REPLICAS", "BOUND", "PHASE", "ENGINE", "UNTIL", "LEFT", "NOTE"),
         [
             (
-                one.placement.name, one.placement.workload, one.placement.cluster, one.placement.replicas, one.bound,
+                one.placement.name, one.placement.workload, one.placement.where, one.placement.replicas, one.bound,
                 one.phase, one.engine, one.placement.expires_at, one.left or "over", one.message,
             )
             for one in found.placements

@@ -21,6 +21,7 @@ from reconciler.core.placing import requests_that_wait
 from reconciler.core.queueing import serve
 from reconciler.core.releasing import close_what_is_over
 from reconciler.core.requests import follow_files
+from reconciler.core.rescheduling import move_on_what_finds_no_node
 from reconciler.core.reserving import end_reservations, reservations_that_wait
 from reconciler.core.retaking import take_up_other_pods
 from reconciler.core.returning import give_back_what_is_not_needed
@@ -45,6 +46,7 @@ def decide(situation: Situation) -> Plan:
     move_what_may_not_stay(situation, standing, growth)
     move_what_is_lost(situation, standing, growth)
     take_up_other_pods(situation, standing, growth)
+    move_on_what_finds_no_node(situation, standing, growth)
     give_back_what_is_not_needed(situation, standing)
     close_what_is_over(situation, standing)
     end_reservations(situation, standing)

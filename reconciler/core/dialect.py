@@ -26,7 +26,13 @@ Shape: TypeAlias = "Mapping[str, Shape] | str | None"
 CONTEXT: Mapping[str, Shape] = {
     "replicas": "a number",
     "cluster": {"name": "a text", "labels": None},
-    "placement": {"name": "a text", "namespace": "a text", "expiresAt": "a text", "createdAt": "a text"},
+    "placement": {
+        "name": "a text",
+        "namespace": "a text",
+        "subset": "a text",
+        "expiresAt": "a text",
+        "createdAt": "a text",
+    },
     "workspace": {"name": "a text", "primaryCluster": "a text"},
     "template": {"name": "a text", "namespace": "a text"},
 }

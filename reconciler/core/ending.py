@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.core import headcount, lifecycle, together
-from reconciler.core.growth import Growth
+from reconciler.core.growth import Growth, Offer
 from reconciler.core.moving import elsewhere, elsewhere_whole
 from reconciler.core.releasing import astray, released
+from reconciler.core.seats import site
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wholes import whole
 from reconciler.model.ids import WorkloadId
-from reconciler.model.placement import Placement
-from reconciler.model.plan import Move, Reason, Revert, Why
+from reconciler.model.placement import Placement, Restraint
+from reconciler.model.plan import Move, Reason, Refusal, Revert, Why
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
@@ -64,10 +65,18 @@ def revert(situation: Situation, standing: Standing, placement: Placement, why: 
         released(situation, standing, placement, why, detail)
 
 
-def ended(situation: Situation, placement: Placement, why: Why, detail: str, author: Identity | None = None) -> Revert:
-    """Make the end of a placement."""
+def ended(
+    situation: Situation,
+    placement: Placement,
+    why: Why,
+    detail: str,
+    *,
+    author: Identity | None = None,
+    restraint: Restraint | None = None,
+) -> Revert:
+    """Make the end of a placement; without a `restraint` it leaves the cool-down of its policy."""
     policy = governing(situation.desired, placement.workload)
-    restraint = lifecycle.cool_down(placement, policy, why, situation.now)
+    restraint = restraint or lifecycle.cool_down(placement, policy, why, situation.now)
     seen = situation.observed.clusters.get(placement.cluster)
     phase = lifecycle.final_phase(placement, headcount.bound(placement, seen), why)
     return Revert(placement=placement, why=why, detail=detail, restraint=restraint, phase=phase, author=author)
@@ -96,28 +105,51 @@ def _move(situation: Situation, standing: Standing, growth: Growth, placement: P
     if offer is None:
         revert(situation, standing, placement, Why.POLICY, detail)
         return
+    standing.change(
+        moved(situation, standing, growth, placement, offer=offer, why=Why.POLICY, detail=detail, refused=refusals)
+    )
+
+
+def moved(
+    situation: Situation,
+    standing: Standing,
+    growth: Growth,
+    placement: Placement,
+    *,
+    offer: Offer,
+    why: Why,
+    detail: str,
+    refused: tuple[Refusal, ...] = (),
+    restraint: Restraint | None = None,
+) -> Move:
+    """Make the move of a placement to the cluster of an offer, and take the room there."""
+    policy, subset = governing(situation.desired, placement.workload), offer.rung.subset
     cluster = situation.desired.clusters[offer.rung.cluster]
-    there = (one for one in standing.of(placement.workload) if one.cluster == cluster.name)
-    joined = next(there, None)
+    there = [one for one in standing.of(placement.workload) if one.cluster == cluster.name]
+    if policy.spread is not None:
+        there = [one for one in there if site(one, policy, situation.desired.clusters) == offer.rung.site]
+    joined = next(iter(there), None)
     replicas = placement.replicas + (joined.replicas if joined else 0)
-    moved = replace(
+    name = lifecycle.placement_name(placement.workload, cluster.name, situation.now, subset)
+    after = replace(
         lifecycle.renewed(joined or placement, situation.desired, situation.now, replicas),
-        name=joined.name if joined else lifecycle.placement_name(placement.workload, cluster.name, situation.now),
+        name=joined.name if joined else name,
         cluster=cluster.name,
         engine=cluster.engine,
+        subset=subset,
+        shape=joined.shape if joined else offer.shape,
     )
-    choice = growth.choice(offer, placement.shape, placement.workload.workspace)
-    growth.take(cluster.name, placement.shape, placement.replicas)
-    standing.change(
-        Move(
-            before=placement,
-            after=moved,
-            joined=joined,
-            why=Why.POLICY,
-            detail=detail,
-            choice=choice,
-            refused=refusals,
-        )
+    choice = growth.choice(offer, offer.shape, placement.workload.workspace)
+    growth.take(cluster.name, offer.shape, placement.replicas)
+    return Move(
+        before=placement,
+        after=after,
+        joined=joined,
+        why=why,
+        detail=detail,
+        choice=choice,
+        refused=refused,
+        restraint=restraint,
     )
 
 

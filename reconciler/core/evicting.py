@@ -23,6 +23,7 @@ from reconciler.core.queueing import Turn
 from reconciler.core.reach import Rung
 from reconciler.core.releasing import close
 from reconciler.core.situation import Situation
+from reconciler.core.spreading import room_in
 from reconciler.core.standing import Standing
 from reconciler.core.terms import terms
 from reconciler.core.wholes import whole
@@ -103,11 +104,11 @@ class Evictions:
         rungs = self._crowded(workload)
         if not rungs:
             return
-        otherwise = {one.cluster for one in held.refusals if one.reason is not Reason.NO_CAPACITY}
+        otherwise = {(one.cluster, one.subset) for one in held.refusals if one.reason is not Reason.NO_CAPACITY}
         if workload.request:
-            otherwise |= {placement.cluster for placement in self.standing.of(workload)}
+            otherwise |= {(placement.cluster, "") for placement in self.standing.of(workload)}
         for rung in rungs:
-            if rung.cluster not in otherwise and rung.cluster in self.situation.observed.clusters:
+            if rung.site not in otherwise and rung.cluster in self.situation.observed.clusters:
                 found = self._way(workload, held, rung)
                 if found is not None:
                     yield found
@@ -202,9 +203,14 @@ class Evictions:
         goes_whole = whole(self.situation.desired.templates[workload], self.situation.desired.kinds)
         if goes_whole is not None:
             return (() if self.standing.of(workload) else _all_of(goes_whole.of(held.replicas))), True
-        here = sum(one.replicas for one in self.standing.of(workload) if one.cluster == rung.cluster)
-        most = within_limits(self.situation, workload, rung, demand.shape).limit
-        return ((demand.shape, min(held.replicas, (MOST if most is None else most) - here)),), False
+        policy = self.situation.desired.policies[workload]
+        here = self.growth.here(workload, policy, rung)
+        shape = self.growth.shaped(policy, rung, demand.shape)
+        most = within_limits(self.situation, workload, rung, shape).limit
+        left = (MOST if most is None else most) - here
+        if policy.spread is not None:
+            left = min(left, room_in(self.growth, policy.spread, workload, rung))
+        return ((shape, min(held.replicas, left)),), False
 
     def _cost(self, way: Eviction) -> tuple[int, int, int, int]:
         priorities = [terms(one.workload, one.cluster, self.situation).priority for one in way.victims]

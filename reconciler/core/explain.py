@@ -12,21 +12,23 @@ from dataclasses import dataclass
 from reconciler.core.demand import Blind
 from reconciler.core.growth import MOST, Growth
 from reconciler.core.lifecycle import version
+from reconciler.core.quotas import too_many_at_home
 from reconciler.core.reach import Rung
 from reconciler.core.requeststate import RequestState
 from reconciler.core.rollouts import Ailment
-from reconciler.core.sharing import Spread, spread
+from reconciler.core.shares import Spread
+from reconciler.core.sharing import spread
 from reconciler.core.sharing import told as shared
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.together import offered
 from reconciler.core.wholes import whole
-from reconciler.core.wording import count, listed
+from reconciler.core.wording import count, listed, plain
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import Placement, Restraint
+from reconciler.model.placement import Placement, Restraint, where
 from reconciler.model.plan import Plan, Reason, Refusal, Suppressed
 from reconciler.model.units import Resources
 
@@ -36,7 +38,7 @@ class Assessment:
     """One cluster as this workload sees it. `rank` is None for one that is not in the order.
 
     `fits` is the replicas it would take now, `placed` those it has already; `free` is what is free of the requested
-    resources on the nodes that admit the workload.
+    resources on the nodes that admit the workload. With a `subset` all of it is of that one's part of the cluster.
     """
 
     cluster: ClusterName
@@ -47,6 +49,12 @@ class Assessment:
     free: Resources
     price_per_gpu_hour: float | None
     refusal: Refusal | None
+    subset: str = ""
+
+    @property
+    def where(self) -> str:
+        """The cluster, and the subset that it is looked at for."""
+        return where(self.cluster, self.subset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +103,8 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
         goes_whole = whole(template, desired.kinds)
         if short > 0 and not policy.fills_in_order and goes_whole is None:
             outcome = spread(growth, template, policy, shape, short)
-        beyond = {one.cluster: one for one in outcome.refusals if one.reason is Reason.SPREAD_LIMIT}
+        limited = (Reason.SPREAD_LIMIT, Reason.TAKEN)
+        beyond = {(one.cluster, one.subset): one for one in outcome.refusals if one.reason in limited}
         rungs = situation.reach.order(workload)
         ranked = {rung.cluster for rung in rungs}
         others = [name for name in sorted(workspace.clusters) if name not in ranked and name != workspace.primary]
@@ -104,20 +113,21 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
                 answer = offered(situation, growth, workload, rung, goes_whole, lacking=max(1, short))
             else:
                 answer = growth.assess(template, policy, shape, rung, MOST)
-            refusal = answer if isinstance(answer, Refusal) else beyond.get(rung.cluster)
+            refusal = answer if isinstance(answer, Refusal) else beyond.get(rung.site)
             cluster = desired.clusters.get(rung.cluster)
             assessments.append(
                 Assessment(
                     cluster=rung.cluster,
                     rank=rung.rank or None,
-                    placed=sum(one.replicas for one in standing.of(workload) if one.cluster == rung.cluster),
+                    placed=growth.here(workload, policy, rung),
                     fits=0 if isinstance(answer, Refusal) else answer.replicas,
                     limit=rung.limit if isinstance(answer, Refusal) else answer.rung.limit,
-                    free=growth.room(rung.cluster, workspace.name).free(shape)
+                    free=growth.room(rung.cluster, workspace.name).free(growth.shaped(policy, rung, shape))
                     if rung.cluster in observed.clusters
                     else Resources(),
                     price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
                     refusal=refusal,
+                    subset=rung.subset,
                 )
             )
     suppressed = tuple(one for one in plan.suppressed if one.workload == workload)
@@ -163,7 +173,9 @@ def _conclusion(
     if isinstance(demand, Blind):
         return (f"{demand.message}. It keeps what it has and gets nothing new until the primary is seen again.",)
     placed = standing.replicas(workload)
-    behind = (*_unheard(demand, suppressed), *_behind(workload, situation, standing))
+    spread = situation.desired.policies[workload].spread
+    over = () if spread is None else too_many_at_home(situation, workload, spread, placed)
+    behind = (*_unheard(demand, suppressed), *_behind(workload, situation, standing), *over)
     # 3. Its primary knows no such object.
     if not demand.reported:
         ref = situation.desired.templates[workload].ref
@@ -192,7 +204,7 @@ def _conclusion(
     if room >= short and not suppressed:
         lines.append(f"There is room for {count(min(room, short), 'replica')} in its clusters.")
     lines.extend(
-        f"To use {refusal.cluster}: {refusal.remedy} ({refusal.message})."
+        f"To use {plain(refusal.where)}: {refusal.remedy} ({refusal.message})."
         for refusal in (assessment.refusal for assessment in assessments)
         if refusal is not None and refusal.remedy and room < short
     )
@@ -203,7 +215,8 @@ def _shares(outcome: Spread) -> Iterator[str]:
     """Say how what is missing would be shared out, and what spoke for each cluster."""
     for share in outcome.shares:
         why = f" ({share.because})" if share.because else ""
-        yield f"{share.offer.rung.cluster} would take {share.replicas} of what is missing{why}."
+        place = plain(where(*share.offer.rung.site))
+        yield f"{place} would take {share.replicas} of what is missing{why}."
     if outcome.lacking:
         yield f"{outcome.lacking[0].upper()}{outcome.lacking[1:]}."
 

@@ -19,8 +19,10 @@ from reconciler.core.flight import Flight, flight
 from reconciler.core.gprlimits import beyond_limits, within_limits
 from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.holding import Reserved, keep_free, reserved, uses
+from reconciler.core.narrowing import narrowed
 from reconciler.core.needs import Needs, Part
-from reconciler.core.reach import Rung
+from reconciler.core.reach import Rung, Site
+from reconciler.core.seats import seated, subset_of
 from reconciler.core.select import refuse
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
@@ -53,10 +55,11 @@ def why_not(refusals: Iterable[Refusal], otherwise: str) -> tuple[Reason, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What one cluster can take of a workload now."""
+    """What one cluster can take of a workload now, of replicas that are shaped like this there."""
 
     rung: Rung
     replicas: int
+    shape: ReplicaShape
 
 
 class Growth:
@@ -78,6 +81,11 @@ class Growth:
         self.told = Told()
         self._evicted: dict[ClusterName, tuple[tuple[Placement, ReplicaShape], ...]] = {}
         self._idle: dict[WorkspaceName, tuple[Hashable, list[RequestRecord]]] = {}
+
+    @property
+    def situation(self) -> Situation:
+        """What is decided on."""
+        return self._situation
 
     def order(self, workload: WorkloadId) -> tuple[Rung, ...]:
         """Return the clusters that a workload may go to, in order."""
@@ -106,6 +114,22 @@ class Growth:
         wanted = [one for needed in there if needed is not None for one in needed.domains]
         return sum(len(one.units) for one in wanted if one.key == key)
 
+    def seated(self, workload: WorkloadId, policy: BurstPolicy) -> Counter[Site]:
+        """Count the replicas that each cluster has of a workload for each subset; of none for the empty one."""
+        return seated(self._standing.of(workload), policy, self._desired.clusters)
+
+    def here(self, workload: WorkloadId, policy: BurstPolicy, rung: Rung) -> int:
+        """Count the replicas that a cluster has of a workload, or a subset's part of it."""
+        if policy.spread is not None:
+            return self.seated(workload, policy)[rung.site]
+        placements = self._standing.of(workload)
+        return sum(placement.replicas for placement in placements if placement.cluster == rung.cluster)
+
+    def shaped(self, policy: BurstPolicy, rung: Rung, shape: ReplicaShape) -> ReplicaShape:
+        """Return the shape that a replica has on a cluster: what its subset asks for beside its own."""
+        found = subset_of(policy.spread, rung.subset) if policy.spread is not None and rung.subset else None
+        return shape if found is None else narrowed(shape, found, self._desired.clusters[rung.cluster])
+
     def _whole(self, placement: Placement) -> tuple[Part, ...]:
         """Return the parts of what went out whole, as a leader and its workers; nothing where there is but one."""
         needed = self.needs(placement)
@@ -125,6 +149,21 @@ class Growth:
 
         `more` are the clusters that are about to take some of it beside those that have some.
         """
+        if not rung.subset:
+            return self._assess(template, policy, shape, rung, wanted, more=more)
+        answer = self._assess(template, policy, self.shaped(policy, rung, shape), rung, wanted, more=more)
+        return replace(answer, subset=rung.subset) if isinstance(answer, Refusal) else answer
+
+    def _assess(
+        self,
+        template: WorkloadTemplate,
+        policy: BurstPolicy,
+        shape: ReplicaShape,
+        rung: Rung,
+        wanted: int,
+        *,
+        more: int,
+    ) -> Offer | Refusal:
         workload, name = template.workload, rung.cluster
         refusal = refuse(
             self._situation,
@@ -132,10 +171,11 @@ class Growth:
             name,
             shape=shape,
             restraints=self._standing.restraints(workload),
+            subset=rung.subset,
         )
         if refusal is not None:
             return refusal
-        here = sum(placement.replicas for placement in self._standing.of(workload) if placement.cluster == name)
+        here = self.here(workload, policy, rung)
         limited = None
         if not here:
             limited = self.clashes.refusal(workload, name)
@@ -167,7 +207,7 @@ class Growth:
                 message=f"{room.shortfall(shape)}{waiting}",
                 remedy="free or add nodes there",
             )
-        return Offer(rung=rung, replicas=fits)
+        return Offer(rung=rung, replicas=fits, shape=shape)
 
     def limited(
         self, workspace: WorkspaceName, cluster: ClusterName, shape: ReplicaShape | None = None, *, more: int = 0
@@ -319,14 +359,22 @@ class Growth:
             free=room.free(shape),
             price_per_gpu_hour=cluster.price_per_gpu_hour,
             limit=offer.rung.limit,
+            subset=offer.rung.subset,
         )
 
     def placement(
-        self, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, cluster: ClusterName, replicas: int
+        self,
+        template: WorkloadTemplate,
+        policy: BurstPolicy,
+        shape: ReplicaShape,
+        cluster: ClusterName,
+        replicas: int,
+        *,
+        subset: str = "",
     ) -> Placement:
         """Make a new placement that begins now."""
         return Placement(
-            name=lifecycle.placement_name(template.workload, cluster, self._now),
+            name=lifecycle.placement_name(template.workload, cluster, self._now, subset),
             cluster=cluster,
             workload=template.workload,
             replicas=replicas,
@@ -342,6 +390,7 @@ class Growth:
             target_namespace="",
             shape=shape,
             origin=Origin.REQUEST if template.request else Origin.BURST,
+            subset=subset,
         )
 
     def next_change(self, workload: WorkloadId) -> datetime | None:
@@ -368,5 +417,5 @@ class Growth:
             if isinstance(answer, Refusal):
                 refusals.append(answer)
             else:
-                begun += all(one.cluster != rung.cluster for one in self._standing.of(template.workload))
+                begun += not self.here(template.workload, policy, rung)
                 yield answer

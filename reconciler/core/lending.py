@@ -13,7 +13,9 @@ from reconciler.core.devices import asked
 from reconciler.core.growth import Growth, why_not
 from reconciler.core.queueing import Turn
 from reconciler.core.reach import rung_of
-from reconciler.core.sharing import Share, spread
+from reconciler.core.seats import site
+from reconciler.core.shares import Share
+from reconciler.core.sharing import spread
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.terms import priority
@@ -62,6 +64,7 @@ def _filled(choice: Choice, replicas: int) -> Refusal:
         cluster=choice.cluster,
         reason=Reason.CLUSTER_LIMIT if limited else Reason.NO_CAPACITY,
         message=f"took {count(replicas, 'replica')} and {more}",
+        subset=choice.subset,
     )
 
 
@@ -116,12 +119,15 @@ class _Loan:
         found = spread(self.growth, template, policy, shape, lacking)
         passed = found.refusals
         for share in found.shares:
-            choice = replace(self.growth.choice(share.offer, shape, workload.workspace), because=share.because)
-            self.growth.take(choice.cluster, shape, share.replicas)
-            self.standing.change(self._change(share, choice, shape, passed, lacking))
+            own = share.offer.shape
+            choice = replace(self.growth.choice(share.offer, own, workload.workspace), because=share.because)
+            self.growth.take(choice.cluster, own, share.replicas)
+            self.standing.change(self._change(share, choice, own, passed, lacking))
             if share.replicas == share.offer.replicas:
                 passed = (*passed, _filled(choice, share.replicas))
-        left = lacking - sum(share.replicas for share in found.shares)
+        left = lacking - found.home - sum(share.replicas for share in found.shares)
+        if found.home:
+            self._suppress(Reason.SPREAD_LIMIT, self._stays(found.home), short=found.home)
         if left:
             why = why_not(found.refusals, f"{count(left, 'replica')} of {self.demand.deficit} fit on no cluster")
             self._suppress(
@@ -218,21 +224,28 @@ class _Loan:
         """Make a placement on the chosen cluster, or let the one that is there grow."""
         demand, now, cluster = self.demand, self.situation.now, choice.cluster
         # In order, only a cluster that would have come first explains why this one was taken; else all of them do.
-        ranks = {rung.cluster: rung.rank for rung in self.situation.reach.order(demand.workload)}
-        in_order = self.situation.desired.policies[demand.workload].distribution.strategy is StrategyName.ORDERED
-        refused = tuple(one for one in refusals if not in_order or ranks[one.cluster] < choice.rank)
-        shortage = _shortage(demand, shape, now)
+        ranks = {rung.site: rung.rank for rung in self.situation.reach.order(demand.workload)}
+        desired, subset = self.situation.desired, choice.subset
+        policy, clusters = desired.policies[demand.workload], desired.clusters
+        in_order = policy.spread is not None or policy.distribution.strategy is StrategyName.ORDERED
+        refused = tuple(one for one in refusals if not in_order or ranks[one.cluster, one.subset] < choice.rank)
+        shortage = _shortage(demand, demand.shape or shape, now)
         here = [placement for placement in self.standing.of(demand.workload) if placement.cluster == cluster]
+        if policy.spread is not None:
+            here = [placement for placement in here if site(placement, policy, clusters) == (cluster, subset)]
         if not here:
-            desired = self.situation.desired
-            template, policy = desired.templates[demand.workload], desired.policies[demand.workload]
-            placement = self.growth.placement(template, policy, shape, cluster, share.replicas)
+            template = desired.templates[demand.workload]
+            placement = self.growth.placement(template, policy, shape, cluster, share.replicas, subset=subset)
             return Place(placement=placement, shortage=shortage, choice=choice, refused=refused)
         before = max(here, key=lambda placement: (placement.created_at, placement.name))
         grown = lifecycle.renewed(before, self.situation.desired, now, before.replicas + share.replicas)
-        after = replace(grown, shape=shape)
+        after = replace(grown, shape=shape, subset=subset)
         detail = f"{share.replicas} of {count(missing, 'more replica')} that {demand.primary} is missing"
         return Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused)
+
+    def _stays(self, replicas: int) -> str:
+        """Say that the primary is in a subset, and has room for some of what it is missing."""
+        return f"{self.demand.primary} has room for {count(replicas, 'replica')} of them itself, as its subset has"
 
     def _lack(self) -> str:
         return "missing" if any(step.signal for step in self.demand.waiting) else "unschedulable"

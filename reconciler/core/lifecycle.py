@@ -27,13 +27,15 @@ _ENDS: Mapping[Why, Event] = {
 }
 
 
-def placement_name(workload: WorkloadId, cluster: ClusterName, now: datetime) -> PlacementName:
+def placement_name(workload: WorkloadId, cluster: ClusterName, now: datetime, subset: str = "") -> PlacementName:
     """Name a new placement: the workload's name, cut short where needed, and eight digits that no other has.
 
-    The digits are a hash of workload, cluster and time, so that the same pass on the same inputs gives the same name.
+    The digits are a hash of workload, cluster, subset and time, so that the same pass on the same inputs gives the
+    same name.
     """
     kind = "request\n" if workload.request else ""  # a template may have the same name
-    digest = sha256(f"{kind}{workload}\n{cluster}\n{now.isoformat()}".encode()).hexdigest()[:_DIGITS]
+    pool = f"\n{subset}" if subset else ""
+    digest = sha256(f"{kind}{workload}\n{cluster}\n{now.isoformat()}{pool}".encode()).hexdigest()[:_DIGITS]
     stem = workload.name[: MAX_PLACEMENT_NAME - _DIGITS - 1].rstrip("-")
     return PlacementName(f"{stem}-{digest}")
 

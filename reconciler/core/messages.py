@@ -12,8 +12,8 @@ from datetime import datetime
 from reconciler.core import headcount, requestmessages, shortages
 from reconciler.core.times import format_time
 from reconciler.core.wording import amounts, clause, count, listed, plain, sentence, wrapped
-from reconciler.model.ids import ClusterName, CommitId, WorkloadId
-from reconciler.model.placement import Placement, Restraint, RestraintKind
+from reconciler.model.ids import CommitId, WorkloadId
+from reconciler.model.placement import Placement, Restraint, RestraintKind, where
 from reconciler.model.plan import (
     Amend,
     Change,
@@ -59,23 +59,21 @@ def subject(change: Change) -> str:
         case Place(placement=placement):
             return placed(placement)
         case Resize(before=before, after=after):
-            return f"resize({after.workload}): {headcount.resized(before, after)} on {after.cluster}"
+            return f"resize({after.workload}): {headcount.resized(before, after)} on {_at(after)}"
         case Extend(after=after):
             return f"extend({after.workload}): {_what(after)} until {format_time(after.expires_at)}"
         case Move(before=before, after=after):
-            return (
-                f"move({after.workload}): {count(before.replicas, 'replica')} from {before.cluster} to {after.cluster}"
-            )
+            return f"move({after.workload}): {count(before.replicas, 'replica')} from {_at(before)} to {_at(after)}"
         case Revert(placement=placement):
             return f'Revert "{placed(placement)}"'
         case Hold(workload=workload, restraint=restraint):
-            return f"hold({workload}): {_where(restraint.cluster)} until {format_time(restraint.until)}"
+            return f"hold({workload}): {_where(restraint)} until {format_time(restraint.until)}"
         case Release(workload=workload, restraints=restraints):
-            held = listed(sorted({_where(restraint.cluster) for restraint in restraints}))
+            held = listed(sorted({_where(restraint) for restraint in restraints}))
             return f"release({workload}): {held}"
         case Restore(tampered=tampered):
             placement = tampered.placement
-            return f"restore({placement.workload}): {placement.name} on {placement.cluster}"
+            return f"restore({placement.workload}): {placement.name} on {_at(placement)}"
 
 
 def placed(placement: Placement) -> str:
@@ -137,11 +135,18 @@ def _with(text: str, reason: str) -> str:
 
 
 def _what(placement: Placement) -> str:
-    return f"{count(placement.replicas, 'replica')} on {placement.cluster}"
+    return f"{count(placement.replicas, 'replica')} on {_at(placement)}"
 
 
-def _where(cluster: ClusterName | None) -> str:
-    return "any cluster" if cluster is None else cluster
+def _at(placed: Placement | Choice | Refusal) -> str:
+    """Name the cluster, and the subset that it is for; that may be any text of a person's."""
+    return plain(placed.where) if placed.subset else placed.cluster
+
+
+def _where(restraint: Restraint) -> str:
+    if restraint.cluster is None:
+        return "any cluster"
+    return plain(where(restraint.cluster, restraint.subset)) if restraint.subset else restraint.cluster
 
 
 def _reasons(change: Change) -> Iterable[str]:
@@ -155,6 +160,7 @@ def _reasons(change: Change) -> Iterable[str]:
             yield shortages.told(shortage, after)
             yield _choice(choice, refused)
             yield _taken_up(before, after)
+            yield _held(change.restraint)
         case Extend(before=before, after=after, detail=detail):
             yield sentence(detail)
             moved = after.expires_at - before.expires_at
@@ -209,8 +215,8 @@ def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
             facts.append(f"{choice.price_per_gpu_hour:.2f} $/GPU-h")
         if choice.because:
             facts.append(choice.because)
-        said.append(f"{choice.cluster} chosen: {', '.join(facts)}")
-    said += [f"{refusal.cluster} refused: {clause(refusal.message)}" for refusal in refused[:MAX_REFUSALS]]
+        said.append(f"{_at(choice)} chosen: {', '.join(facts)}")
+    said += [f"{_at(refusal)} refused: {clause(refusal.message)}" for refusal in refused[:MAX_REFUSALS]]
     more = len(refused) - MAX_REFUSALS
     if more > 0:
         said[-1] += f", and {more} more"
@@ -223,12 +229,12 @@ def _held(restraint: Restraint | None) -> str:
         return ""
     until = format_time(restraint.until)
     if restraint.kind is RestraintKind.HOLD:
-        return f"Nothing new on {_where(restraint.cluster)} until {until}, or until the demand has gone once."
-    return f"Nothing new on {_where(restraint.cluster)} until {until}."
+        return f"Nothing new on {_where(restraint)} until {until}, or until the demand has gone once."
+    return f"Nothing new on {_where(restraint)} until {until}."
 
 
 def _since(restraint: Restraint) -> str:
-    return f"held back on {_where(restraint.cluster)} since {format_time(restraint.since)}"
+    return f"held back on {_where(restraint)} since {format_time(restraint.since)}"
 
 
 def _trailers(change: Change) -> list[tuple[str, str]]:
@@ -254,6 +260,7 @@ def _common(placement: Placement, action: tuple[str, str], until: datetime) -> l
         ("Placement", placement.id),
         action,
         ("Cluster", placement.cluster),
+        ("Subset", placement.subset),
         ("Expires", format_time(until)),
     ]
 

@@ -10,8 +10,10 @@ from reconciler.core.needs import Needs
 from reconciler.core.reach import Rung
 from reconciler.core.sharing import values
 from reconciler.core.situation import Situation
+from reconciler.core.spreading import full
 from reconciler.core.standing import Standing
 from reconciler.core.wholes import whole
+from reconciler.model.demand import Demand
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import BurstPolicy
@@ -21,9 +23,14 @@ from reconciler.model.workload import WorkloadTemplate
 def elsewhere(
     growth: Growth, template: WorkloadTemplate, policy: BurstPolicy, placement: Placement
 ) -> tuple[Offer | None, tuple[Refusal, ...]]:
-    """Find the first cluster that takes a placement whole, as it is; a move never splits one."""
+    """Find the first cluster that takes a placement whole, as it is; a move never splits one.
+
+    What one subset has made of a replica's shape is none of another's.
+    """
     refusals: list[Refusal] = []
-    for offer in growth.offers(template, policy, placement.shape, placement.replicas, refusals, begun=-1):
+    demand = growth.situation.demands.get(placement.workload)
+    own = demand.shape if policy.spread is not None and isinstance(demand, Demand) else None
+    for offer in growth.offers(template, policy, own or placement.shape, placement.replicas, refusals, begun=-1):
         if offer.replicas < placement.replicas or offer.rung.cluster == placement.cluster:
             continue
         beyond = _beyond(growth, policy, placement, offer.rung)
@@ -92,6 +99,8 @@ def _whole(
 
 def _beyond(growth: Growth, policy: BurstPolicy, placement: Placement, rung: Rung) -> Refusal | None:
     """Say that a move would spread a workload over more values of a label than it may; None where it would not."""
+    if policy.spread is not None:
+        return full(growth, policy.spread, placement, rung)
     most = policy.distribution.max_groups
     if most is None:
         return None

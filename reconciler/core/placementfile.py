@@ -59,6 +59,7 @@ class Annotations(BaseModel):
     expires_at: Moment
     replica: Annotated[ReplicaShape, PlainValidator(_shape)]
     digest: str
+    subset: str = ""
 
 
 class Metadata(BaseModel):

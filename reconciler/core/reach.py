@@ -10,11 +10,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from reconciler.core.makers import Makers
+from reconciler.core.narrowing import of_nodes, takes
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Candidate, Cluster, Desired, Workspace
+from reconciler.model.workloadspread import WorkloadSpread
 
 _Key = tuple[str | tuple[str, ...], WorkspaceName]
+
+Site = tuple[ClusterName, str]
+"""A cluster and the subset that it is used for; without a WorkloadSpread that is empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +27,7 @@ class Rung:
     """One cluster in a workload's order. `rank` counts from 1; `limit` is the most replicas it may take.
 
     `least` come before others get more, `weight` is for the strategy that goes by it, and `group` is its value of the
-    label that the policy spreads over.
+    label that the policy spreads over. With a `subset` it is that one's part of the cluster, which may have others.
     """
 
     cluster: ClusterName
@@ -31,6 +36,12 @@ class Rung:
     least: int = 0
     weight: int = 1
     group: str = ""
+    subset: str = ""
+
+    @property
+    def site(self) -> Site:
+        """What its replicas are counted by."""
+        return self.cluster, self.subset
 
 
 def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]) -> tuple[Rung, ...]:
@@ -39,6 +50,9 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
     Labels match clusters of the workspace only, by name within one candidate. A cluster named outright stays in the
     order even where it cannot be used, so that the refusal can be told. The primary never bursts to itself; for what a
     person asks for it is a cluster like the others, unless its workspace says that it takes no requests.
+
+    The subsets of a WorkloadSpread come first, and in each its clusters by name. Then come candidates, in no subset,
+    but none that a subset takes with all of its nodes.
     """
     named: dict[ClusterName, Candidate] = {}
     for candidate in policy.candidates:
@@ -49,12 +63,19 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
             cluster = clusters.get(name)
             if cluster is not None and candidate.match_labels.items() <= cluster.labels.items():
                 named.setdefault(name, candidate)
-    if not policy.candidates:
+    if not policy.candidates and policy.spread is None:
         named = dict.fromkeys(sorted(workspace.destinations), Candidate())
     if not policy.to_primary:
         named.pop(workspace.primary, None)
+    before: tuple[Rung, ...] = ()
+    if policy.spread is not None:
+        before = _by_subset(policy.spread, workspace, clusters)
+        for subset in policy.spread.subsets:
+            for name in [name for name in named if name in clusters and takes(subset, clusters[name])]:
+                if not of_nodes(subset, clusters[name]):
+                    del named[name]
     label = policy.distribution.spread_by
-    return tuple(
+    return before + tuple(
         Rung(
             cluster=name,
             rank=rank,
@@ -63,7 +84,20 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
             weight=candidate.weight,
             group=clusters[name].labels.get(label, "") if label and name in clusters else "",
         )
-        for rank, (name, candidate) in enumerate(named.items(), start=1)
+        for rank, (name, candidate) in enumerate(named.items(), start=len(before) + 1)
+    )
+
+
+def _by_subset(
+    spread: WorkloadSpread, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]
+) -> tuple[Rung, ...]:
+    """Lay out the clusters of each subset. What runs on the primary is its own; no rung leads there."""
+    others = sorted(name for name in workspace.clusters if name in clusters and name != workspace.primary)
+    described = [clusters[name] for name in others]
+    found = ((one.name, subset.name) for subset in spread.subsets for one in described if takes(subset, one))
+    return tuple(
+        Rung(cluster=cluster, rank=rank, limit=None, subset=subset)
+        for rank, (cluster, subset) in enumerate(found, start=1)
     )
 
 
@@ -83,6 +117,7 @@ class Reach:
         self._allowed: dict[_Key, frozenset[ClusterName]] = {}
         self._named: dict[_Key, frozenset[ClusterName]] = {}
         self._scheduled: tuple[BurstPolicy, ...] | None = None
+        self._adaptive: tuple[WorkloadId, ...] | None = None
         self.makers = Makers(desired)
 
     def enrolling(self, desired: Desired, changed: Collection[WorkloadId]) -> Reach:
@@ -90,7 +125,7 @@ class Reach:
         other = Reach(desired)
         other._orders, other._tightest = self._orders, self._tightest
         other._allowed, other._named = self._allowed, self._named
-        other._scheduled = self._scheduled  # requests plan nothing
+        other._scheduled, other._adaptive = self._scheduled, self._adaptive  # requests plan and spread nothing
         other.makers = self.makers.following(desired, changed)
         return other
 
@@ -120,8 +155,11 @@ class Reach:
         """Return the clusters where a workload with a policy may keep what it has."""
         key = self._key(workload)
         if key not in self._allowed:
-            rungs = self.order(workload)
-            self._allowed[key] = frozenset(rung.cluster for rung in rungs if not self.banned(workload, rung.cluster))
+            if self._desired.policies[workload].spread is None:
+                clusters: Collection[ClusterName] = [rung.cluster for rung in self.order(workload)]
+            else:
+                clusters = self._desired.workspaces[workload.workspace].clusters
+            self._allowed[key] = frozenset(name for name in clusters if not self.banned(workload, name))
         return self._allowed[key]
 
     def scheduled(self) -> tuple[BurstPolicy, ...]:
@@ -130,6 +168,13 @@ class Reach:
             planning = {policy.name: policy for policy in self._desired.policies.values() if policy.schedules}
             self._scheduled = tuple(planning.values())
         return self._scheduled
+
+    def adaptive(self) -> tuple[WorkloadId, ...]:
+        """List the workloads whose replicas go to a later subset where they find no node, by name."""
+        if self._adaptive is None:
+            spreads = ((workload, policy.spread) for workload, policy in self._desired.policies.items())
+            self._adaptive = tuple(sorted(one for one, spread in spreads if spread and spread.reschedule is not None))
+        return self._adaptive
 
     def banned(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
         """Say why a workload may not even keep what it has on a cluster, or None.
@@ -162,22 +207,10 @@ class Reach:
                 message=f"the primary of workspace {workspace.name}, which takes no requests",
                 remedy=f"set spec.requestsOnPrimary: true in workspace {workspace.name}",
             )
-        # 4. The policy does not name it.
-        if name not in self.named(workload):
-            if workload.request:
-                return Refusal(
-                    cluster=name,
-                    reason=Reason.NOT_IN_POLICY,
-                    message="not among the clusters of the request",
-                    remedy="ask for it anew, with this cluster among the others",
-                )
-            primary = name == workspace.primary
-            return Refusal(
-                cluster=name,
-                reason=Reason.NOT_IN_POLICY,
-                message="the primary cluster itself" if primary else "not among the clusters of the policy",
-                remedy="" if primary else "add it to spec.clusters of the policy",
-            )
+        # 4. The policy does not name it. What is in no subset of a WorkloadSpread any more stays until it comes home.
+        unnamed = self.unnamed(workload, name)
+        if unnamed is not None and (name == workspace.primary or self._desired.policies[workload].spread is None):
+            return unnamed
         # 5. It is being emptied.
         if cluster.availability is Availability.DRAINING:
             return Refusal(
@@ -188,9 +221,30 @@ class Reach:
             )
         return None
 
+    def unnamed(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
+        """Say that a workload gets nothing new on a cluster since nobody names it for that, or None."""
+        if name in self.named(workload):
+            return None
+        spread = self._desired.policies[workload].spread
+        if workload.request:
+            message = "not among the clusters of the request"
+            remedy = "ask for it anew, with this cluster among the others"
+        elif name == self._desired.workspaces[workload.workspace].primary:
+            message, remedy = "the primary cluster itself", ""
+        elif spread is not None:
+            message, remedy = f"in no subset of WorkloadSpread {spread.id}", "label it as one of them requires"
+        else:
+            message, remedy = "not among the clusters of the policy", "add it to spec.clusters of the policy"
+        return Refusal(cluster=name, reason=Reason.NOT_IN_POLICY, message=message, remedy=remedy)
+
     def _key(self, workload: WorkloadId) -> _Key:
-        """Say what the reach of a workload follows from: its policy, or the clusters that a request names."""
+        """Say what the reach of a workload follows from: its policy, or the clusters that a request names.
+
+        Of workloads with one policy each may have a WorkloadSpread of its own.
+        """
         policy = self._desired.policies[workload]
         if policy.to_primary:
             return tuple(candidate.name or "" for candidate in policy.candidates), workload.workspace
+        if policy.spread is not None:
+            return f"{policy.name} {policy.spread.id}", workload.workspace  # no policy's name has a space
         return policy.name, workload.workspace

@@ -108,6 +108,7 @@ def _value(file: PlacementFile) -> Placement:
         shape=notes.replica,
         origin=notes.origin,
         digest=notes.digest,
+        subset=intern(notes.subset),
     )
 
 
@@ -159,6 +160,7 @@ def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
         "replica": write_shape(placement.shape),
         "digest": placement.digest,
         **({"template-version": placement.template_version} if placement.template_version else {}),
+        **({"subset": placement.subset} if placement.subset else {}),
     }
     return {
         "apiVersion": "worker.kubeslice.io/v1alpha1",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from reconciler.core import messages, record, requestrecord, restraints
 from reconciler.core.engines import Deployment, anchor, engine, target_namespace
 from reconciler.core.filling import Filled, Sheets
+from reconciler.core.injecting import of_placement
 from reconciler.core.situation import Situation, Unwritable
 from reconciler.core.wording import listed
 from reconciler.errors import InvalidInput
@@ -191,15 +192,16 @@ class _Writer:
         except (InvalidInput, UnicodeError) as error:
             self._refuse(placement, str(error))
             return
+        restraint = change.restraint if isinstance(change, Resize | Move) else None
+        begun = (placement.workload, (restraint,), ()) if restraint is not None else None
         if isinstance(change, Place):
             self._close(replace(change, placement=placement), writes=writes)
         elif isinstance(change, Resize | Extend):
-            self._close(replace(change, after=placement), removes=placement.files, writes=writes)
+            self._close(replace(change, after=placement), removes=placement.files, writes=writes, ledger=begun)
         else:
             history = self._material.history.get(change.before.id, ())
             removes = (*change.before.files, *placement.files)
-            held = (placement.workload, (change.restraint,), ()) if change.restraint else None
-            self._close(replace(change, after=placement), removes=removes, writes=writes, ledger=held, history=history)
+            self._close(replace(change, after=placement), removes=removes, writes=writes, history=history, ledger=begun)
 
     def _files(
         self, placement: Placement, spec: DeploySpec, charts: Mapping[str, tuple[Json, ...]]
@@ -220,6 +222,7 @@ class _Writer:
             charts=charts,
             flux=self._desired.fleet.flux,
             kinds=self._desired.kinds,
+            injection=of_placement(self._desired, placement),
         )
         files = dict(chosen.files(deployment))
         placement = replace(placement, digest=record.digest(files, placement, spec))

@@ -71,7 +71,7 @@ def forget(
 ) -> None:
     """End whatever a request has, and take it out of the ledger."""
     for placement in standing.of(record.workload):
-        standing.change(ended(situation, placement, Why.REQUESTED, detail, author))
+        standing.change(ended(situation, placement, Why.REQUESTED, detail, author=author))
     standing.change(Forget(record=record, detail=detail, author=author))
 
 

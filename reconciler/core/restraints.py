@@ -20,6 +20,7 @@ class _Restraint(BaseModel):
     model_config = RECORD
     kind: Annotated[RestraintKind, Field(strict=False)]
     cluster: Name | None = None
+    subset: str = ""
     since: Moment
     until: Moment
     reason: str
@@ -82,6 +83,8 @@ def _document(restraint: Restraint) -> dict[str, str]:
     document = {"kind": restraint.kind.value}
     if restraint.cluster is not None:
         document["cluster"] = restraint.cluster
+    if restraint.subset:
+        document["subset"] = restraint.subset
     return document | {
         "since": format_time(restraint.since),
         "until": format_time(restraint.until),
@@ -98,4 +101,5 @@ def _value(restraint: _Restraint) -> Restraint:
         until=restraint.until,
         reason=restraint.reason,
         placement=PlacementName(restraint.placement),
+        subset=restraint.subset,
     )

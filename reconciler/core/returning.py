@@ -8,16 +8,20 @@ from reconciler.core import lifecycle
 from reconciler.core.demand import ceiling, next_fall
 from reconciler.core.ending import revert
 from reconciler.core.growth import MOST
+from reconciler.core.quotas import quotas
+from reconciler.core.seats import site
 from reconciler.core.sharing import given_back, with_reason
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.core.wording import count
+from reconciler.core.wording import count, plain
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
+from reconciler.model.placements import Lent
 from reconciler.model.plan import Reason, Resize, Suppressed, Why
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.units import format_duration
+from reconciler.model.workloadspread import WorkloadSpread
 
 
 def give_back_what_is_not_needed(situation: Situation, standing: Standing) -> None:
@@ -26,10 +30,36 @@ def give_back_what_is_not_needed(situation: Situation, standing: Standing) -> No
         demand, policy = situation.demands.get(workload), situation.desired.policies.get(workload)
         if policy is None:
             continue
+        if policy.spread is not None:
+            _keep_subsets(situation, standing, workload, policy, policy.spread)
         _keep_limits(situation, standing, workload, policy)
         # What a blind primary has lent is left where it is; `lending` tells that it is blind.
         if isinstance(demand, Demand):
             _follow_demand(situation, standing, demand, policy)
+
+
+def _unsure(situation: Situation, lent: Lent, policy: BurstPolicy) -> bool:
+    """Tell whether the policy that these were placed by may be in the file that cannot be read."""
+    return situation.desired.incomplete and any(placement.policy != policy.name for placement in lent.placements)
+
+
+def _keep_subsets(
+    situation: Situation, standing: Standing, workload: WorkloadId, policy: BurstPolicy, spread: WorkloadSpread
+) -> None:
+    """Carry out the maximums of subsets, last first; what the primary has above one is only told.
+
+    OpenKruise leaves what is above a maximum until there are too many; here a maximum that people lower is carried
+    out at once, as everywhere.
+    """
+    lent, clusters = standing.lent(workload), situation.desired.clusters
+    if _unsure(situation, lent, policy):
+        return
+    for quota in reversed(quotas(situation, workload, spread, lent.replicas)):
+        name, placements = plain(quota.subset.name), standing.of(workload)
+        here = [one for one in placements if site(one, policy, clusters)[1] == quota.subset.name]
+        above = sum(one.replicas for one in here) - (MOST if quota.lent is None else quota.lent)
+        detail = f"subset {name} of WorkloadSpread {spread.id} may have {quota.most}"
+        _drain(situation, standing, above, here, why=Why.POLICY, detail=detail)
 
 
 def _keep_limits(situation: Situation, standing: Standing, workload: WorkloadId, policy: BurstPolicy) -> None:
@@ -38,10 +68,12 @@ def _keep_limits(situation: Situation, standing: Standing, workload: WorkloadId,
     within = policy.max_replicas is None or lent.replicas <= policy.max_replicas
     if within and (tightest is None or lent.most <= tightest):
         return
-    if situation.desired.incomplete and any(placement.policy != policy.name for placement in lent.placements):
-        return  # the policy that these were placed by may be in the file that cannot be read
+    if _unsure(situation, lent, policy):
+        return
     for rung in situation.reach.order(workload):
         here = [placement for placement in standing.of(workload) if placement.cluster == rung.cluster]
+        if policy.spread is not None:
+            here = [one for one in here if site(one, policy, situation.desired.clusters) == rung.site]
         above = sum(placement.replicas for placement in here) - (MOST if rung.limit is None else rung.limit)
         detail = f"policy {policy.name} allows {rung.limit} on {rung.cluster}"
         _drain(situation, standing, above, here, why=Why.POLICY, detail=detail)

@@ -24,6 +24,7 @@ def refuse(
     *,
     shape: ReplicaShape,
     restraints: tuple[Restraint, ...],
+    subset: str = "",
 ) -> Refusal | None:
     """Say why a cluster gets nothing new of this workload, or None if only its capacity is left to ask."""
     desired, observed, now = situation.desired, situation.observed, situation.now
@@ -31,6 +32,8 @@ def refuse(
     workspace = desired.workspaces[workload.workspace]
     # 1. It may not have it at all.
     refusal = situation.reach.banned(workload, name)
+    if policy.spread is not None:
+        refusal = refusal or situation.reach.unnamed(workload, name)
     if refusal is not None:
         return refusal
     cluster = desired.clusters[name]
@@ -64,7 +67,7 @@ def refuse(
         return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)
     # 6. A person, or a burst that has just ended there, holds it back.
     for restraint in restraints:
-        if restraint.cluster == name and now < restraint.until:
+        if restraint.cluster == name and restraint.subset in ("", subset) and now < restraint.until:
             held = restraint.kind is RestraintKind.HOLD
             return Refusal(
                 cluster=name,
@@ -101,7 +104,7 @@ def _unlabelled(cluster: Cluster, policy: BurstPolicy) -> Refusal | None:
                 remedy=f"label the Cluster {key}={value}, or change spec.requireLabels of policy {policy.name}",
             )
     label = policy.distribution.spread_by
-    if label and label not in cluster.labels:
+    if label and policy.spread is None and label not in cluster.labels:
         return Refusal(
             cluster=cluster.name,
             reason=Reason.LABELS,

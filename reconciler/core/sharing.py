@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from reconciler.core import spreading, subsetorder
 from reconciler.core.distribution import Division, Target, give_back, returns, share_out
 from reconciler.core.growth import MOST, Growth, Offer
 from reconciler.core.reach import Rung
+from reconciler.core.shares import Share, Spread, beyond_gprs, newest_first
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wording import count, listed
@@ -24,27 +25,11 @@ from reconciler.model.policy import BurstPolicy, StrategyName
 from reconciler.model.workload import WorkloadTemplate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """What one cluster is given, and what spoke for it beside its place in the order."""
-
-    offer: Offer
-    replicas: int
-    because: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """What comes of missing replicas: shares, the refusals met on the way, and a lower bound that is out of reach."""
-
-    shares: tuple[Share, ...]
-    refusals: tuple[Refusal, ...]
-    lacking: str = ""
-
-
 def spread(growth: Growth, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, wanted: int) -> Spread:
     """Share out `wanted` replicas more over the clusters of a workload. What it has stays where it is."""
     refusals: list[Refusal] = []
+    if policy.spread is not None:
+        return spreading.spread(growth, template, policy, shape, wanted)
     if policy.fills_in_order:
         offers = growth.offers(template, policy, shape, wanted, refusals)
         return Spread(shares=tuple(_in_order(wanted, offers)), refusals=tuple(refusals))
@@ -57,12 +42,14 @@ def spread(growth: Growth, template: WorkloadTemplate, policy: BurstPolicy, shap
             found[rung.cluster] = answer
     while True:
         division, shares = _divided(growth, template, policy, found, wanted)
-        beyond = _beyond_gprs(growth, template, shape, shares)
+        held = growth.held(template.workload)
+        new = (share for share in shares if not held[share.offer.rung.cluster])
+        beyond = beyond_gprs(growth, template.workspace, new)
         if beyond is None:
             refusals += _left_out(division, policy)
             return Spread(shares=shares, refusals=tuple(refusals), lacking=_lacking(division, policy))
-        refusals.append(beyond)
-        del found[beyond.cluster]
+        refusals.append(beyond[1])
+        del found[beyond[1].cluster]
 
 
 def _divided(
@@ -84,19 +71,6 @@ def _divided(
     return division, shares
 
 
-def _beyond_gprs(
-    growth: Growth, template: WorkloadTemplate, shape: ReplicaShape, shares: Iterable[Share]
-) -> Refusal | None:
-    """Find a cluster that the workspace may begin no GPR on beside the others that begin one: the smallest share."""
-    held = growth.held(template.workload)
-    new = [share for share in shares if not held[share.offer.rung.cluster]]
-    for begun, share in enumerate(sorted(new, key=lambda share: (-share.replicas, share.offer.rung.rank))):
-        limited = growth.limited(template.workload.workspace, share.offer.rung.cluster, shape, more=begun)
-        if limited is not None:
-            return limited
-    return None
-
-
 def given_back(
     situation: Situation, standing: Standing, surplus: int, placements: Sequence[Placement]
 ) -> tuple[tuple[Placement, int], ...]:
@@ -107,6 +81,8 @@ def given_back(
     """
     workload = placements[0].workload
     policy, rungs = situation.desired.policies[workload], situation.reach.order(workload)
+    if policy.spread is not None:
+        return subsetorder.given_back(situation, standing, surplus, placements, policy.spread)
     held = Counter[ClusterName]()
     for placement in placements:
         held[placement.cluster] += placement.replicas
@@ -128,17 +104,21 @@ def given_back(
     stays = give_back(max(0, held.total() - surplus), targets, policy.distribution)
     last_first = sorted(targets, key=lambda target: target.rank, reverse=True)
     return tuple(
-        found for target in last_first for found in _newest_first(target.cluster, stays[target.cluster], placements)
+        found for target in last_first for found in newest_first(_on(placements, target.cluster), stays[target.cluster])
     )
 
 
 def with_reason(detail: str, policy: BurstPolicy) -> str:
     """Add to why replicas come home which of them do first; in order, that needs no words."""
+    if policy.spread is not None:
+        return f"{detail}; {subsetorder.RETURNS}"
     return detail if policy.fills_in_order else f"{detail}; {returns(policy.distribution)}"
 
 
 def told(policy: BurstPolicy) -> str:
     """Say how a policy shares out, in one line; nothing where it fills one cluster after the other."""
+    if policy.spread is not None:
+        return subsetorder.told(policy.spread)
     if policy.fills_in_order:
         return ""
     distribution, label = policy.distribution, policy.distribution.spread_by
@@ -202,16 +182,8 @@ def _others(rungs: Sequence[Rung], held: Mapping[ClusterName, int], *, stay: boo
     ]
 
 
-def _newest_first(cluster: ClusterName, stays: int, placements: Sequence[Placement]) -> Iterator[tuple[Placement, int]]:
-    """Take from the newest of a cluster's placements until so many are left."""
-    here = [placement for placement in placements if placement.cluster == cluster]
-    surplus = sum(placement.replicas for placement in here) - stays
-    for placement in sorted(here, key=lambda placement: (placement.created_at, placement.name), reverse=True):
-        if surplus <= 0:
-            return
-        back = min(surplus, placement.replicas)
-        yield placement, placement.replicas - back
-        surplus -= back
+def _on(placements: Iterable[Placement], cluster: ClusterName) -> list[Placement]:
+    return [placement for placement in placements if placement.cluster == cluster]
 
 
 def _rooms(situation: Situation, standing: Standing, placements: Sequence[Placement]) -> Mapping[ClusterName, int]:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from reconciler.core.affinity import meets
 from reconciler.core.dialect import has_expression
 from reconciler.core.draft import WORKLOAD
 from reconciler.core.fieldpath import at
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.gathered import FEW
+from reconciler.core.narrowing import selects, takes
 from reconciler.core.schema.complaints import nearest
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.workloadkinds import Kinds, known
 from reconciler.errors import Severity
-from reconciler.model.capacity import NodeRequirement, NodeTerm
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import BurstPolicy, Cluster, Distribution, Workspace
 from reconciler.model.workload import Json, WorkloadRef, WorkloadTemplate
-from reconciler.model.workloadspread import Subset, WorkloadSpread
+from reconciler.model.workloadspread import WorkloadSpread
 
 _TARGET: Loc = ("spec", "targetRef")
 _SUBSETS: Loc = ("spec", "subsets")
@@ -92,7 +91,7 @@ def unmet(
     there = [clusters[name] for name in sorted(names)]
     for index, subset in enumerate(spread.subsets):
         term = subset.required
-        if term is None or not (term.labels or term.fields) or any(_takes(subset, cluster) for cluster in there):
+        if term is None or not (term.labels or term.fields) or any(takes(subset, cluster) for cluster in there):
             continue
         keys = {one.key for one in term.labels}
         values = sorted({f"{key}={value}" for one in there for key, value in one.labels.items() if key in keys})
@@ -104,22 +103,6 @@ def unmet(
             hint=hint or f"they are {', '.join(sorted(names)[:FEW])}" + (", …" if len(names) > FEW else ""),
             severity=Severity.WARNING,
         )
-
-
-def _takes(subset: Subset, cluster: Cluster) -> bool:
-    """Tell whether a cluster can be in a subset, by its labels and its name; what it has no label for is its nodes'."""
-    term = subset.required or NodeTerm()
-    own = NodeTerm(labels=tuple(one for one in term.labels if one.key in cluster.labels), fields=term.fields)
-    return not (own.labels or own.fields) or meets((own,), cluster.labels, cluster.name)
-
-
-def selects(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
-    """Tell whether a pod with these labels is one that counts; without a selector all do."""
-    asked = (
-        *(NodeRequirement(key=key, operator="In", values=(value,)) for key, value in spread.selector.items()),
-        *spread.selector_expressions,
-    )
-    return not asked or meets((NodeTerm(labels=asked),), labels, "")
 
 
 def unselected(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:

@@ -85,12 +85,15 @@ class Standing:
                 self._put(placement)
                 if record is not None:
                     self._record(record)
-            case Resize(before=before, after=after) | Extend(before=before, after=after):
+            case Extend(before=before, after=after):
                 self._drop(before)
                 self._put(after)
-            case Move(before=before, after=after, restraint=restraint):
+            case (
+                Resize(before=before, after=after, restraint=restraint)
+                | Move(before=before, after=after, restraint=restraint)
+            ):
                 self._drop(before)
-                self._put(after)  # in place of the one it joins, if there is one: they share a directory
+                self._put(after)  # in place of the one that a move joins, if there is one: they share a directory
                 if restraint is not None:
                     self._restrain(after.workload, restraint)
             case Revert(placement=placement, restraint=restraint):

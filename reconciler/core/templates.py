@@ -62,6 +62,7 @@ class Context:
             "placement": {
                 "name": str(placement.name),
                 "namespace": placement.namespace,
+                "subset": placement.subset,
                 "expiresAt": format_time(placement.expires_at),
                 "createdAt": format_time(placement.created_at),
             },

@@ -68,7 +68,7 @@ def assess(
         return answer
     limited = beyond_limits(situation, workload, rung.cluster, need.main.shape, replicas)
     small = limited or too_small(situation, growth, workload.workspace, answer, need)
-    return small or Offer(rung=rung, replicas=replicas)
+    return small or replace(answer, rung=rung, replicas=replicas)
 
 
 def offered(
@@ -85,7 +85,7 @@ def offered(
         )
     there = whole.of(here) if here else None
     answer = assess(situation, growth, workload, rung, whole, replicas=here + lacking, there=there)
-    return answer if isinstance(answer, Refusal) else Offer(rung=answer.rung, replicas=lacking)
+    return answer if isinstance(answer, Refusal) else replace(answer, replicas=lacking)
 
 
 def take(growth: Growth, cluster: ClusterName, need: Needs) -> None:

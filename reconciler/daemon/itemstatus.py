@@ -42,7 +42,7 @@ def burst_status(view: View, placement: Placement) -> ItemStatus:
     """Tell how one burst stands."""
     one = placement_status(view, placement)
     number = count(placement.replicas, "replica")
-    plain = f"{number} on {placement.cluster} until {format_time(placement.expires_at)}"
+    plain = f"{number} on {placement.where} until {format_time(placement.expires_at)}"
     return ItemStatus(
         provisioning=one.provisioning,
         phase=_phase(one),

@@ -201,11 +201,15 @@ class WorkloadObservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Homeless:
-    """Replicas of a placement that are there and have no node yet; `helping` tells that none asks for a device."""
+    """Replicas of a placement that are there and have no node yet; `helping` tells that none asks for a device.
+
+    `since` is when the first of them was found to fit on none, None where that has happened to none of them.
+    """
 
     replicas: int
     shape: ReplicaShape
     helping: bool = False
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,11 @@ PARTS = ("placement.yaml", "kustomization.yaml", "manifests", "stages")
 """The files and directories within a placement's directory that are ours; whatever else is there is somebody else's."""
 
 
+def where(cluster: ClusterName, subset: str) -> str:
+    """Name a cluster, or a subset's part of it."""
+    return f"{cluster}/{subset}" if subset else cluster
+
+
 class Origin(StrEnum):
     """Who asked for a placement: demand, or a person."""
 
@@ -29,7 +34,8 @@ class Placement:
 
     `changed_at` is when its replicas were last set: what is in flight counts from there. `expires_at` is absolute, so
     that nobody has to remember. `template_version` names the version of the template's file that is deployed, empty
-    when it is not known. `digest` covers every file of the placement.
+    when it is not known. `digest` covers every file of the placement. `subset` is the one of its WorkloadSpread that
+    it was placed for, empty without one; a cluster may have a placement for each of several.
     """
 
     name: PlacementName
@@ -49,6 +55,12 @@ class Placement:
     origin: Origin = Origin.BURST
     template_version: str = ""
     digest: str = ""
+    subset: str = ""
+
+    @property
+    def where(self) -> str:
+        """The cluster, and the subset that it is for: ``worker-2`` or ``worker-2/h100``."""
+        return where(self.cluster, self.subset)
 
     @property
     def path(self) -> str:
@@ -73,13 +85,15 @@ class RestraintKind(StrEnum):
 
     COOL_DOWN = "coolDown"
     HOLD = "hold"
+    UNSCHEDULABLE = "unschedulable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restraint:
-    """A workload held back, on one cluster or (cluster None) on all, until a moment.
+    """A workload held back, on one cluster or (cluster None) on all, until a moment; with a `subset` only as that one.
 
-    A hold also ends when the demand has gone once; a cool-down does not.
+    A hold also ends when the demand has gone once; what else there is does not. What is unschedulable is one subset's
+    part of a cluster, where replicas have found no node.
     """
 
     kind: RestraintKind
@@ -88,6 +102,7 @@ class Restraint:
     until: datetime
     reason: str
     placement: PlacementName
+    subset: str = ""
 
 
 class Phase(StrEnum):

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Tampered
-from reconciler.model.placement import Phase, Placement, Restraint
+from reconciler.model.placement import Phase, Placement, Restraint, where
 from reconciler.model.request import Answer, RequestRecord
 from reconciler.model.tree import Identity
 from reconciler.model.units import Resources
@@ -63,12 +63,21 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """One cluster that one workload cannot use now. `message` carries the numbers, `remedy` what would change it."""
+    """One cluster that one workload cannot use now. `message` carries the numbers, `remedy` what would change it.
+
+    With a `subset` it is refused as that one's; for others it may do.
+    """
 
     cluster: ClusterName
     reason: Reason
     message: str
     remedy: str = ""
+    subset: str = ""
+
+    @property
+    def where(self) -> str:
+        """The cluster, and the subset that it is refused for."""
+        return where(self.cluster, self.subset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +114,8 @@ class Shortage:
 class Choice:
     """Why a cluster was taken: its place in the order, what was free of each scarce resource, how many would fit.
 
-    `because` is what spoke for it by the strategy of the policy, where that is not its place alone.
+    `because` is what spoke for it by the strategy of the policy, where that is not its place alone. `subset` is what
+    it was taken for, where there is a WorkloadSpread.
     """
 
     cluster: ClusterName
@@ -115,6 +125,12 @@ class Choice:
     price_per_gpu_hour: float | None = None
     limit: int | None = None
     because: str = ""
+    subset: str = ""
+
+    @property
+    def where(self) -> str:
+        """The cluster, and the subset that it was taken for."""
+        return where(self.cluster, self.subset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +149,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resize:
-    """Another number of replicas for a placement that stays. Growing has a shortage and a choice, shrinking neither."""
+    """Another number of replicas for a placement that stays. Growing has a shortage and a choice, shrinking neither.
+
+    `restraint` is what keeps what has been taken away from coming straight back.
+    """
 
     before: Placement
     after: Placement
@@ -141,6 +160,7 @@ class Resize:
     shortage: Shortage | None = None
     choice: Choice | None = None
     refused: tuple[Refusal, ...] = ()
+    restraint: Restraint | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +177,8 @@ class Extend:
 class Move:
     """The same replicas on another cluster, both sides in one commit; the expiry stays.
 
-    `joined` is the placement there that they become part of, as it was; then `after` is that one, grown. `restraint`
-    keeps the workload from going back to the cluster that it leaves.
+    `joined` is the placement there that they become part of, as it was; then `after` is that one, grown. `restraint` is
+    what keeps the workload from coming straight back.
     """
 
     before: Placement

@@ -239,7 +239,8 @@ class BurstPolicy:
     An empty `workspaces` or `templates` means all. `schedules` and `queries` are the signals that it hears beside what
     clusters report. `candidates` are in order of preference; empty means every cluster of the workspace by name.
     `max_replicas` bounds all placements of one workload together. `to_primary` tells that the workspace's primary is a
-    cluster like the others, as it is for what a person asks for. The subsets of a `spread` go before the candidates.
+    cluster like the others, as it is for what a person asks for. The subsets of a `spread` go before the
+    candidates, of which there are none then unless they are named; the distribution plays no part.
     """
 
     name: str
@@ -267,7 +268,8 @@ class BurstPolicy:
     @property
     def fills_in_order(self) -> bool:
         """Whether each cluster is filled as far as it goes before the next is looked at."""
-        return self.distribution == Distribution() and not any(one.min_replicas for one in self.candidates)
+        plain = self.spread is None and self.distribution == Distribution()
+        return plain and not any(one.min_replicas for one in self.candidates)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

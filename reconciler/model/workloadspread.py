@@ -21,6 +21,10 @@ class Bound:
         """Return the replicas that it comes to."""
         return -(-self.number * total // 100) if self.percent else self.number
 
+    def __str__(self) -> str:
+        """Write it as a WorkloadSpread does."""
+        return f"{self.number}%" if self.percent else str(self.number)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreferredTerm:
@@ -70,3 +74,8 @@ class WorkloadSpread:
     recovery: timedelta = timedelta(seconds=300)
     path: str = ""
     line: int = 0
+
+    @property
+    def id(self) -> str:
+        """How it is told: ``demo/gpu-pools``."""
+        return f"{self.namespace}/{self.name}"

@@ -9,7 +9,9 @@ from reconciler.core.distribution import returns
 from reconciler.core.load import assemble, parse_file
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Distribution, StrategyName
+from tests import subsets
 from tests.sharing import picture
+from tests.spreads import example
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "spread.md").read_text()
@@ -30,6 +32,10 @@ def test_the_picture_is_what_comes_of_its_clusters() -> None:
     assert picture() in blocks()
 
 
+def test_the_picture_of_subsets_is_what_comes_of_them() -> None:
+    assert subsets.picture() in blocks()
+
+
 def test_the_commit_it_shows_was_made_in_the_story_of_weights() -> None:
     (shown,) = [block for block in blocks() if block.startswith("burst(")]
     assert shown in (CHECKOUT / "tests" / "golden" / "weighted" / "expected" / "log.txt").read_text()
@@ -42,6 +48,12 @@ def test_what_comes_home_first_is_said_as_commits_say_it() -> None:
         said = returns(Distribution(strategy=strategy))
         assert rows[strategy] in said
         assert said.endswith("first")
+
+
+def test_what_a_subset_changes_is_what_comes_of_its_subset() -> None:
+    (shown,) = re.findall(r"^```diff\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert shown == example.difference()
+    assert example.complaint() in [" ".join(block.split()) for block in blocks()]
 
 
 def blocks() -> list[str]:

@@ -610,6 +610,15 @@ def test_pods_without_a_node_are_told_by_those_that_ask_for_devices() -> None:
     assert (alone.replicas, alone.helping) == (1, True)
 
 
+def test_it_is_known_since_when_the_first_of_them_has_fitted_nowhere() -> None:
+    later = "2026-11-20T10:01:00Z"
+    waiting = [ours("a", waits=NO_GPU, since=later), ours("b", waits=NO_GPU), ours("c", waits=NO_GPU, gpus=0)]
+    (seen,) = state(pods=waiting).observation(NAME, AT).homeless.values()
+    assert seen.since == TENTH
+    (unseen,) = state(pods=[ours("new")]).observation(NAME, AT).homeless.values()
+    assert unseen.since is None
+
+
 def test_sums_of_placements_stay_the_same_object_until_one_of_their_pods_changes() -> None:
     known = state(nodes=[node("gpu-1")], pods=[ours("a", "gpu-1"), pod("other", "gpu-1")])
     before = known.observation(NAME, AT).ready

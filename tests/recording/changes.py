@@ -56,6 +56,12 @@ CHOICE = Choice(cluster=PLACEMENT.cluster, rank=0, fits=4, free=gpus(6), price_p
 REFUSED = (Refusal(cluster=WORKER_3, reason=Reason.LABELS, message="region eu-only", remedy="label it"),)
 
 PLACE = Place(placement=PLACEMENT, shortage=SHORTAGE, choice=CHOICE, refused=REFUSED)
+IN_SUBSET = replace(
+    PLACE,
+    placement=replace(PLACEMENT, subset="h100"),
+    choice=replace(CHOICE, subset="h100", because="subset h100 then has 3 of at most 4"),
+    refused=(),
+)
 GROWN = replace(PLACEMENT, replicas=5, changed_at=START + timedelta(minutes=2), digest="sha256-77aa")
 RESIZE = Resize(
     before=PLACEMENT,

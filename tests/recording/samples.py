@@ -151,6 +151,7 @@ placements = st.builds(
     target_namespace=text,
     shape=shapes,
     origin=st.sampled_from(Origin),
+    subset=st.sampled_from(["", "h100", "a pool: 'of' ours"]),
     digest=text,
 ).map(lambda one: replace(one, workload=one.workload._replace(request=one.origin is Origin.REQUEST)))
 flags = st.builds(

@@ -26,6 +26,22 @@ def test_flux_story_leaves_nothing_but_what_it_began_with() -> None:
     assert [path.name for path in last.rglob("*") if path.is_file()] == ["_anchor.yaml"]
 
 
+def test_spread_goes_out_in_order_over_two_pools_and_a_cluster_and_comes_back_in_reverse() -> None:
+    log = (GOLDEN / "spread" / "expected" / "log.txt").read_text()
+    told = re.findall(r'^(?:Revert ")?(?:burst|resize)\(llm/vllm\): (.*?)(?: for 1h"?)?$', log, re.MULTILINE)
+    assert told == [
+        "2 replicas on worker-2/reserved",
+        "1 replica on worker-2/shared",
+        "1 to 3 replicas on worker-2/shared",
+        "2 replicas on worker-3/spot",
+        "2 replicas on worker-3/spot",
+        "3 to 1 replica on worker-2/shared",
+        "1 replica on worker-2/shared",
+        "2 replicas on worker-2/reserved",
+    ]
+    assert not (GOLDEN / "spread" / "expected" / "6-still-none" / "clusters").exists()
+
+
 def test_replicas_that_two_signals_ask_for_are_lent_once_and_kept_while_one_is_away() -> None:
     steps = GOLDEN / "signals" / "expected"
     lent = [re.findall(r"^  replicas: (\d+)$", read(step), re.MULTILINE) for step in sorted(steps.iterdir())[:5]]

@@ -66,7 +66,8 @@ def _summed_up(placements: Mapping[PlacementName, Mapping[str, PodRecord]]) -> C
         asking = [pod for pod in waiting if not pod.helping]
         shape = next((pod.shape for pod in asking or waiting if pod.shape), None)
         if shape is not None:
-            homeless[name] = Homeless(replicas=len(asking or waiting), shape=shape, helping=not asking)
+            since = min((pod.held.since for pod in asking or waiting if pod.held), default=None)
+            homeless[name] = Homeless(replicas=len(asking or waiting), shape=shape, helping=not asking, since=since)
         if told := Counter(pod.trouble for pod in there if pod.trouble):
             trouble, pods_in_it = min(told.items(), key=lambda one: (-one[1], one[0]))
             troubles[name] = f"{pods_in_it} of {len(there)} pods {trouble}"

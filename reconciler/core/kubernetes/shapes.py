@@ -22,7 +22,7 @@ def replica_shape(spec: Json) -> ReplicaShape:
         requests=pod_requests(spec),
         node_selector=dict(sorted(selector.items())),
         node_terms=terms or (),
-        tolerations=tuple(_tolerations(spec)),
+        tolerations=tuple(tolerations(spec)),
     )
 
 
@@ -62,7 +62,8 @@ def _moved(term: NodeTerm, selector: dict[str, str]) -> tuple[NodeTerm, ...]:
     return (NodeTerm(labels=tuple(left), fields=term.fields),)
 
 
-def _tolerations(spec: Json) -> Iterator[Toleration]:
+def tolerations(spec: Json) -> Iterator[Toleration]:
+    """Read what the pods of a workload tolerate by their own word."""
     for raw in spec.get("tolerations") or ():
         # Those that the API server adds to each pod (not-ready, unreachable for 300 s) say nothing of the workload.
         if raw.get("effect") == "NoExecute" and raw.get("tolerationSeconds") is not None:

@@ -1,0 +1,54 @@
+"""What comes of sharing replicas out, by whatever rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from reconciler.core.growth import Growth, Offer
+from reconciler.model.ids import WorkspaceName
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Refusal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What one cluster is given, and what spoke for it beside its place in the order."""
+
+    offer: Offer
+    replicas: int
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """What comes of missing replicas: shares, the refusals met on the way, and a lower bound that is out of reach.
+
+    So many of them as `home` counts go nowhere, since their primary has room for them.
+    """
+
+    shares: tuple[Share, ...]
+    refusals: tuple[Refusal, ...]
+    lacking: str = ""
+    home: int = 0
+
+
+def beyond_gprs(growth: Growth, workspace: WorkspaceName, new: Iterable[Share]) -> tuple[Share, Refusal] | None:
+    """Find one among shares that begin a GPR that the workspace may not begin beside the others: the smallest."""
+    for begun, share in enumerate(sorted(new, key=lambda share: (-share.replicas, share.offer.rung.rank))):
+        limited = growth.limited(workspace, share.offer.rung.cluster, share.offer.shape, more=begun)
+        if limited is not None:
+            return share, limited
+    return None
+
+
+def newest_first(placements: Iterable[Placement], stays: int) -> Iterator[tuple[Placement, int]]:
+    """Take from the newest of a cluster's placements until so many are left, and say what each keeps."""
+    here = sorted(placements, key=lambda placement: (placement.created_at, placement.name), reverse=True)
+    surplus = sum(placement.replicas for placement in here) - stays
+    for placement in here:
+        if surplus <= 0:
+            return
+        back = min(surplus, placement.replicas)
+        yield placement, placement.replicas - back
+        surplus -= back

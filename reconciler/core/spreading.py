@@ -1,0 +1,268 @@
+"""What the clusters of a WorkloadSpread get of a workload: its subsets in order.
+
+Makes layers of subsets for `core.distribution.subsets`. What runs on the primary counts for the subset that the primary
+is in, and what the primary itself still has room for there is lent to nobody; nothing is ever written for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.core.distribution import Target
+from reconciler.core.distribution.subsets import Counts, Layer, minimums, share_out
+from reconciler.core.growth import MOST, Growth, Offer
+from reconciler.core.makers import told as called
+from reconciler.core.narrowing import narrowed
+from reconciler.core.quotas import Quota, quotas
+from reconciler.core.reach import Rung, Site
+from reconciler.core.seats import site
+from reconciler.core.shares import Share, Spread, beyond_gprs
+from reconciler.core.subsetorder import Sites, rows_of
+from reconciler.core.wording import count, plain
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.demand import Demand
+from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Reason, Refusal
+from reconciler.model.policy import BurstPolicy
+from reconciler.model.workload import WorkloadTemplate
+from reconciler.model.workloadspread import Subset, WorkloadSpread
+
+
+def spread(
+    growth: Growth,
+    template: WorkloadTemplate,
+    policy: BurstPolicy,
+    shape: ReplicaShape,
+    wanted: int,
+    *,
+    without: Site | None = None,
+) -> Spread:
+    """Share out `wanted` replicas more over the subsets of a workload. What it has stays where it is.
+
+    `without` gets none of them.
+    """
+    made = _Round(growth=growth, template=template, policy=policy, shape=shape, wanted=wanted, without=without)
+    return made.share()
+
+
+def full(growth: Growth, spread: WorkloadSpread, placement: Placement, rung: Rung) -> Refusal | None:
+    """Say that a subset may not hold a placement that is to move into it from elsewhere; None where it may."""
+    situation, workload = growth.situation, placement.workload
+    if not rung.subset:
+        return None
+    left, quota = _left(growth, spread, workload, rung)
+    comes_from = site(placement, situation.desired.policies[workload], situation.desired.clusters)
+    moves = 0 if comes_from[1] == rung.subset else placement.replicas
+    if moves <= left or quota.most is None:
+        return None
+    return _over(spread, quota, quota.most - left, rung.site)
+
+
+def room_in(growth: Growth, spread: WorkloadSpread, workload: WorkloadId, rung: Rung) -> int:
+    """Count the replicas that a subset may still get, whatever its clusters have room for."""
+    return max(0, _left(growth, spread, workload, rung)[0]) if rung.subset else MOST
+
+
+_BEYOND = Quota(subset=Subset(name=""), most=None, least=0, home=0, at_home=False)
+"""What may be in no subset: as much as the policy's own clusters take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Round:
+    """One sharing out of a workload's missing replicas."""
+
+    growth: Growth
+    template: WorkloadTemplate
+    policy: BurstPolicy
+    shape: ReplicaShape
+    wanted: int
+    without: Site | None
+
+    def share(self) -> Spread:
+        """Share out, and begin again with less wherever what fits alone does not fit together."""
+        workload, growth, spread = self.template.workload, self.growth, self.policy.spread
+        if spread is None:
+            raise AssertionError(f"{workload} has no spread")
+        held, refusals = growth.seated(workload, self.policy), list[Refusal]()
+        found = (*quotas(growth.situation, workload, spread, held.total()), _BEYOND)
+        offers = self._alone(self._offers(refusals), held, found, refusals)
+        rows = rows_of(growth, workload, spread, held, lambda place: offers[place].replicas if place in offers else 0)
+        homes = self._homes(found)
+        while True:
+            layers = [
+                _layer(row, quota, held, offers, home) for row, quota, home in zip(rows, found, homes, strict=True)
+            ]
+            total = sum(target.keeps for layer in layers for target in layer.targets) + self.wanted
+            counts = share_out(total, layers)
+            shares = tuple(self._shares(rows, found, counts, held, offers))
+            squeezed = self._squeezed(shares, _gains(rows, found, minimums(total, layers), held))
+            if squeezed is not None:
+                place, fits = squeezed
+                offers[place] = replace(offers[place], replicas=fits)
+                continue
+            beyond = beyond_gprs(growth, workload.workspace, [one for one in shares if not held[one.offer.rung.site]])
+            if beyond is not None:
+                share, refusal = beyond
+                refusals.append(replace(refusal, subset=share.offer.rung.subset))
+                del offers[share.offer.rung.site]
+                continue
+            refusals += self._full(spread, rows, found, counts, offers)
+            home = sum(row[0] - quota.home for row, quota in zip(counts, found, strict=True) if quota.at_home)
+            return Spread(shares=shares, refusals=tuple(refusals), home=home)
+
+    def _offers(self, refusals: list[Refusal]) -> dict[Site, Offer]:
+        """Ask each cluster of each subset what it would take, were it the only one."""
+        offers: dict[Site, Offer] = {}
+        for rung in self.growth.order(self.template.workload):
+            if rung.site == self.without:
+                continue
+            answer = self.growth.assess(self.template, self.policy, self.shape, rung, MOST)
+            if isinstance(answer, Refusal):
+                refusals.append(answer)
+            else:
+                offers[rung.site] = answer
+        return offers
+
+    def _alone(
+        self, offers: dict[Site, Offer], held: Mapping[Site, int], found: Sequence[Quota], refusals: list[Refusal]
+    ) -> dict[Site, Offer]:
+        """Leave one subset on a cluster where what two would make there has the same names."""
+        things = self.growth.situation.reach.makers.things(self.template.workload)
+        if not things:
+            return offers
+        closed = {quota.subset.name for quota in found if quota.lent == 0}
+        there: dict[ClusterName, set[str]] = {}
+        for cluster, subset in held:
+            there.setdefault(cluster, set()).add(subset)
+        left: dict[Site, Offer] = {}
+        for (cluster, subset), offer in offers.items():
+            if subset in closed or subset in there.setdefault(cluster, {subset}):
+                left[cluster, subset] = offer
+                continue
+            others = " and ".join(f"subset {plain(one)}" if one else "no subset" for one in sorted(there[cluster]))
+            refusals.append(
+                Refusal(
+                    cluster=cluster,
+                    subset=subset,
+                    reason=Reason.TAKEN,
+                    message=f"{called(things[0])} is made there for {others}",
+                    remedy="put {{ placement.subset }} into the names of all that the template makes",
+                )
+            )
+        return left
+
+    def _homes(self, found: Sequence[Quota]) -> list[Target | None]:
+        """Make targets of the primary: what runs there, and what its own scheduler still has room for."""
+        situation, workspace = self.growth.situation, self.template.workspace
+        demand, primary = situation.demands.get(self.template.workload), situation.desired.workspaces[workspace].primary
+        homes: list[Target | None] = []
+        waiting = max(0, demand.wanted - demand.running) if isinstance(demand, Demand) else 0
+        room = self.growth.room(primary, workspace).copy() if primary in situation.observed.clusters else None
+        for quota in found:
+            if not quota.at_home:
+                homes.append(None)
+                continue
+            shape = narrowed(self.shape, quota.subset, situation.desired.clusters[primary])
+            left = waiting if quota.most is None else min(waiting, max(0, quota.most - quota.home))
+            more = room.count(shape, left) if room is not None and left else 0
+            if room is not None and more:
+                room.take(shape, more)
+            waiting -= more
+            most = quota.home + more
+            homes.append(Target(cluster=primary, rank=0, keeps=quota.home, most=most, capacity=most))
+        return homes
+
+    def _shares(
+        self,
+        rows: Sites,
+        found: Sequence[Quota],
+        counts: Counts,
+        held: Mapping[Site, int],
+        offers: Mapping[Site, Offer],
+    ) -> Iterator[Share]:
+        """Yield what each cluster is given, in order."""
+        for place, gain, has, quota in _gained(rows, found, counts, held):
+            bounds = [f"at most {quota.most}"] if quota.most is not None else []
+            bounds += [f"at least {quota.least}"] if quota.least else []
+            because = f"subset {plain(quota.subset.name)} then has {has} of {' and '.join(bounds)}" if bounds else ""
+            yield Share(offer=offers[place], replicas=gain, because=because)
+
+    def _squeezed(self, shares: Sequence[Share], first: Mapping[Site, int]) -> tuple[Site, int] | None:
+        """Find a subset's part of a cluster that holds less than it was given beside the cluster's others.
+
+        `first` are the minimums, which have their room before the rest.
+        """
+        several = [share.offer.rung.cluster for share in shares]
+        for cluster in sorted({name for name in several if several.count(name) > 1}):
+            room = self.growth.room(cluster, self.template.workspace).copy()
+            here = [share for share in shares if share.offer.rung.cluster == cluster]
+            least = {share.offer.rung.site: min(share.replicas, first.get(share.offer.rung.site, 0)) for share in here}
+            pieces = [(share, least[share.offer.rung.site]) for share in here]
+            pieces += [(share, share.replicas - least[share.offer.rung.site]) for share in here]
+            given: dict[Site, int] = {}
+            for share, piece in pieces:
+                place, fits = share.offer.rung.site, room.count(share.offer.shape, piece) if piece else 0
+                given[place] = given.get(place, 0) + fits
+                if fits < piece:
+                    return place, given[place]
+                if fits:
+                    room.take(share.offer.shape, fits)
+        return None
+
+    def _full(
+        self, spread: WorkloadSpread, rows: Sites, found: Sequence[Quota], counts: Counts, offers: Mapping[Site, Offer]
+    ) -> Iterator[Refusal]:
+        """Say of clusters that would take more that their subset may not hold more."""
+        for row, quota, has in zip(rows, found, counts, strict=True):
+            if quota.most is None or sum(has) < quota.most:
+                continue
+            yield from (_over(spread, quota, sum(has), place) for place in row if place in offers)
+
+
+def _left(growth: Growth, spread: WorkloadSpread, workload: WorkloadId, rung: Rung) -> tuple[int, Quota]:
+    """Count how many a subset lacks of its maximum."""
+    held = growth.seated(workload, growth.situation.desired.policies[workload])
+    found = quotas(growth.situation, workload, spread, held.total())
+    quota = next(one for one in found if one.subset.name == rung.subset)
+    has = quota.home + sum(replicas for (_, name), replicas in held.items() if name == rung.subset)
+    return (MOST if quota.most is None else quota.most - has), quota
+
+
+def _over(spread: WorkloadSpread, quota: Quota, has: int, place: Site) -> Refusal:
+    name = plain(quota.subset.name)
+    return Refusal(
+        cluster=place[0],
+        subset=place[1],
+        reason=Reason.SPREAD_LIMIT,
+        message=f"subset {name} has {has} of at most {count(quota.most or 0, 'replica')}",
+        remedy=f"raise maxReplicas of subset {name} in WorkloadSpread {spread.id}",
+    )
+
+
+def _layer(
+    row: Sequence[Site], quota: Quota, held: Mapping[Site, int], offers: Mapping[Site, Offer], home: Target | None
+) -> Layer:
+    """Make a layer of a subset, the primary first."""
+    targets = [home] if home is not None else []
+    for rank, place in enumerate(row, start=1):
+        has = held.get(place, 0)
+        most = has + (offers[place].replicas if place in offers else 0)
+        targets.append(Target(cluster=place[0], rank=rank, keeps=has, most=most, capacity=most))
+    return Layer(targets=tuple(targets), most=quota.most, least=quota.least)
+
+
+def _gained(
+    rows: Sites, found: Sequence[Quota], counts: Counts, held: Mapping[Site, int]
+) -> Iterator[tuple[Site, int, int, Quota]]:
+    """Yield what gets more, how many, and what its whole subset comes to."""
+    for row, quota, has in zip(rows, found, counts, strict=True):
+        elsewhere = has[1:] if quota.at_home else has
+        for place, comes_to in zip(row, elsewhere, strict=True):
+            if comes_to > held.get(place, 0):
+                yield place, comes_to - held.get(place, 0), sum(has), quota
+
+
+def _gains(rows: Sites, found: Sequence[Quota], counts: Counts, held: Mapping[Site, int]) -> Mapping[Site, int]:
+    return {place: gain for place, gain, _, _ in _gained(rows, found, counts, held)}

@@ -1,0 +1,98 @@
+"""The clusters of a WorkloadSpread subset by subset, each in order; and what they give back, in the reverse of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from reconciler.core.distribution import Target
+from reconciler.core.distribution.subsets import Layer, give_back
+from reconciler.core.growth import MOST, Growth
+from reconciler.core.narrowing import preference
+from reconciler.core.quotas import quotas
+from reconciler.core.reach import Site
+from reconciler.core.seats import seated, site
+from reconciler.core.shares import newest_first
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.core.wording import plain
+from reconciler.model.ids import WorkloadId
+from reconciler.model.placement import Placement
+from reconciler.model.workloadspread import WorkloadSpread
+
+RETURNS = "the last subset gives back first"
+
+Sites = tuple[tuple[Site, ...], ...]
+"""Of each subset in order, its clusters in order; of no subset at last."""
+
+
+def told(spread: WorkloadSpread) -> str:
+    """Say how a spread shares out, in one line."""
+    subsets = ", ".join(
+        f"{plain(one.name)} (at most {one.most})" if one.most is not None else plain(one.name) for one in spread.subsets
+    )
+    return f"WorkloadSpread {spread.id}, in order: {subsets}"
+
+
+def rows_of(
+    growth: Growth,
+    workload: WorkloadId,
+    spread: WorkloadSpread,
+    held: Mapping[Site, int],
+    free: Callable[[Site], int],
+) -> Sites:
+    """Put the clusters of each subset in order: by preferred terms, then by what is free, then by name.
+
+    What a subset has on clusters that are none of its own any more comes last. The last row is of no subset: the
+    policy's candidates in their order, and where else some are in none.
+    """
+    situation, rungs = growth.situation, {rung.site for rung in growth.order(workload)}
+    seen, clusters = situation.observed.clusters, situation.desired.clusters
+    rows = []
+    for subset in spread.subsets:
+        own = sorted(place for place in rungs if place[1] == subset.name)
+        if len(own) > 1:
+            liked = {place: preference(subset, clusters[place[0]], seen.get(place[0])) for place in own}
+            own.sort(key=lambda place: (-liked[place], -free(place)))
+        rows.append((*own, *sorted(place for place in held if place[1] == subset.name and place not in rungs)))
+    none = [rung.site for rung in growth.order(workload) if not rung.subset]
+    return (*rows, (*none, *sorted(place for place in held if not place[1] and place not in rungs)))
+
+
+def given_back(
+    situation: Situation, standing: Standing, surplus: int, placements: Sequence[Placement], spread: WorkloadSpread
+) -> tuple[tuple[Placement, int], ...]:
+    """Say which of a workload's placements give replicas back and how many each keeps.
+
+    What is in no subset goes first, then what is above the maximum of one, then the last subset, and in it the cluster
+    that would be filled last; within that the newest placement.
+    """
+    workload, clusters = placements[0].workload, situation.desired.clusters
+    policy, growth = situation.desired.policies[workload], Growth(situation, standing)
+    sites = {one.path: site(one, policy, clusters) for one in placements}
+    held, shapes = seated(placements, policy, clusters), {sites[one.path]: one.shape for one in placements}
+
+    def free(place: Site) -> int:
+        seen = place in shapes and place[0] in situation.observed.clusters
+        return growth.room(place[0], workload.workspace).count(shapes[place], MOST) if seen else 0
+
+    *rows, none = rows_of(growth, workload, spread, held, free)
+    found = quotas(situation, workload, spread, standing.replicas(workload))
+    layers = [
+        Layer(targets=_having(row, held), most=quota.lent, least=max(0, quota.least - quota.home))
+        for row, quota in zip(rows, found, strict=True)
+    ]
+    stays = give_back(max(0, held.total() - surplus), [*layers, Layer(targets=_having(none, held), most=0)])
+    last_first = [pair for row, kept in zip((*rows, none), stays, strict=True) for pair in zip(row, kept, strict=True)]
+    return tuple(
+        found
+        for place, kept in reversed(last_first)
+        for found in newest_first([one for one in placements if sites[one.path] == place], kept)
+    )
+
+
+def _having(row: Sequence[Site], held: Mapping[Site, int]) -> tuple[Target, ...]:
+    """Make targets of what there is to give back."""
+    return tuple(
+        Target(cluster=place[0], rank=rank, most=held.get(place, 0), capacity=held.get(place, 0))
+        for rank, place in enumerate(row, start=1)
+    )

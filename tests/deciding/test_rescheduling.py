@@ -1,0 +1,115 @@
+"""An Adaptive WorkloadSpread: what finds no node in time goes to another subset, and nothing moves back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from reconciler.core.ledger import Restraints, read_record
+from reconciler.core.messages import message
+from reconciler.core.restraints import ledger_path, write_restraints
+from reconciler.model.capacity import ClusterObservation, Homeless
+from reconciler.model.ids import CommitId
+from reconciler.model.placement import Placement, RestraintKind
+from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Why
+from reconciler.model.policy import Desired
+from tests.situations import NOW, VLLM, free, ledger, plan, seconds, shape, short
+from tests.subsets import OWN, RENTED, fleet, kept, out, stands, wanted_before
+
+
+def adaptive(*subsets, after: int = 30) -> Desired:
+    made = fleet(*subsets)
+    policy = made.policies[VLLM]
+    spread = replace(policy.spread, reschedule=seconds(after))
+    return replace(made, policies={VLLM: replace(policy, spread=spread)})
+
+
+def stuck(there: Placement, *, bound: int, since: int, room: int = 0) -> ClusterObservation:
+    """Observe that the replicas of a placement beyond those that have a node have had none for so many seconds."""
+    waiting = Homeless(replicas=there.replicas - bound, shape=shape(), since=NOW - seconds(since))
+    return free(there.cluster, room, bound={there.name: bound}, homeless={there.name: waiting})
+
+
+def decided(there: Placement, seen: ClusterObservation, *others: ClusterObservation, **fields: object) -> Plan:
+    wanted = adaptive(replace(OWN, most=None), RENTED)
+    return plan(short(4), seen, *others, wanted=wanted, there=ledger(there), **fields)
+
+
+def test_what_has_had_no_node_for_too_long_goes_to_a_later_subset() -> None:
+    there = stands("worker-2", 4, "own")
+    made = decided(there, stuck(there, bound=1, since=30), free("worker-4", 8))
+    assert kept(made) == [("worker-2/own", 1)]
+    assert out(made) == {"worker-4/rented": 3}
+    resize = made.changes[0]
+    assert isinstance(resize, Resize)
+    assert resize.detail == "3 of 4 replicas on worker-2/own had no node for 30s"
+    assert (resize.restraint.kind, resize.restraint.until - NOW) == (RestraintKind.UNSCHEDULABLE, timedelta(minutes=5))
+
+
+def test_what_goes_to_one_cluster_whole_is_moved_in_one_commit() -> None:
+    there = stands("worker-2", 4, "own")
+    (move,) = decided(there, stuck(there, bound=0, since=30), free("worker-4", 8)).changes
+    assert isinstance(move, Move)
+    assert (move.after.where, move.after.replicas, move.why) == ("worker-4/rented", 4, Why.FAILED)
+    text = message(move, source=CommitId("5" * 40))
+    assert text.startswith("move(llm/vllm): 4 replicas from worker-2/own to worker-4/rented\n")
+    assert "Nothing new on worker-2/own until 2026-11-20T10:10:00Z." in text
+
+
+def test_before_its_time_it_waits_and_is_looked_at_again_then() -> None:
+    there = stands("worker-2", 4, "own")
+    made = decided(there, stuck(there, bound=1, since=20), free("worker-4", 8))
+    assert made.changes == ()
+    assert made.wake_at == NOW + seconds(10)
+
+
+def test_what_has_a_node_stays_and_what_nobody_else_takes_waits_on() -> None:
+    there = stands("worker-2", 4, "own")
+    made = decided(there, stuck(there, bound=1, since=60), free("worker-4", 2))
+    assert kept(made) == [("worker-2/own", 2)]
+    assert out(made) == {"worker-4/rented": 2}
+    made = decided(there, stuck(there, bound=1, since=60), free("worker-4", 0))
+    assert made.changes == ()
+    (held,) = made.suppressed
+    assert (held.reason, held.replicas) == (Reason.NO_CAPACITY, 3)
+
+
+def test_the_last_subset_is_never_unschedulable() -> None:
+    there = stands("worker-4", 4, "rented")
+    assert decided(there, stuck(there, bound=1, since=600), free("worker-2", 8)).changes == ()
+
+
+def test_a_spread_that_is_fixed_lets_them_wait() -> None:
+    there = stands("worker-2", 4, "own")
+    seen = stuck(there, bound=1, since=600)
+    made = plan(short(4), seen, free("worker-4", 8), wanted=fleet(OWN, RENTED), there=ledger(there))
+    assert made.changes == ()
+
+
+def test_until_it_recovers_a_subset_gets_nothing_and_then_takes_again_without_moving_anything_back() -> None:
+    first = stands("worker-2", 4, "own")
+    made = decided(first, stuck(first, bound=1, since=30), free("worker-4", 8))
+    placed = next(one.placement for one in made.changes if isinstance(one, Place))
+    (resize,) = [one for one in made.changes if isinstance(one, Resize)]
+    written = write_restraints(VLLM, (resize.restraint,))
+    read = read_record(written, ledger_path(VLLM))
+    assert isinstance(read, Restraints)
+    there = ledger(resize.after, placed, restraints={VLLM: read.restraints})
+    wanted, roomy = adaptive(replace(OWN, most=None), RENTED), free("worker-2", 8, bound={resize.after.name: 1})
+    held = plan(short(6), roomy, free("worker-4", 8), wanted=wanted, there=there, history=wanted_before(6))
+    assert kept(held) == [("worker-4/rented", 5)]
+    later = NOW + timedelta(minutes=6)
+    seen = [replace(one, observed_at=later) for one in (roomy, free("worker-4", 8))]
+    again = plan(short(6, at=later), *seen, wanted=wanted, there=there, now=later, history=wanted_before(6))
+    assert kept(again) == [("worker-2/own", 3)]
+
+
+def test_pods_that_an_engine_has_yet_to_take_away_take_no_more_replicas_with_them() -> None:
+    before = stands("worker-2", 4, "own")
+    after = replace(before, replicas=1, changed_at=NOW - seconds(5))
+    seen = stuck(before, bound=1, since=60)
+    there = ledger(after, stands("worker-4", 3, "rented"))
+    made = plan(
+        short(4), seen, free("worker-4", 8), wanted=adaptive(OWN, RENTED), there=there, history=wanted_before(4)
+    )
+    assert made.changes == ()

@@ -1,0 +1,162 @@
+"""Subsets in order: what holds however replicas are shared out over them and given back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.core.distribution import Target
+from reconciler.core.distribution.subsets import Counts, Layer, give_back, share_out
+from reconciler.model.ids import ClusterName
+
+TOTALS = st.integers(0, 40)
+Layers = tuple[Layer, ...]
+
+
+@st.composite
+def _layers(draw: st.DrawFn, *, begun: bool = True) -> Layers:
+    """Draw subsets with their clusters: something that stands there, room for more, minimums and maximums."""
+    found = []
+    for number in range(draw(st.integers(0, 4))):
+        targets = []
+        for rank in draw(st.permutations(range(1, 4)))[: draw(st.integers(0, 3))]:
+            keeps = draw(st.integers(0, 5)) if begun else 0
+            most = keeps + draw(st.integers(0, 6))
+            name = ClusterName(f"worker-{number}-{rank}")
+            targets.append(Target(cluster=name, rank=rank, keeps=keeps, most=most, capacity=most))
+        most = draw(st.none() | st.integers(0, 12))
+        least = draw(st.integers(0, 4 if most is None else min(4, most)))
+        found.append(Layer(targets=tuple(targets), most=most, least=least))
+    return tuple(found)
+
+
+def there(layers: Layers) -> Layers:
+    """Make of what is kept for certain what may be given back."""
+    return tuple(
+        replace(layer, targets=tuple(replace(one, keeps=0, most=one.keeps) for one in layer.targets))
+        for layer in layers
+    )
+
+
+def standing(layers: Layers, counts: Counts) -> Layers:
+    """Let what was shared out stand."""
+    return tuple(
+        replace(layer, targets=tuple(replace(one, keeps=has) for one, has in zip(layer.targets, row, strict=True)))
+        for layer, row in zip(layers, counts, strict=True)
+    )
+
+
+def held(layers: Layers) -> int:
+    return sum(target.keeps for layer in layers for target in layer.targets)
+
+
+def summed(counts: Counts) -> int:
+    return sum(map(sum, counts))
+
+
+def pairs(layers: Layers, counts: Counts):
+    return [
+        (target, has)
+        for layer, row in zip(layers, counts, strict=True)
+        for target, has in zip(layer.targets, row, strict=True)
+    ]
+
+
+@given(_layers(), TOTALS)
+def test_what_runs_stays_and_never_more_than_fits_comes_to_it(layers: Layers, total: int) -> None:
+    assert all(target.keeps <= has <= target.most for target, has in pairs(layers, share_out(total, layers)))
+
+
+@given(_layers(), TOTALS)
+def test_never_more_than_wanted(layers: Layers, total: int) -> None:
+    assert summed(share_out(total, layers)) <= max(total, held(layers))
+
+
+@given(_layers(), TOTALS)
+def test_no_subset_grows_beyond_its_maximum(layers: Layers, total: int) -> None:
+    for layer, row in zip(layers, share_out(total, layers), strict=True):
+        has = sum(target.keeps for target in layer.targets)
+        assert layer.most is None or sum(row) <= max(has, layer.most)
+
+
+@given(_layers(begun=False), TOTALS)
+def test_as_many_are_placed_as_the_subsets_may_hold(layers: Layers, total: int) -> None:
+    able = [sum(target.most for target in layer.targets) for layer in layers]
+    most = [room if layer.most is None else min(room, layer.most) for room, layer in zip(able, layers, strict=True)]
+    assert summed(share_out(total, layers)) == min(total, sum(most))
+
+
+@given(_layers(), TOTALS, st.integers(0, 9))
+def test_more_wanted_never_takes_any_away(layers: Layers, total: int, more: int) -> None:
+    fewer = share_out(total, layers)
+    for later in (share_out(total + more, layers), share_out(total + more, standing(layers, fewer))):
+        for (_, has), (_, then) in zip(pairs(layers, fewer), pairs(layers, later), strict=True):
+            assert has <= then
+
+
+@given(_layers(), TOTALS, st.randoms())
+def test_the_order_in_which_clusters_of_a_subset_are_given_does_not_matter(
+    layers: Layers, total: int, random: object
+) -> None:
+    shuffled = []
+    for layer in layers:
+        targets = list(layer.targets)
+        random.shuffle(targets)  # type: ignore[attr-defined] -- Hypothesis' own
+        shuffled.append(replace(layer, targets=tuple(targets)))
+    for divide, these in ((share_out, tuple), (give_back, lambda given: there(tuple(given)))):
+        first, second = these(layers), these(shuffled)
+        counts = {target.cluster: has for target, has in pairs(first, divide(total, first))}
+        assert counts == {target.cluster: has for target, has in pairs(second, divide(total, second))}
+
+
+@given(_layers(), TOTALS)
+def test_exactly_what_is_too_much_is_given_back(layers: Layers, total: int) -> None:
+    stands = there(layers)
+    stays = give_back(total, stands)
+    assert summed(stays) == min(total, held(layers))
+    assert all(0 <= has <= target.most for target, has in pairs(stands, stays))
+
+
+@given(_layers(), TOTALS)
+def test_giving_back_one_more_lets_nothing_grow(layers: Layers, total: int) -> None:
+    stands = there(layers)
+    fewer, more = give_back(total, stands), give_back(total + 1, stands)
+    assert all(less <= has for (_, less), (_, has) in zip(pairs(stands, fewer), pairs(stands, more), strict=True))
+
+
+@given(_layers(begun=False), TOTALS, TOTALS)
+def test_what_goes_out_comes_back_as_if_fewer_had_been_wanted(layers: Layers, total: int, fewer: int) -> None:
+    out = share_out(total, layers)
+    assert give_back(min(fewer, total), there(standing(layers, out))) == share_out(min(fewer, total), layers)
+
+
+def layer(has: int, *, most: int | None = None, least: int = 0, room: int = 0) -> Layer:
+    target = Target(cluster=ClusterName("worker-2"), rank=1, keeps=has, most=has + room, capacity=has + room)
+    return Layer(targets=(target,), most=most, least=least)
+
+
+def test_all_minimums_come_before_the_first_subset_gets_more() -> None:
+    layers = (layer(0, room=9, least=1), layer(0, room=9, least=3), layer(0, room=9))
+    assert share_out(5, layers) == ((2,), (3,), (0,))
+    assert share_out(2, layers) == ((1,), (1,), (0,))
+
+
+def test_what_is_above_a_maximum_comes_home_first_the_last_subsets_before_all() -> None:
+    stands = there((layer(5, most=2), layer(4, most=3), layer(6)))
+    one_less = [give_back(total, stands) for total in range(14, 8, -1)]
+    assert one_less == [
+        ((5,), (3,), (6,)),
+        ((4,), (3,), (6,)),
+        ((3,), (3,), (6,)),
+        ((2,), (3,), (6,)),
+        ((2,), (3,), (5,)),
+        ((2,), (3,), (4,)),
+    ]
+
+
+def test_what_is_in_no_subset_comes_home_before_all_else() -> None:
+    stands = there((layer(5, most=2), layer(3), layer(2, most=0)))
+    assert give_back(8, stands) == ((5,), (3,), (0,))
+    assert give_back(7, stands) == ((4,), (3,), (0,))

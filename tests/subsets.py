@@ -1,0 +1,135 @@
+"""Short ways to say a WorkloadSpread, the clusters that it is over, and what a pass makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from reconciler.core.demand import History, Sample
+from reconciler.core.distribution import Target
+from reconciler.core.distribution.subsets import Layer, give_back, share_out
+from reconciler.model.capacity import ClusterObservation, Node, NodeRequirement, NodeTerm, Pool
+from reconciler.model.ids import ClusterName
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Place, Plan, Resize, Revert
+from reconciler.model.policy import BurstPolicy, Cluster, Desired
+from reconciler.model.workload import WorkloadRef
+from reconciler.model.workloadspread import Bound, Subset, WorkloadSpread
+from tests.situations import NOW, VLLM, cluster, desired, gpus, placement
+
+POOL, TIER = "pool", "tier"
+
+
+def term(**labels: str) -> NodeTerm:
+    return NodeTerm(labels=tuple(NodeRequirement(key=key, operator="In", values=(one,)) for key, one in labels.items()))
+
+
+def named(*names: str) -> NodeTerm:
+    return NodeTerm(fields=(NodeRequirement(key="metadata.name", operator="In", values=names),))
+
+
+def subset(name: str, required: NodeTerm | None = None, *, most: int | str | None = None, **fields: object) -> Subset:
+    """Make a subset; ``"30%"`` is a percentage."""
+    bound = None if most is None else Bound(number=int(str(most).rstrip("%")), percent=isinstance(most, str))
+    return Subset(name=name, required=required, most=bound, **fields)  # type: ignore[arg-type] -- keyword pass-through
+
+
+def spreading(*subsets: Subset, **fields: object) -> BurstPolicy:
+    spread = WorkloadSpread(
+        name="pools",
+        namespace="demo",
+        group="apps",
+        target=WorkloadRef(namespace="demo", name="vllm", kind="Deployment"),
+        subsets=subsets,
+    )
+    return replace(BurstPolicy(name="gpu", spread=spread), **fields)  # type: ignore[arg-type] -- as above
+
+
+CLUSTERS = (
+    cluster("worker-1", labels={TIER: "home"}),
+    cluster("worker-2", labels={TIER: "own"}),
+    cluster("worker-3", labels={TIER: "own"}),
+    cluster("worker-4", labels={TIER: "rented"}),
+)
+
+
+def fleet(*subsets: Subset, pools: bool = False, clusters: tuple[Cluster, ...] = CLUSTERS, **fields: object) -> Desired:
+    """Make a fleet with a spread; `pools` has the template name what it makes by subset."""
+    made = desired(spreading(*subsets, **fields), clusters=clusters)
+    if not pools:
+        return made
+    (one,) = made.templates.values()
+    (resource,) = one.spec.manifests
+    metadata = {"name": "vllm-{{ placement.subset }}", "namespace": "demo"}
+    manifest = replace(resource, manifest={**resource.manifest, "metadata": metadata})
+    return replace(made, templates={VLLM: replace(one, spec=replace(one.spec, manifests=(manifest,)))})
+
+
+def pooled(name: str, **rooms: int) -> ClusterObservation:
+    """Observe a cluster with pools that are labelled by their names, each with one node of so many free GPUs."""
+    pools = tuple(
+        Pool(name=pool, nodes=(Node(name=f"{pool}-0", free=gpus(room)),), labels={POOL: pool})
+        for pool, room in rooms.items()
+    )
+    return ClusterObservation(cluster=ClusterName(name), observed_at=NOW, pools=pools)
+
+
+def out(made: Plan) -> dict[str, int]:
+    """Say what is placed where, as ``worker-2/h100``."""
+    return {one.placement.where: one.placement.replicas for one in made.changes if isinstance(one, Place)}
+
+
+def kept(made: Plan) -> list[tuple[str, int]]:
+    """Say in order what comes to have how many."""
+    changed = [one for one in made.changes if isinstance(one, Revert | Resize)]
+    return [
+        (one.placement.where, 0) if isinstance(one, Revert) else (one.after.where, one.after.replicas)
+        for one in changed
+    ]
+
+
+def stands(name: str, replicas: int, subset: str = "", **fields: object) -> Placement:
+    return placement(name, replicas, subset=subset, **fields)
+
+
+OWN, RENTED = subset("own", term(tier="own"), most=4), subset("rented", term(tier="rented"))
+
+
+def wanted_before(deficit: int) -> History:
+    """Let so many have been missing for an hour."""
+    return {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=deficit),)}
+
+
+LAYERS = {"reserved": (2, None), "shared": (6, 3), "spot": (8, None)}
+"""Three subsets in order: what fits on their nodes, and the most that each may hold. The golden story has the same."""
+
+MANY, FEW = 7, 4
+"""How many are wanted at first, and how many are needed later."""
+
+
+def picture() -> str:
+    """Draw where replicas of subsets in order go (#), and which of them come home when fewer are needed (o)."""
+    rows = [("", list(LAYERS)), ("room", ["." * room for room, _ in LAYERS.values()])]
+    rows += [(f"{wanted} wanted", ["#" * row[0] for row in share_out(wanted, _layers())]) for wanted in (3, MANY)]
+    (has,) = zip(*share_out(MANY, _layers()), strict=True)
+    for told, least, gone in (("", {}, ""), ("spot at least 1", {"spot": 1}, ""), ("shared is gone", {}, "shared")):
+        there = _layers(has=dict(zip(LAYERS, has, strict=True)), least=least, gone=gone)
+        kept = dict(zip([*(name for name in LAYERS if name != gone), gone], give_back(FEW, there), strict=False))
+        line = ["#" * kept[name][0] + "o" * (now - kept[name][0]) for name, now in zip(LAYERS, has, strict=True)]
+        rows.append((f"then {FEW}, {told}" if told else f"then {FEW}", line))
+    lines = ([name.ljust(24), *(cell.ljust(10) for cell in cells)] for name, cells in rows)
+    return "".join("".join(line).rstrip() + "\n" for line in lines)
+
+
+def _layers(
+    *, has: Mapping[str, int] | None = None, least: Mapping[str, int] | None = None, gone: str = ""
+) -> list[Layer]:
+    """Make layers of what is free, or of what is there; one that is gone comes last and may hold nothing."""
+    made = []
+    for name in (*(one for one in LAYERS if one != gone), *([gone] if gone else [])):
+        room, most = LAYERS[name]
+        fits = room if has is None else has[name]
+        target = Target(cluster=ClusterName(name), rank=1, most=fits, capacity=fits)
+        made.append(Layer(targets=(target,), most=0 if name == gone else most, least=(least or {}).get(name, 0)))
+    return made
