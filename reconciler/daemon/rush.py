@@ -37,8 +37,15 @@ class Rush:
         self._held = _held(bulletin)
         self._under_way: _Sent | None = None
         self._landed: _Sent | None = None
+        self.answered = 0
+        """How many orders were answered last."""
         self.done: list[Outcome] = []
         """What has been pushed, a batch after the other."""
+
+    @property
+    def under_way(self) -> int:
+        """How many orders are on their way to the remote."""
+        return len(self._under_way.batch.slips) if self._under_way is not None else 0
 
     def take_in(self, batch: Batch) -> None:
         """Decide a batch and put it down, wait for the push before it, and begin its own.
@@ -67,6 +74,7 @@ class Rush:
         self._tell()
 
     def _tell(self) -> None:
+        self.answered = 0
         if self._landed is None:
             return
         batch, outcome = self._landed.batch, self._landed.sending.outcome
@@ -74,6 +82,7 @@ class Rush:
         with batch.at_stake():
             self._bulletin.post(outcome)
         batch.answer(outcome)
+        self.answered = len(batch.slips)
         self.done.append(outcome)
 
     def _land(self) -> None:

@@ -26,7 +26,7 @@ LONGEST_RUSH = 5.0
 """Seconds for which everything else may wait for receiving."""
 
 _RETURN = 0.02
-"""Seconds in which callers that were just answered have called again, if they do."""
+"""Seconds in which callers that were just answered have called again, if they do. A push takes about as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +74,12 @@ class Serving:
     def _receive(self, until: float, *, fetch: bool) -> Outcome | None:
         """Receive batch after batch; None if all orders were taken back meanwhile.
 
-        The first is half of what waits, so that there is something to decide while it is being pushed. A Conflict is
-        left to the next pass where something has been pushed before it.
+        A Conflict is left to the next pass where something has been pushed before it.
         """
         rush = Rush(self._world, self._memory, self._bulletin, self._tips(fetch=fetch))
         try:
             try:
-                batch = self._desk.take((self._desk.gather() + 1) // 2)
+                batch = self._desk.take(_half(self._desk.gather()))
                 while batch.orders:
                     rush.take_in(batch)
                     batch = self._next(rush, until)
@@ -103,10 +102,23 @@ class Serving:
         return tips
 
     def _next(self, rush: Rush, until: float) -> Batch:
-        """Take what waits while a push is under way, or what comes right after it; nothing when it is late."""
+        """Take what waits while a push is under way, or what comes right after it; nothing when it is late.
+
+        Whoever has just been answered is about to come back.
+        """
         if time.monotonic() >= until:
             return self._desk.take(0)
-        if not self._desk.gather():
+        back = self._desk.gather(patience=0) + rush.answered
+        half = _half(back + rush.under_way)
+        if not self._desk.gather(enough=min(half, back), patience=_RETURN):
             rush.settle()
-            self._desk.gather(patience=_RETURN)
-        return self._desk.take()
+            half = _half(self._desk.gather(enough=rush.answered, patience=_RETURN))
+        return self._desk.take(half)
+
+
+def _half(crowd: int) -> int:
+    """Say how many of all who are there one push is to carry, so that as many are decided meanwhile.
+
+    Of a large batch and a small one in turn, each would wait for the other: nobody would ever work beside a push.
+    """
+    return (crowd + 1) // 2
