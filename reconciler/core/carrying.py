@@ -104,14 +104,14 @@ class _Clerk:
             body=body,
             observed=observed(admitted, self.situation.desired),
         )
-        unwritable = denials.unwritable(record)
-        if unwritable is not None:
-            return unwritable
+        written = denials.written(record)
+        if isinstance(written, Answer):
+            return written
         self.received[workload] = self.standing.position
         if order.key:
             self.keys[order.key] = workload
         told = self._notes(admitted)
-        self.standing.change(Receive(record=record, notes=told, author=order.author))
+        self.standing.change(Receive(record=record, notes=told, author=order.author, written=written))
         return Answer(change=self.received[workload], workload=workload, notes=told)
 
     def _keyed(self, key: str) -> WorkloadId | None:
@@ -217,9 +217,9 @@ class _Clerk:
         if unwritten:
             message, hint = f"the files of {record.workload} cannot be written anew: {unwritten}", "try again later"
             return denials.invalid(f"deletionPolicy cannot change to {policy}: {message}", hint, record.workload)
-        unwritable = denials.unwritable(after)
-        if unwritable is not None:
-            return unwritable
+        written = denials.written(after)
+        if isinstance(written, Answer):
+            return written
         position = self.standing.position
         detail = f"{order.author.name} asked for it: {listed(changed)}"
         amend(self.situation, self.standing, record, after, detail=detail, author=order.author)
