@@ -26,7 +26,8 @@ LONGEST_RUSH = 5.0
 """Seconds for which everything else may wait for receiving."""
 
 _RETURN = 0.02
-"""Seconds in which callers that were just answered have called again, if they do. A push takes about as long."""
+"""Seconds in which callers that were just answered have called again, if they do; on a busy machine that takes longer,
+and so does the push that they would go along with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +82,10 @@ class Serving:
             try:
                 batch = self._desk.take(_half(self._desk.gather()))
                 while batch.orders:
+                    began = time.monotonic()
                     rush.take_in(batch)
-                    batch = self._next(rush, until)
+                    patience = max(_RETURN, (time.monotonic() - began) / 2)
+                    batch = self._next(rush, until, patience)
             finally:
                 rush.settle()
         except Conflict:
@@ -101,18 +104,18 @@ class Serving:
         self._desk.put_back(waiting.slips)
         return tips
 
-    def _next(self, rush: Rush, until: float) -> Batch:
+    def _next(self, rush: Rush, until: float, patience: float) -> Batch:
         """Take what waits while a push is under way, or what comes right after it; nothing when it is late.
 
-        Whoever has just been answered is about to come back.
+        Whoever has just been answered is about to come back, and is waited for for `patience` seconds.
         """
         if time.monotonic() >= until:
             return self._desk.take(0)
         back = self._desk.gather(patience=0) + rush.answered
         half = _half(back + rush.under_way)
-        if not self._desk.gather(enough=min(half, back), patience=_RETURN):
+        if not self._desk.gather(enough=min(half, back), patience=patience):
             rush.settle()
-            half = _half(self._desk.gather(enough=rush.answered, patience=_RETURN))
+            half = _half(self._desk.gather(enough=rush.answered, patience=patience))
         return self._desk.take(half)
 
 
