@@ -13,6 +13,7 @@ from reconciler.daemon.bulletin import Bulletin
 from reconciler.daemon.desk import Batch
 from reconciler.daemon.reconcile import Memory, Outcome, Sending, View, World, begun, draft, put_down, situation_at
 from reconciler.errors import Transient
+from reconciler.model.capacity import Observed
 from reconciler.model.plan import Suppressed
 from reconciler.model.request import Verb
 from reconciler.model.tree import Tips
@@ -27,7 +28,8 @@ class _Sent:
 class Rush:
     """Takes in batches, of which one at a time is on its way to the remote.
 
-    A batch is decided as if the push before it had ended well. Where it has not, both wait on or fail together.
+    A batch is decided as if the push before it had ended well. Where it has not, both wait on or fail together. The
+    clusters are looked at once: nothing is placed in a rush.
     """
 
     def __init__(self, world: World, memory: Memory, bulletin: Bulletin, tips: Tips) -> None:
@@ -35,6 +37,7 @@ class Rush:
         self._world, self._memory, self._bulletin = world, memory, bulletin
         self._tips = tips
         self._held = _held(bulletin)
+        self._seen: Observed | None = None
         self._under_way: _Sent | None = None
         self._landed: _Sent | None = None
         self.answered = 0
@@ -95,7 +98,8 @@ class Rush:
 
     def _drafted(self, batch: Batch) -> tuple[View, Rendered]:
         decided = partial(receive, held=self._held)
-        situation = situation_at(self._world, self._memory, self._tips, batch.orders)
+        situation = situation_at(self._world, self._memory, self._tips, batch.orders, self._seen)
+        self._seen = situation.observed
         return draft(self._world, View.of(situation, self._tips, decided(situation)), decided)
 
 
