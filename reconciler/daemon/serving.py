@@ -107,21 +107,23 @@ class Serving:
     def _next(self, rush: Rush, until: float, patience: float) -> Batch:
         """Take what waits while a push is under way, or what comes right after it; nothing when it is late.
 
-        Whoever has just been answered is about to come back, and is waited for for `patience` seconds.
+        Whoever has just been answered is about to come back, and is waited for for `patience` seconds. Too few for a
+        push of their own wait for the one under way: a push of one takes as long as one of fifty.
         """
         if time.monotonic() >= until:
             return self._desk.take(0)
         back = self._desk.gather(patience=0) + rush.answered
         half = _half(back + rush.under_way)
-        if not self._desk.gather(enough=min(half, back), patience=patience):
+        waiting = self._desk.gather(enough=min(half, back), patience=patience)
+        if waiting < half / 2 or not waiting:
             rush.settle()
-            half = _half(self._desk.gather(enough=rush.answered, patience=patience))
+            half = _half(self._desk.gather(enough=waiting + rush.answered, patience=patience))
         return self._desk.take(half)
 
 
 def _half(crowd: int) -> int:
-    """Say how many of all who are there one push is to carry, so that as many are decided meanwhile.
+    """Say how many of all who are there one push is to carry, so that as many are decided meanwhile; few go together.
 
     Of a large batch and a small one in turn, each would wait for the other: nobody would ever work beside a push.
     """
-    return (crowd + 1) // 2
+    return crowd if crowd < MANY else (crowd + 1) // 2
