@@ -106,9 +106,9 @@ def requests(work: Gathered, desired: Desired) -> dict[WorkloadId, Request]:
         word = "GPUProvisioningRequest" if draft.reserves else "WorkloadPlacement"
         if not work.is_new(placed, None if other is None else other[1], f"{word} {workload}"):
             continue
-        request, findings = admission.examine(draft, workspace, desired)
-        for finding in findings:
+        examined = admission.examine(draft, workspace, desired)
+        for finding in examined.findings:
             (work.reject if finding.severity is Severity.ERROR else work.tell)(placed, finding)
-        if request is not None:
-            found[workload] = (replace(request, path=placed.path, line=placed.declared.line), placed)
+        if examined.request is not None:
+            found[workload] = (replace(examined.request, path=placed.path, line=placed.declared.line), placed)
     return {workload: request for workload, (request, _) in found.items()}

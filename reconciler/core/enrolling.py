@@ -287,9 +287,8 @@ def _entry(
     )
 
 
-def notes(request: Request, limits: WorkspaceLimits | None, declared: Kinds) -> tuple[str, ...]:
-    """Say what is taken to be so because a request does not say it."""
-    unknown = needs(request, kinds=declared).unknown
+def notes(request: Request, limits: WorkspaceLimits | None, unknown: str) -> tuple[str, ...]:
+    """Say what is taken to be so because a request does not say it; `unknown` is what nobody knows of its needs."""
     end = request.spec.burst_duration or request.terms.exit_duration
     said = [f"{unknown}, which counts as nothing"] if unknown else []
     said += [] if end else [f"it does not say for how long: it ends after {format_duration(lasting(request, limits))}"]
