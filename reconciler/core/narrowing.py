@@ -16,7 +16,7 @@ from reconciler.core.kubernetes.shapes import node_terms, tolerations
 from reconciler.model.capacity import ClusterObservation, NodeRequirement, NodeTerm, ReplicaShape
 from reconciler.model.policy import Cluster
 from reconciler.model.workload import Json
-from reconciler.model.workloadspread import Subset
+from reconciler.model.workloadspread import Subset, WorkloadSpread
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _UNREAD = (
@@ -69,13 +69,23 @@ def preference(subset: Subset, cluster: Cluster, seen: ClusterObservation | None
     )
 
 
+def selects(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
+    """Tell whether a pod with these labels is one that counts; without a selector all do."""
+    asked = (
+        *(NodeRequirement(key=key, operator="In", values=(value,)) for key, value in spread.selector.items()),
+        *spread.selector_expressions,
+    )
+    return not asked or meets((NodeTerm(labels=asked),), labels, "")
+
+
 def narrowed(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
     """Return the shape of a replica that is placed for a subset on one of its clusters."""
     asked = of_nodes(subset, cluster)
     terms = shape.node_terms
     if asked:
         terms = tuple(replace(term, labels=term.labels + asked) for term in terms or (NodeTerm(),))
-    made = replace(shape, node_terms=terms, tolerations=shape.tolerations + subset.tolerations)
+    lasting = tuple(one for one in subset.tolerations if one.seconds is None)
+    made = replace(shape, node_terms=terms, tolerations=shape.tolerations + lasting)
     spec = subset.patch.get("spec") if subset.patch else None
     if not spec:
         return made

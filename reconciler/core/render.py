@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from reconciler.core import messages, record, requestrecord, restraints
 from reconciler.core.engines import Deployment, anchor, engine, target_namespace
 from reconciler.core.filling import Filled, Sheets
+from reconciler.core.injecting import of_placement
 from reconciler.core.situation import Situation, Unwritable
 from reconciler.core.wording import listed
 from reconciler.errors import InvalidInput
@@ -221,6 +222,7 @@ class _Writer:
             charts=charts,
             flux=self._desired.fleet.flux,
             kinds=self._desired.kinds,
+            injection=of_placement(self._desired, placement),
         )
         files = dict(chosen.files(deployment))
         placement = replace(placement, digest=record.digest(files, placement, spec))

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from reconciler.core.affinity import meets
 from reconciler.core.dialect import has_expression
 from reconciler.core.draft import WORKLOAD
 from reconciler.core.fieldpath import at
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.gathered import FEW
-from reconciler.core.narrowing import takes
+from reconciler.core.narrowing import selects, takes
 from reconciler.core.schema.complaints import nearest
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.workloadkinds import Kinds, known
 from reconciler.errors import Severity
-from reconciler.model.capacity import NodeRequirement, NodeTerm
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import BurstPolicy, Cluster, Distribution, Workspace
 from reconciler.model.workload import Json, WorkloadRef, WorkloadTemplate
@@ -105,15 +103,6 @@ def unmet(
             hint=hint or f"they are {', '.join(sorted(names)[:FEW])}" + (", …" if len(names) > FEW else ""),
             severity=Severity.WARNING,
         )
-
-
-def selects(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
-    """Tell whether a pod with these labels is one that counts; without a selector all do."""
-    asked = (
-        *(NodeRequirement(key=key, operator="In", values=(value,)) for key, value in spread.selector.items()),
-        *spread.selector_expressions,
-    )
-    return not asked or meets((NodeTerm(labels=asked),), labels, "")
 
 
 def unselected(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:

@@ -29,6 +29,7 @@ class Reason(StrEnum):
     ENGINE = "Engine"
     HELD = "Held"
     CLUSTER_LIMIT = "ClusterLimit"
+    CLUSTER_LOST = "ClusterLost"
     NO_CAPACITY = "NoCapacity"
     POLICY_LIMIT = "PolicyLimit"
     COOLING_DOWN = "CoolingDown"
@@ -55,6 +56,7 @@ class Why(StrEnum):
     FAILED = "failed"
     PREEMPTED = "preempted"
     IDLE = "idle"
+    CLUSTER_LOST = "cluster-lost"
     POLICY = "policy"
     REQUESTED = "requested"
 

@@ -11,6 +11,7 @@ from reconciler.model.ids import CommitId
 from reconciler.model.policy import Distribution, StrategyName
 from tests import subsets
 from tests.sharing import picture
+from tests.spreads import example
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "spread.md").read_text()
@@ -47,6 +48,12 @@ def test_what_comes_home_first_is_said_as_commits_say_it() -> None:
         said = returns(Distribution(strategy=strategy))
         assert rows[strategy] in said
         assert said.endswith("first")
+
+
+def test_what_a_subset_changes_is_what_comes_of_its_subset() -> None:
+    (shown,) = re.findall(r"^```diff\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    assert shown == example.difference()
+    assert example.complaint() in [" ".join(block.split()) for block in blocks()]
 
 
 def blocks() -> list[str]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from reconciler.core.engines import payload
+from reconciler.core import injecting
+from reconciler.core.engines import payload, subsetpods
 from reconciler.core.engines.deployment import Deployment, chart_steps
 from reconciler.core.engines.wanting import chart_refusals, command_refusals, once, unreachable
 from reconciler.model.placement import Placement
@@ -57,9 +58,16 @@ class ArgoCDEngine:
         return (*found, *command_refusals(spec, workspace))
 
     def files(self, deployment: Deployment) -> Mapping[str, bytes]:
-        """Write ``<placement>/manifests/``."""
+        """Write ``<placement>/manifests/``.
+
+        Raises InvalidInput as well where a subset changes the pods of a chart.
+        """
         rendered = self.to_render(deployment.spec)
         made = payload.items(deployment, rendered)
+        left = subsetpods.left_to_charts(deployment, payload.of_subset(made), rendered)
+        if left is not None and left.changes:
+            message = "Argo CD installs the chart itself, and changes nothing in it"
+            raise injecting.refusal(left, message, subsetpods.INSTEAD)
         target = deployment.placement.target_namespace  # Argo CD makes this one itself (CreateNamespace)
         made = [*payload.namespaces(rendered, made, but=target), *made]
         helm = [number for number, step in enumerate(deployment.spec.steps) if step.type is StepType.HELM]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from reconciler.core import commands
+from reconciler.core.subsets import Injection
 from reconciler.core.workloadkinds import Kinds
 from reconciler.model.placement import Placement
 from reconciler.model.policy import EngineName, Flux, Workspace
@@ -21,7 +22,8 @@ class Deployment:
     """One placement to be written: its rendered spec, and the objects of the charts that Overspill rendered itself.
 
     `charts` are keyed by the name of the helm config and hold what ``helm template`` printed, in its order. `flux` are
-    the fleet's settings for Flux, and `kinds` the kinds of workloads that it declares.
+    the fleet's settings for Flux, and `kinds` the kinds of workloads that it declares. `injection` is what the subset
+    of a WorkloadSpread that it is placed for changes in its pods.
     """
 
     placement: Placement
@@ -30,6 +32,7 @@ class Deployment:
     charts: Mapping[str, tuple[Json, ...]] = field(default_factory=dict)
     flux: Flux = field(default_factory=Flux)
     kinds: Kinds = field(default_factory=dict)
+    injection: Injection | None = None
 
 
 class Engine(Protocol):

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Literal
 
 from reconciler.core import commandjobs
-from reconciler.core.engines import fluxcharts, payload
+from reconciler.core.engines import fluxcharts, payload, subsetpods
 from reconciler.core.engines.deployment import Deployment, autoscaled, chart_steps
 from reconciler.core.engines.fluxnames import APPLIER, SOURCE, SUBSTITUTE, TOOLKIT, lasting
 from reconciler.core.engines.wanting import command_refusals, once, unreachable
@@ -97,7 +97,8 @@ def anchor(cluster: ClusterName) -> tuple[str, bytes]:
 def _stages(deployment: Deployment) -> list[list[payload.Item]]:
     """Lay the objects of all steps out in stages; namespaces go to the first.
 
-    Raises InvalidInput when there are none: a Kustomization of nothing fails.
+    Raises InvalidInput when there are none: a Kustomization of nothing fails. So it does where a subset changes what
+    cannot be changed in the pods of a chart.
     """
     made = payload.items(deployment, ())
     charts = _charts(deployment)
@@ -107,8 +108,10 @@ def _stages(deployment: Deployment) -> list[list[payload.Item]]:
     for item in made:
         if not item.is_namespace:
             steps.setdefault(item.step, []).append(item)
+    left = subsetpods.left_to_charts(deployment, payload.of_subset(made), ())
+    patches = [] if left is None else subsetpods.patches(left, deployment.kinds)
     for number, chart in charts.items():
-        objects = fluxcharts.objects(deployment.placement.name, chart, deployment.flux)
+        objects = fluxcharts.objects(deployment.placement.name, chart, deployment.flux, patches)
         steps[number] = [payload.Item(step=number, name=chart.name, manifest=it) for it in objects]
     stages: list[list[payload.Item]] = []
     open_ended = False

@@ -30,12 +30,12 @@ _LAYER = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 _OCI = "oci://"
 
 
-def objects(placement: PlacementName, chart: HelmConfig, flux: Flux) -> tuple[Json, Json]:
-    """Make the source and the release of a chart."""
+def objects(placement: PlacementName, chart: HelmConfig, flux: Flux, patches: list[Json]) -> tuple[Json, Json]:
+    """Make the source and the release of a chart; `patches` are what Kustomize changes in it beside labels."""
     name = _name(placement, chart.name)
     metadata = {"name": name, "namespace": flux.namespace}
     source = _oci(chart, metadata) if chart.repo_url.startswith(_OCI) else _repository(chart, metadata)
-    return source, _release(placement, chart, metadata, source)
+    return source, _release(placement, chart, metadata, source, patches)
 
 
 def timeout(chart: HelmConfig) -> timedelta:
@@ -74,7 +74,7 @@ def _oci(chart: HelmConfig, metadata: Json) -> Json:
     return {"apiVersion": f"source.{TOOLKIT}/v1", "kind": "OCIRepository", "metadata": metadata, "spec": spec}
 
 
-def _release(placement: PlacementName, chart: HelmConfig, metadata: Json, source: Json) -> Json:
+def _release(placement: PlacementName, chart: HelmConfig, metadata: Json, source: Json, patches: list[Json]) -> Json:
     reference = {"kind": source["kind"], "name": metadata["name"]}
     spec: dict[str, Json] = {
         "interval": "10m",
@@ -94,7 +94,7 @@ def _release(placement: PlacementName, chart: HelmConfig, metadata: Json, source
     # another version of the release and comes through all the same.
     kinds = {"kind": "(Deployment|StatefulSet)"}
     spec["driftDetection"] = {"mode": "enabled", "ignore": [{"paths": ["/spec/replicas"], "target": kinds}]}
-    spec["postRenderers"] = [{"kustomize": {"patches": _labels(placement)}}]
+    spec["postRenderers"] = [{"kustomize": {"patches": [*_labels(placement), *patches]}}]
     spec["values"] = chart.values
     return {"apiVersion": f"helm.{TOOLKIT}/v2", "kind": "HelmRelease", "metadata": metadata, "spec": spec}
 

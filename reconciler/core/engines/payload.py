@@ -3,7 +3,8 @@
 Each object is a file of its own, named so that the alphabet is the order of the steps:
 ``NN-<step>-<kind>-<name>.yaml``. Namespaces come before everything (``00-namespace-<name>.yaml``), wherever their step
 stands, since nothing can be applied without its namespace. An object gets the label ``overspill.dev/placement``, and so
-do the pods of the usual workload kinds; selectors and everything else of the user's stay as they are.
+do the pods of the usual workload kinds. What a subset of a WorkloadSpread changes in pods is changed here; selectors
+and everything else of the user's stay as they are.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.core import commandjobs, commands, podsof, validate
+from reconciler.core.engines import subsetpods
 from reconciler.core.engines.deployment import Deployment
+from reconciler.core.fieldpath import at
 from reconciler.core.findings import Finding
 from reconciler.core.kinds import cluster_scoped, group_kind, is_list
 from reconciler.core.yamlio import emit
@@ -58,7 +61,8 @@ class Item:
 def items(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> list[Item]:
     """List the objects of every step in order; of charts, those that Overspill has `rendered`.
 
-    Raises InvalidInput for a command or a chart that the safety rules refuse.
+    Raises InvalidInput for a command or a chart that the safety rules refuse, and for what the placement's subset
+    cannot change in its pods.
     """
     spec = deployment.spec
     charts = {chart.name: chart for chart in rendered}
@@ -72,7 +76,14 @@ def items(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> list[Item
             found.extend(_command(deployment, number, step.name, lines[step.name]))
         elif step.name in charts:
             found.extend(_chart(deployment, number, charts[step.name]))
-    return found
+    made = subsetpods.injected(deployment, of_subset(found), rendered)
+    return [item if one is None else replace(item, manifest=one) for item, one in zip(found, made, strict=True)]
+
+
+def of_subset(found: list[Item]) -> list[Mapping[str, Json] | None]:
+    """Return the objects that a subset may change; a command's Job and what others may share are none."""
+    labels = ("metadata", "labels", commandjobs.STEP_LABEL)
+    return [None if one.kept or at(one.manifest, labels) else one.manifest for one in found]
 
 
 def _command(deployment: Deployment, number: int, step: str, cmd: str) -> Iterator[Item]:

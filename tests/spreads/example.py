@@ -1,0 +1,66 @@
+"""The subset that docs/spread.md shows, and what becomes of a pod template."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from difflib import unified_diff
+
+from reconciler.core.injecting import injected
+from reconciler.core.subsets import Injection, injection, pod_of_subset
+from reconciler.core.yamlio import emit
+from reconciler.errors import InvalidInput
+from reconciler.model.capacity import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.policy import Cluster, Workspace
+from reconciler.model.workload import WorkloadRef
+from reconciler.model.workloadspread import Subset, WorkloadSpread
+
+SUBSET = Subset(
+    name="spot",
+    required=NodeTerm(
+        labels=(
+            NodeRequirement(key="region", operator="In", values=("eu-1",)),
+            NodeRequirement(key="capacity", operator="In", values=("spot",)),
+        )
+    ),
+    tolerations=(Toleration(key="capacity", value="spot", effect="NoSchedule"),),
+    patch={"spec": {"containers": [{"name": "vllm", "env": [{"name": "POOL", "value": "spot"}]}]}},
+)
+CLUSTER = Cluster(name=ClusterName("worker-2"), labels={"region": "eu-1"})
+TEMPLATE = {
+    "metadata": {"labels": {"app": "vllm"}},
+    "spec": {"containers": [{"name": "vllm", "env": [{"name": "MODEL", "value": "llama"}]}]},
+}
+
+
+def difference() -> str:
+    """Return what the subset changes in the pod template on a cluster, as a difference of YAML."""
+    before, after = emit(TEMPLATE), emit(pod_of_subset(TEMPLATE, _injected(SUBSET)))
+    _, _, _, *lines = unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=100)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def complaint() -> str:
+    """Say what is told of a subset that mounts a volume which is not there."""
+    mounts = {"name": "vllm", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    broken = replace(SUBSET, patch={"spec": {"containers": [mounts]}})
+    workspace = Workspace(name=WorkspaceName("llm"), primary=ClusterName("worker-1"), clusters=(CLUSTER.name,))
+    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "vllm"}, "spec": {"template": TEMPLATE}}
+    try:
+        injected(made, _injected(broken), workspace, {})
+    except InvalidInput as error:
+        return str(error)
+    raise AssertionError("it mounts nothing")
+
+
+def _injected(subset: Subset) -> Injection:
+    spread = WorkloadSpread(
+        name="pools",
+        namespace="llm",
+        group="apps",
+        target=WorkloadRef(namespace="llm", name="vllm", kind="Deployment"),
+        subsets=(subset,),
+        path="spreads/pools.yaml",
+        line=1,
+    )
+    return injection(spread, subset, CLUSTER)
