@@ -21,8 +21,8 @@ from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.holding import Reserved, keep_free, reserved, uses
 from reconciler.core.narrowing import narrowed
 from reconciler.core.needs import Needs, Part
-from reconciler.core.reach import Rung, Site
-from reconciler.core.seats import seated, subset_of
+from reconciler.core.reach import Rung
+from reconciler.core.seats import Site, seated, subset_of
 from reconciler.core.select import refuse
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing

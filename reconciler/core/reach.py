@@ -11,15 +11,13 @@ from dataclasses import dataclass
 
 from reconciler.core.makers import Makers
 from reconciler.core.narrowing import of_nodes, takes
+from reconciler.core.seats import Site
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Candidate, Cluster, Desired, Workspace
 from reconciler.model.workloadspread import WorkloadSpread
 
 _Key = tuple[str | tuple[str, ...], WorkspaceName]
-
-Site = tuple[ClusterName, str]
-"""A cluster and the subset that it is used for; without a WorkloadSpread that is empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

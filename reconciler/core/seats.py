@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from reconciler.core.narrowing import of_nodes, preference, takes
-from reconciler.core.reach import Site
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.policy import BurstPolicy, Cluster
 from reconciler.model.workloadspread import Subset, WorkloadSpread
+
+Site = tuple[ClusterName, str]
+"""A cluster and the subset that it is used for; without a WorkloadSpread that is empty."""
 
 
 def site(placement: Placement, policy: BurstPolicy, clusters: Mapping[ClusterName, Cluster]) -> Site:

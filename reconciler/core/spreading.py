@@ -15,8 +15,8 @@ from reconciler.core.growth import MOST, Growth, Offer
 from reconciler.core.makers import told as called
 from reconciler.core.narrowing import narrowed
 from reconciler.core.quotas import Quota, quotas
-from reconciler.core.reach import Rung, Site
-from reconciler.core.seats import site
+from reconciler.core.reach import Rung
+from reconciler.core.seats import Site, site
 from reconciler.core.shares import Share, Spread, beyond_gprs
 from reconciler.core.subsetorder import Sites, rows_of
 from reconciler.core.wording import count, plain

@@ -9,8 +9,7 @@ from reconciler.core.distribution.subsets import Layer, give_back
 from reconciler.core.growth import MOST, Growth
 from reconciler.core.narrowing import preference
 from reconciler.core.quotas import quotas
-from reconciler.core.reach import Site
-from reconciler.core.seats import seated, site
+from reconciler.core.seats import Site, seated, site
 from reconciler.core.shares import newest_first
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
