@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.fit import Room, repelled
+from reconciler.core.fit import Room
+from reconciler.core.tainting import repelled
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape, Taint, Toleration
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import Resources, parse_quantity
