@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 Raw = dict[str, Any]
@@ -19,7 +19,7 @@ GPU = "nvidia.com/gpu"
 def worst(nodes: list[Raw], pod: Raw) -> int:
     """Return how many such pods, one after another, get a node if the scheduler chooses as badly as it may."""
 
-    @lru_cache(maxsize=None)
+    @cache
     def end(placed: tuple[int, ...]) -> int:
         follow = [
             (*placed[:index], placed[index] + 1, *placed[index + 1 :])
