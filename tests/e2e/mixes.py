@@ -97,7 +97,7 @@ class Mix:
     def is_estimate(self) -> bool:
         """Tell whether the scheduler may do better: it may choose well, and use nodes that we leave out.
 
-        A pod that tolerates every taint may go to a cordoned node; we send nothing there, for somebody means to empty it.
+        A pod that tolerates every taint may go to a cordoned node. We send nothing there: somebody means to empty it.
         """
         cordons = {"operator": "Exists"} in self.spec["tolerations"] and any(node["cordoned"] for node in self.nodes)
         return cordons or self.kind in {"join", "mixed"} or any(self.zone not in node["labels"] for node in self.nodes)
