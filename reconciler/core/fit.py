@@ -108,6 +108,8 @@ class Room:
         for node, number in zip(there, known, strict=True):
             node.free = total([node.free, pod_on(node, shape).times(number)])
         unsure = [node for node, most, number in zip(there, places, known, strict=True) if number < most]
+        if newcomer.rules is not None and (newcomer.rules.together or newcomer.rules.evenly):
+            self._change(newcomer)  # nobody knows which pods it will find there
         if newcomer.devices or newcomer.rules or not all(_serves(node, newcomer) for node in unsure):
             return
         for _ in range(pods - sum(known) if unsure else 0):

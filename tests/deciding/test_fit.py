@@ -68,6 +68,11 @@ def test_an_empty_key_with_exists_tolerates_everything() -> None:
     assert repelled((Toleration(operator="Exists"),), [Taint(key="a", effect="NoExecute")]) is None
 
 
+def test_a_toleration_of_some_future_kubernetes_tolerates_nothing() -> None:
+    greater = Toleration(key="cores", operator="Gt", value="8")
+    assert repelled((greater,), [Taint(key="cores", value="8")]) == Taint(key="cores", value="8")
+
+
 def test_a_shortfall_tells_what_is_needed_and_what_the_best_node_has() -> None:
     assert Room(free("c", 3, 2, 3)).shortfall(shape(8)) == (
         "needs 8 GPUs on one node, largest has 3 GPUs free (8 GPUs over 3 nodes)"

@@ -7,85 +7,32 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from reconciler.core.autoscaling import grown
 from reconciler.core.fit import Room
-from reconciler.core.kubernetes.resources import Resource
 from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.kubernetes.state import ClusterState
-from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.capacity import ClosedNode, ClusterObservation, ReplicaShape
 from reconciler.model.ids import ClusterName
+from reconciler.model.plan import Place
 from reconciler.model.policy import ScalableNodes
-from tests.deciding.scheduler import GPU, REQUIRED, Raw, worst
-from tests.situations import NOW, cluster, free, gpus
-
-HOST, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"
-LABELS = {"app": "vllm"}
-SELECTOR = {"matchLabels": LABELS}
-
-
-def seen(nodes: list[Raw]) -> ClusterObservation:
-    """Observe the nodes the way a cluster is watched."""
-    state = ClusterState()
-    for node in nodes:
-        raw = {
-            "metadata": {"name": node["name"], "labels": node["labels"]},
-            "spec": {"taints": node["taints"], "unschedulable": node["cordoned"]},
-            "status": {
-                "allocatable": {GPU: str(node["gpus"]), "pods": "110"},
-                "conditions": [{"type": "Ready", "status": "True"}],
-            },
-        }
-        state.apply(Resource.NODES, raw)
-        for number, pod in enumerate(node["pods"]):
-            metadata = {"name": f"{node['name']}-{number}", "namespace": pod["namespace"], "labels": pod["labels"]}
-            metadata |= {"deletionTimestamp": "2026-11-20T10:00:00Z"} if pod.get("leaving") else {}
-            spec = {**pod["spec"], "nodeName": node["name"]}
-            state.apply(Resource.PODS, {"metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
-    return state.observation(ClusterName("worker-2"), NOW)
-
-
-def counted(nodes: list[Raw], pod: Raw, limit: int = 50) -> int:
-    metadata = {"labels": pod["labels"], "namespace": pod["namespace"]}
-    return Room(seen(nodes)).count(replica_shape(pod["spec"], metadata), limit)
-
-
-def why_not(nodes: list[Raw], pod: Raw) -> str:
-    metadata = {"labels": pod["labels"], "namespace": pod["namespace"]}
-    return Room(seen(nodes)).shortfall(replica_shape(pod["spec"], metadata))
-
-
-def node(name: str, gpus: int = 2, *, pods: list[Raw] | None = None, **labels: str) -> Raw:
-    known = {"zone": ZONE, "rack": RACK}
-    named = {known[key]: value for key, value in labels.items()} | {HOST: name}
-    return {"name": name, "labels": named, "gpus": gpus, "taints": [], "cordoned": False, "pods": pods or []}
-
-
-def pod(namespace: str = "llm", labels: Raw | None = None, **spec: Any) -> Raw:
-    containers = [{"resources": {"requests": {GPU: "1"}}, "ports": spec.pop("ports", [])}]
-    return {"namespace": namespace, "labels": labels or LABELS, "spec": {"containers": containers, **spec}}
-
-
-def other(labels: Raw | None = None, namespace: str = "llm", ports: list[Raw] | None = None) -> Raw:
-    return {"namespace": namespace, "labels": labels or {}, "spec": {"containers": [{"ports": ports or []}]}}
-
-
-def term(key: str, **fields: Any) -> Raw:
-    return {"topologyKey": key, "labelSelector": SELECTOR, **fields}
-
-
-def apart(*keys: str) -> Raw:
-    return {"affinity": {"podAntiAffinity": {REQUIRED: [term(key) for key in keys]}}}
-
-
-def together(*keys: str) -> Raw:
-    return {"affinity": {"podAffinity": {REQUIRED: [term(key) for key in keys]}}}
-
-
-def evenly(key: str, skew: int = 1, **fields: Any) -> Raw:
-    return term(key, maxSkew=skew, whenUnsatisfiable="DoNotSchedule", **fields)
+from tests.deciding.neighbourhood import (
+    HOST,
+    LABELS,
+    ZONE,
+    apart,
+    counted,
+    evenly,
+    node,
+    other,
+    pod,
+    seen,
+    term,
+    together,
+    why_not,
+)
+from tests.deciding.scheduler import REQUIRED, Raw
+from tests.situations import NOW, cluster, free, gpus, plan, short
+from tests.situations import shape as one_gpu
 
 
 def test_pods_that_want_a_node_each_get_one_each() -> None:
@@ -235,104 +182,31 @@ def test_nodes_that_an_autoscaler_would_add_are_a_node_each() -> None:
     assert Room(seen).count(shape(pod(**apart(HOST))), 9) == 3
 
 
-ports = st.sampled_from(
-    [[], [], [{"containerPort": 8080, "hostPort": 8080}], [{"containerPort": 8080, "hostPort": 9090}]]
-)
-strangers = st.builds(
-    other,
-    labels=st.sampled_from([LABELS, LABELS, {"app": "web"}, {**LABELS, "role": "head"}]),
-    namespace=st.sampled_from(["llm", "llm", "web"]),
-    ports=ports,
-)
+def test_who_gives_way_holds_its_place_until_it_is_gone() -> None:
+    nodes = [node("a", 8, zone="a", pods=[other(LABELS)]), node("b", 8, zone="b")]
+    room = Room(seen(nodes))
+    room.vacate(one_gpu(8), 1, shape(pod(**apart(HOST))))
+    assert room.count(shape(pod(**apart(HOST))), 9) == 1
+    spread = shape(pod(topologySpreadConstraints=[evenly(ZONE)]))
+    room.vacate(one_gpu(8), 1, spread)
+    assert room.count(spread, 9) == 0
 
 
-@st.composite
-def clusters(draw: st.DrawFn) -> list[Raw]:
-    """A few nodes in zones and racks that cross them, some without labels, tainted, cordoned, or taken."""
-    made = []
-    for index in range(draw(st.integers(1, 5))):
-        name, labels = f"n{index}", {}
-        for key, values in (
-            (HOST, [name] * 5 + [None]),
-            (ZONE, ["a", "a", "b", "c", None]),
-            (RACK, ["1", "2", "3", None]),
-        ):
-            if (value := draw(st.sampled_from(values))) is not None:
-                labels[key] = value
-        labels |= draw(st.sampled_from([{}, {}, {"model": "h100"}]))
-        taints = draw(st.sampled_from([[], [], [], [{"key": "spot", "effect": "NoSchedule"}]]))
-        there = draw(st.lists(strangers, max_size=draw(st.sampled_from([0, 0, 0, 2]))))
-        one = {"name": name, "labels": labels, "gpus": draw(st.integers(0, 3)), "taints": taints, "pods": there}
-        made.append({**one, "cordoned": draw(st.sampled_from([False] * 5 + [True]))})
-    return made
+def test_an_answer_does_not_outlive_the_nodes_that_take_no_pods() -> None:
+    before = seen([node("a", 8, zone="a")])
+    spread = shape(pod(topologySpreadConstraints=[evenly(ZONE)]))
+    shut = ClosedNode(name="b", allocatable=gpus(8), ready=True, labels={ZONE: "b"}, pods=())
+    assert Room(before).count(spread, 9) == 8
+    assert Room(replace(before, closed=(shut,))).count(spread, 9) == 1
 
 
-keys = st.sampled_from([HOST, ZONE, ZONE, RACK])
-fields = st.fixed_dictionaries(
-    {}, optional={"namespaces": st.sampled_from([["web"], ["llm", "web"]]), "matchLabelKeys": st.just(["role"])}
-)
-terms = st.lists(st.builds(lambda key, more: term(key, **more), keys, fields), max_size=2)
-spreads = st.builds(
-    lambda key, skew, more: evenly(key, skew, **more),
-    keys,
-    st.integers(1, 3),
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "minDomains": st.integers(1, 4),
-            "nodeAffinityPolicy": st.sampled_from(["Honor", "Ignore"]),
-            "nodeTaintsPolicy": st.sampled_from(["Honor", "Ignore"]),
-        },
-    ),
-)
-pods = st.builds(
-    lambda anti, affine, spread, fixed: pod(
-        topologySpreadConstraints=spread,
-        affinity={"podAntiAffinity": {REQUIRED: anti}, "podAffinity": {REQUIRED: affine}},
-        **fixed,
-    ),
-    st.one_of(st.just([]), terms),
-    st.one_of(st.just([]), terms),
-    st.lists(spreads, max_size=2),
-    st.fixed_dictionaries(
-        {"ports": ports},
-        optional={
-            "nodeSelector": st.just({"model": "h100"}),
-            "tolerations": st.sampled_from([[{"key": "spot", "operator": "Exists"}], [{"operator": "Exists"}]]),
-            "hostNetwork": st.just(True),
-        },
-    ),
-)
-
-
-@settings(max_examples=400, deadline=None)
-@given(clusters(), pods)
-def test_no_more_pods_are_promised_than_the_worst_choice_of_nodes_leaves_room_for(
-    nodes: list[Raw], wanted: Raw
-) -> None:
-    assert counted(nodes, wanted) <= worst(nodes, wanted)
-
-
-@st.composite
-def labelled(draw: st.DrawFn) -> list[Raw]:
-    """A few nodes that all have a zone."""
-    size = draw(st.integers(1, 5))
-    return [node(f"n{index}", draw(st.integers(0, 4)), zone=draw(st.sampled_from("abc"))) for index in range(size)]
-
-
-simple = st.one_of(
-    st.sampled_from([apart(HOST), apart(ZONE), apart(HOST, ZONE), together(ZONE), together(HOST), {}]),
-    st.builds(
-        lambda key, skew, least, also: {"topologySpreadConstraints": [evenly(key, skew, minDomains=least)], **also},
-        st.sampled_from([HOST, ZONE]),
-        st.integers(1, 3),
-        st.integers(1, 4),
-        st.sampled_from([{}, apart(HOST), {"ports": [{"containerPort": 80, "hostPort": 80}]}]),
-    ),
-)
-
-
-@settings(max_examples=200, deadline=None)
-@given(labelled(), simple)
-def test_with_one_spread_the_count_is_what_the_worst_choice_leaves(nodes: list[Raw], fields: Raw) -> None:
-    assert counted(nodes, pod(**fields)) == worst(nodes, pod(**fields))
+def test_a_burst_goes_as_far_as_its_rules_let_it_and_says_so() -> None:
+    wanted = shape(pod(**apart(HOST)))
+    two = replace(seen([node("a", 8), node("b", 8)]), cluster=ClusterName("worker-2"))
+    made = plan(short(5, replica=wanted), two, free("worker-3", 8, 8))
+    (change,) = made.changes
+    assert isinstance(change, Place)
+    assert (change.placement.cluster, change.placement.replicas) == ("worker-2", 2)
+    assert change.placement.shape.rules == wanted.rules
+    said = {refusal.cluster: refusal.message for one in made.suppressed for refusal in one.refusals}
+    assert said["worker-3"] == f"wants one pod in each {HOST}, and nobody says which pods are on its nodes"

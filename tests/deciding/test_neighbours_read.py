@@ -19,8 +19,8 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.neighbours import Evenly, HostPort, LabelRequirement, PodOnNode, PodRule, PodRules
 from reconciler.model.units import format_quantity
 from reconciler.model.workload import Json
+from tests.deciding.neighbourhood import HOST, LABELS, ZONE, apart, evenly, node, other, pod, seen, term
 from tests.deciding.scheduler import REQUIRED, Raw
-from tests.deciding.test_neighbours_fit import HOST, LABELS, ZONE, apart, evenly, node, other, pod, seen, term
 from tests.requests.asking import manifests, request
 from tests.situations import shape
 

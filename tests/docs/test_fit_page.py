@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.deciding.neighbourhood import HOST, LABELS, ZONE, apart, evenly, node, other, pod, term, why_not
 from tests.deciding.scheduler import REQUIRED, Raw
-from tests.deciding.test_neighbours_fit import HOST, LABELS, ZONE, apart, evenly, node, other, pod, term, why_not
 
 PAGE = (Path(__file__).parents[2] / "docs" / "fit.md").read_text()
 WORDS = re.findall(r"^\| .* \| `([^`]+)` \|$", PAGE.split("## What is not guessed")[1], re.MULTILINE)
