@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import click
 
 from reconciler import app
@@ -15,7 +17,7 @@ from reconciler.core.inventory import inventory as taken_stock
 from reconciler.core.waiting import Asking, Wait, spelt, waits
 from reconciler.daemon.reconcile import View, draft
 from reconciler.errors import InvalidInput
-from reconciler.model.gpr import DEFAULT_PRIORITY, PRIORITIES, GpuAsk
+from reconciler.model.gpr import DEFAULT_PRIORITY, PRIORITIES
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.settings import Settings
 
@@ -77,37 +79,24 @@ def gprs(settings: Settings, workspace: str | None, state: str | None, form: opt
     help="Higher goes first.",
 )
 @options.output
-def wait_time(
-    settings: Settings,
-    *,
-    workspace: str,
-    gpus: int,
-    nodes: int,
-    shape: str,
-    memory: int,
-    instance_type: str,
-    dedicated: bool,
-    clusters: tuple[str, ...],
-    priority: int,
-    form: options.Output,
-) -> None:
+def wait_time(settings: Settings, *, form: options.Output, **wanted: Unpack[remote.Wanted]) -> None:
     """Estimate when GPUs can be had on each cluster.
 
     It says what that depends on: what ends when, what an autoscaler may add, and who is ahead.
     """
     view = _look(settings)
     asking = Asking(
-        workspace=_known(view, workspace),
-        ask=GpuAsk(gpus=gpus, nodes=nodes, memory=memory, shape=shape, instance_type=instance_type),
-        priority=priority,
-        clusters=tuple(ClusterName(name) for name in clusters),
-        dedicated=dedicated,
+        workspace=_known(view, wanted["workspace"]),
+        ask=remote.ask_of(wanted),
+        priority=wanted["priority"],
+        clusters=tuple(ClusterName(name) for name in wanted["clusters"]),
+        dedicated=wanted["dedicated"],
     )
     found = waits(asking, view, view.plan)
     if form == "json":
         printing.json_out(found)
     else:
-        printing.sentence(remote.asked_for(asking.ask, priority, workspace))
+        printing.sentence(remote.asked_for(wanted))
         printing.table(
             remote.WAITS,
             [_wait_row(one) for one in found],

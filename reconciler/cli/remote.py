@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
@@ -44,38 +44,52 @@ def state_of(text: str | None) -> GprState | None:
     raise click.UsageError(f"--state: {text!r} is no state (try one of {', '.join(GprState)})")
 
 
-def wait_time(
-    client: Client,
-    *,
-    workspace: str,
-    gpus: int,
-    nodes: int,
-    shape: str,
-    memory: int,
-    instance_type: str,
-    dedicated: bool,
-    clusters: tuple[str, ...],
-    priority: int,
-    form: options.Output,
-) -> None:
+class Wanted(TypedDict):
+    """The options of `wait-time`: on which GPUs of whose clusters somebody would wait."""
+
+    workspace: str
+    gpus: int
+    nodes: int
+    shape: str
+    memory: int
+    instance_type: str
+    dedicated: bool
+    clusters: tuple[str, ...]
+    priority: int
+
+
+def ask_of(wanted: Wanted) -> GpuAsk:
+    """Return what is asked for."""
+    return GpuAsk(
+        gpus=wanted["gpus"],
+        nodes=wanted["nodes"],
+        memory=wanted["memory"],
+        shape=wanted["shape"],
+        instance_type=wanted["instance_type"],
+    )
+
+
+def wait_time(client: Client, *, form: options.Output, **wanted: Unpack[Wanted]) -> None:
     """Have the daemon estimate when GPUs can be had."""
-    asked = {
-        "workspaceName": workspace, "numberOfGPUs": gpus, "numberOfGPUNodes": nodes, "gpuShape": shape,
-        "memoryPerGpu": memory, "instanceType": instance_type, "dedicatedNodes": dedicated,
-        "clusters": list(clusters), "priority": priority,
-    }  # fmt: skip
-    found = client.wait_time({name: value for name, value in asked.items() if value})
+    asked = {_ASKED.get(name, name): value for name, value in wanted.items() if value}
+    found = client.wait_time(asked)
     if form == "json":
         printing.json_out(found)
     else:
-        ask = GpuAsk(gpus=gpus, nodes=nodes, memory=memory, shape=shape, instance_type=instance_type)
-        printing.sentence(asked_for(ask, priority, workspace))
+        printing.sentence(asked_for(wanted))
         printing.table(WAITS, [_wait(one) for one in found], empty="The workspace has no clusters.")
 
 
-def asked_for(ask: GpuAsk, priority: int, workspace: str) -> str:
+_ASKED = {
+    "workspace": "workspaceName", "gpus": "numberOfGPUs", "nodes": "numberOfGPUNodes", "shape": "gpuShape",
+    "memory": "memoryPerGpu", "instance_type": "instanceType", "dedicated": "dedicatedNodes",
+}  # fmt: skip
+"""How the interface names what it calls otherwise."""
+
+
+def asked_for(wanted: Wanted) -> str:
     """Say what wait times are for."""
-    return f"{described(ask)}, priority {priority}, in {workspace}:"
+    return f"{described(ask_of(wanted))}, priority {wanted['priority']}, in {wanted['workspace']}:"
 
 
 def inventory(client: Client, *, workspace: str | None, form: options.Output) -> None:

@@ -21,6 +21,7 @@ from reconciler.core.parsed import ParsedFile
 from reconciler.core.policies import policies_in_force
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
 from reconciler.core.schema.workspace import WorkspaceFile
+from reconciler.core.spreads import spread_policies
 from reconciler.core.workloadkinds import Kinds
 from reconciler.errors import Severity
 from reconciler.model.ids import BlobId, ClusterName, CommitId, WorkloadId, WorkspaceName
@@ -92,6 +93,7 @@ def examine(
         policies=policies_in_force(work, desired, templates),
         requests=egsfiles.requests(work, desired),
     )
+    desired = replace(desired, policies=spread_policies(work, desired, templates))
     desired = replace(desired, problems=tuple(sorted(work.problems)), incomplete=bool(work.rejected))
     return Assembly(desired=desired, rejected=frozenset(work.rejected))
 

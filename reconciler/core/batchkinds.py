@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.core.describing import REPLICAS, SUSPEND, at_a_time, template
-from reconciler.model.workloadkind import Count, Group, PodTemplate, WorkloadKind, path
+from reconciler.model.workloadkind import Count, Group, Mark, PodTemplate, WorkloadKind, path
+
+_JOBSET = Mark(label="jobset.sigs.k8s.io/jobset-name")
 
 
 def sets() -> Iterator[WorkloadKind]:
@@ -26,6 +28,7 @@ def sets() -> Iterator[WorkloadKind]:
             eager=(path("spec.startupPolicy"), "LeaderReady"),
         ),
         apart="leaderworkerset.sigs.k8s.io/exclusive-topology",
+        marks=(Mark(label="leaderworkerset.sigs.k8s.io/name"),),
         checked="LeaderWorkerSet 060ab4d (2026-08-21)",
     )
     jobs = "spec.replicatedJobs.*"
@@ -38,6 +41,7 @@ def sets() -> Iterator[WorkloadKind]:
         together=Group(called="set"),
         suspended=SUSPEND,
         apart="alpha.jobset.sigs.k8s.io/exclusive-topology",
+        marks=(_JOBSET,),
         checked="JobSet 08dfbdf (2026-08-18)",
     )
     cliques, sizes = "spec.template.cliques.*", path("spec.template.podCliqueScalingGroups.*.replicas")
@@ -58,6 +62,7 @@ def sets() -> Iterator[WorkloadKind]:
             ),
         ),
         together=Group(called="replica of the set", counts=(Count(path=REPLICAS),)),
+        marks=(Mark(label="app.kubernetes.io/part-of", beside=(("app.kubernetes.io/managed-by", "grove-operator"),)),),
         checked="Grove fcc3b3b (2026-08-19)",
     )
 
@@ -72,12 +77,15 @@ def training() -> Iterator[WorkloadKind]:
         replicas=(path(f"{tasks}.replicas"),),
         templates=(template(f"{tasks}.template", Count(path=path(f"{tasks}.replicas"), default=0)),),
         together=Group(called="job", gang=path("spec.minAvailable")),
+        marks=(Mark(label="volcano.sh/job-name"),),
         checked="Volcano APIs 536f121 (2026-06-22)",
     )
     checked = "Training Operator 1.9.0"
     for kind, field in (("TFJob", "tfReplicaSpecs"), ("PyTorchJob", "pytorchReplicaSpecs")):
         roles = f"spec.{field}.*"
-        yield _kubeflow(kind, ("v1",), field, (template(f"{roles}.template", f"{roles}.replicas"),), checked)
+        own = f"{kind.lower()}-controller"
+        made = (template(f"{roles}.template", f"{roles}.replicas"),)
+        yield _kubeflow(kind, ("v1",), field, made, checked, operators=(own,))
     worker = Count(path=path("spec.mpiReplicaSpecs.Worker.replicas"), default=0)
     yield _kubeflow(
         "MPIJob",
@@ -88,6 +96,7 @@ def training() -> Iterator[WorkloadKind]:
             template("spec.mpiReplicaSpecs.Worker.template", worker, optional=True),
         ),
         f"{checked}, MPI Operator caa3c47 (2026-07-02)",
+        operators=("mpijob-controller", "mpi-operator"),
     )
     yield WorkloadKind(
         group="trainer.kubeflow.org",
@@ -103,12 +112,19 @@ def training() -> Iterator[WorkloadKind]:
         ),
         together=Group(called="job"),
         suspended=SUSPEND,
+        marks=(_JOBSET,),  # it makes a JobSet of its own name
         checked="Kubeflow Trainer 8c0f505 (2026-08-21)",
     )
 
 
 def _kubeflow(
-    kind: str, versions: tuple[str, ...], field: str, templates: tuple[PodTemplate, ...], checked: str
+    kind: str,
+    versions: tuple[str, ...],
+    field: str,
+    templates: tuple[PodTemplate, ...],
+    checked: str,
+    *,
+    operators: tuple[str, ...],
 ) -> WorkloadKind:
     """Describe a job of the training operator, whose pods have roles."""
     return WorkloadKind(
@@ -119,23 +135,32 @@ def _kubeflow(
         templates=templates,
         together=Group(called="job", gang=path("spec.runPolicy.schedulingPolicy.minAvailable")),
         suspended=(path("spec.runPolicy.suspend"),),
+        marks=tuple(
+            Mark(label="training.kubeflow.org/job-name", beside=(("training.kubeflow.org/operator-name", name),))
+            for name in operators
+        ),
         checked=checked,
     )
 
 
 def ray() -> Iterator[WorkloadKind]:
     """Describe what runs on a cluster of Ray's."""
-    yield _ray_kind("RayCluster", "spec")
+    yield _ray_kind("RayCluster", "spec", mark=Mark(label=_RAY))
+    made = Mark(label=_RAY, made_up=True)
     yield _ray_kind(
         "RayJob",
         "spec.rayClusterSpec",
         template("spec.submitterPodTemplate", optional=True),
+        mark=made,
         optional=True,
     )
-    yield _ray_kind("RayService", "spec.rayClusterConfig")
+    yield _ray_kind("RayService", "spec.rayClusterConfig", mark=made)
 
 
-def _ray_kind(kind: str, root: str, *more: PodTemplate, optional: bool = False) -> WorkloadKind:
+_RAY = "ray.io/cluster"
+
+
+def _ray_kind(kind: str, root: str, *more: PodTemplate, mark: Mark, optional: bool = False) -> WorkloadKind:
     """Describe a kind of Ray's by where its cluster is described: a head, and groups of workers."""
     workers = f"{root}.workerGroupSpecs.*"
     hosts = Count(
@@ -156,5 +181,6 @@ def _ray_kind(kind: str, root: str, *more: PodTemplate, optional: bool = False) 
         ),
         together=Group(called="cluster"),
         suspended=SUSPEND,
+        marks=(mark,),
         checked="KubeRay feeaf72 (2026-08-19)",
     )

@@ -15,12 +15,14 @@ from reconciler.core.failing import end_what_has_failed
 from reconciler.core.growth import Growth
 from reconciler.core.idling import end_what_is_idle
 from reconciler.core.lending import bursts_that_wait
+from reconciler.core.losing import move_what_is_lost
 from reconciler.core.people import respect_people
 from reconciler.core.placing import requests_that_wait
 from reconciler.core.queueing import serve
 from reconciler.core.releasing import close_what_is_over
 from reconciler.core.requests import follow_files
 from reconciler.core.reserving import end_reservations, reservations_that_wait
+from reconciler.core.retaking import take_up_other_pods
 from reconciler.core.returning import give_back_what_is_not_needed
 from reconciler.core.schedule import next_turn
 from reconciler.core.situation import Situation
@@ -41,6 +43,8 @@ def decide(situation: Situation) -> Plan:
     end_what_has_failed(situation, standing)
     end_what_is_idle(situation, standing)
     move_what_may_not_stay(situation, standing, growth)
+    move_what_is_lost(situation, standing, growth)
+    take_up_other_pods(situation, standing, growth)
     give_back_what_is_not_needed(situation, standing)
     close_what_is_over(situation, standing)
     end_reservations(situation, standing)

@@ -11,7 +11,7 @@ from reconciler.core.kruise import Whitelist
 from reconciler.core.schema.workloadkind import CountFile, PodTemplateFile, WorkloadKindFile
 from reconciler.core.workloadkinds import BUILT_IN
 from reconciler.errors import Severity
-from reconciler.model.workloadkind import Count, Group, PodTemplate, WorkloadKind, path
+from reconciler.model.workloadkind import Count, Group, Mark, PodTemplate, WorkloadKind, path
 
 
 def workload_kinds(work: Gathered) -> dict[str, WorkloadKind]:
@@ -56,6 +56,7 @@ def _over(kind: WorkloadKind) -> WorkloadKind:
         replicas=kind.replicas or known.replicas,
         templates=kind.templates or known.templates,
         together=kind.together or known.together,
+        marks=kind.marks or known.marks,
         checked=kind.checked,
     )
 
@@ -76,6 +77,7 @@ def _declared(file: WorkloadKindFile) -> WorkloadKind:
             counts=tuple(_count(one) for one in together.counts),
             gang=path(together.minimum_path) if together.minimum_path else (),
         ),
+        marks=tuple(Mark(label=label) for label in spec.pod_labels),
         checked=file.metadata.name,
     )
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from reconciler.core.hearing import believed, heard, silent
 from reconciler.core.merging import due, merged
 from reconciler.core.schedule import planned
+from reconciler.core.wholes import whole
 from reconciler.model.capacity import Ask, ClusterObservation, Observed, WorkloadObservation
 from reconciler.model.demand import Demand, Sample
 from reconciler.model.ids import ClusterName, WorkloadId
@@ -91,6 +92,9 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             kind = template.ref.kind or (seen.ref.kind if seen else "")
             left, why = believed(seen.asks if seen else (), kind, silence[primary])
             seen, unheard = replace(seen, asks=left) if seen else None, unheard + why
+        goes_whole = whole(template, desired.kinds)
+        if goes_whole is not None and seen is not None:
+            seen = goes_whole.seen(seen)
         demands[workload] = _demand(
             workload,
             primary,
@@ -101,6 +105,7 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             unheard=unheard,
             history=() if unheard else history.get(workload, ()),
             at=min(observed.clusters[primary].observed_at, now),
+            once=goes_whole is not None and not goes_whole.divisible,
         )
     return demands
 
@@ -181,10 +186,14 @@ def _demand(
     unheard: tuple[str, ...],
     history: tuple[Sample, ...],
     at: datetime,
+    once: bool,
 ) -> Demand:
+    """Put together what is missing; of what there is only `once` elsewhere it is one copy, whoever asks for more."""
     wanted, running, waiting = (seen.wanted, seen.running, seen.waiting) if seen else (0, 0, ())
     asks += seen.asks if seen else ()
     steps = merged(max(0, wanted - running), waiting, asks, plan, policy.scale_up_window)
+    if once and steps:
+        steps = (replace(steps[0], replicas=1),)
     deficit = sum([step.replicas for step in steps])
     # Whoever says since when pods have been waiting knows nothing of what else may have been asked for meanwhile.
     asked = bool(asks or plan or policy.queries)

@@ -9,6 +9,9 @@ from reconciler.core import deployspec, templates
 from reconciler.core.deployspec import Spelling
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.schema.template import WorkloadTemplateFile
+from reconciler.core.sharepath import REPLICAS, shared
+from reconciler.core.spelling import nearest
+from reconciler.core.wholes import in_groups
 from reconciler.core.workloadkinds import BUILT_IN
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
@@ -18,6 +21,7 @@ from reconciler.model.workloadkind import path
 WORKLOAD = "overspill.dev/workload"
 """The annotation that names the object on the primary whose replicas are counted."""
 
+_ANNOTATIONS = (WORKLOAD, REPLICAS)
 _COUNTED = frozenset(
     kind.kind for kind in BUILT_IN.values() if kind.replicas == (path("spec.replicas"),) and kind.together is None
 )
@@ -53,12 +57,12 @@ class Draft:
 def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
     """Make a draft of a file that fits the schema, and find what is wrong between its parts."""
     found: list[Finding] = []
-    spec = deployspec.deploy_spec(file.spec, found)
+    spec = shared(deployspec.deploy_spec(file.spec, found), file.metadata.annotations, found)
     found += deployspec.check(spec)
     ref = _ref(file, spec, found)
     broken = any(finding.severity is Severity.ERROR for finding in found)
     uses_replicas = broken or templates.uses(spec, "replicas")
-    if not uses_replicas:
+    if not uses_replicas and not in_groups(spec):
         found.append(
             Finding(
                 loc=("spec",),
@@ -94,8 +98,8 @@ def _ref(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> 
     """
     loc: Loc = ("metadata", "annotations", WORKLOAD)
     for key in file.metadata.annotations:
-        if key.startswith("overspill.dev/") and key != WORKLOAD:
-            hint = f"try '{WORKLOAD}'"
+        if key.startswith("overspill.dev/") and key not in _ANNOTATIONS:
+            hint = nearest(key, _ANNOTATIONS)
             found.append(
                 Finding(loc=(*loc[:2], key), message="unknown annotation", hint=hint, severity=Severity.WARNING)
             )

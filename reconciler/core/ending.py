@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.core import headcount, lifecycle
+from reconciler.core import headcount, lifecycle, together
 from reconciler.core.growth import Growth
-from reconciler.core.moving import elsewhere
+from reconciler.core.moving import elsewhere, elsewhere_whole
 from reconciler.core.releasing import astray, released
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
+from reconciler.core.wholes import whole
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Move, Reason, Revert, Why
@@ -88,6 +89,9 @@ def _move(situation: Situation, standing: Standing, growth: Growth, placement: P
         revert(situation, standing, placement, Why.POLICY, detail)
         return
     template, policy = situation.desired.templates[placement.workload], governing(situation.desired, placement.workload)
+    if whole(template, situation.desired.kinds) is not None:
+        _move_whole(situation, standing, growth, placement, detail)
+        return
     offer, refusals = elsewhere(growth, template, policy, placement)
     if offer is None:
         revert(situation, standing, placement, Why.POLICY, detail)
@@ -115,6 +119,25 @@ def _move(situation: Situation, standing: Standing, growth: Growth, placement: P
             refused=refusals,
         )
     )
+
+
+def _move_whole(situation: Situation, standing: Standing, growth: Growth, placement: Placement, detail: str) -> None:
+    """Move what goes whole to the first cluster that has room for all of it; end it where none has."""
+    found, refusals = elsewhere_whole(situation, standing, growth, placement)
+    if found is None:
+        revert(situation, standing, placement, Why.POLICY, detail)
+        return
+    choice = growth.choice(found.offer, found.placement.shape, placement.workload.workspace)
+    together.take(growth, found.placement.cluster, found.needs)
+    change = Move(
+        before=placement,
+        after=found.placement,
+        why=Why.POLICY,
+        detail=detail,
+        choice=choice,
+        refused=refusals,
+    )
+    standing.change(change)
 
 
 def _missing(desired: Desired, workload: WorkloadId) -> str:

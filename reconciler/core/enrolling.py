@@ -14,7 +14,7 @@ from functools import cached_property
 
 from reconciler.core.admission import UNSAID
 from reconciler.core.engines import engine
-from reconciler.core.needs import Part, Pods, likeness, needs, pods_of
+from reconciler.core.needs import Needs, Pods, likeness, needs, pods_of
 from reconciler.core.reach import Reach
 from reconciler.core.requestrecord import digest_of, request_path
 from reconciler.core.workloadkinds import Kinds
@@ -78,10 +78,9 @@ class Entry:
         return pods_of(self.record.request, self.declared)
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """What one placement of it takes, where that is more than the replicas that it is counted by; else nothing."""
-        needed = needs(self.record.request, pods=self.pods)
-        return needed.parts if needed.others else ()
+    def needs(self) -> Needs:
+        """What one placement of it takes, whichever cluster is looked at."""
+        return needs(self.record.request, pods=self.pods)
 
     def kind(self, engines: tuple[EngineName, ...], *, helm: bool) -> Hashable:
         """Return what is equal for requests of which each cluster with one of these engines says the same.

@@ -17,7 +17,7 @@ from reconciler.core.fit import Room
 from reconciler.core.gprlimits import within_limits
 from reconciler.core.gpuask import shapes
 from reconciler.core.growth import MOST, Growth
-from reconciler.core.needs import needs
+from reconciler.core.needs import Needs, needs
 from reconciler.core.placing import turn
 from reconciler.core.queueing import Turn
 from reconciler.core.reach import Rung
@@ -25,6 +25,7 @@ from reconciler.core.releasing import close
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.terms import terms
+from reconciler.core.wholes import whole
 from reconciler.core.wording import count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
@@ -194,10 +195,13 @@ class Evictions:
             return tuple((way, 1) for way in ways[:1]), True
         if record is not None:
             needed = needs(record.request, seen, kinds=self.situation.desired.kinds)
-            return tuple(part.room for part in needed.parts), True
+            return _all_of(needed), True
         demand = self.situation.demands.get(workload)
         if not isinstance(demand, Demand) or demand.shape is None:
             return (), True
+        goes_whole = whole(self.situation.desired.templates[workload], self.situation.desired.kinds)
+        if goes_whole is not None:
+            return (() if self.standing.of(workload) else _all_of(goes_whole.of(held.replicas))), True
         here = sum(one.replicas for one in self.standing.of(workload) if one.cluster == rung.cluster)
         most = within_limits(self.situation, workload, rung, demand.shape).limit
         return ((demand.shape, min(held.replicas, (MOST if most is None else most) - here)),), False
@@ -248,6 +252,11 @@ class Evictions:
         self.standing.retract(turn.workload)
         message = f"evicted by {newcomer}, and no other cluster has room"
         close(self.situation, self.standing, record, Provisioning.FAILED, message)
+
+
+def _all_of(needed: Needs) -> tuple[tuple[ReplicaShape, int], ...]:
+    """Return what has to fit; nothing of what wants domains of its own, since who goes may leave it none."""
+    return () if needed.domains else tuple(part.room for part in needed.parts)
 
 
 def _served(room: Room, wanted: Sequence[tuple[ReplicaShape, int]], *, whole: bool) -> int:

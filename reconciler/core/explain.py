@@ -19,6 +19,8 @@ from reconciler.core.sharing import Spread, spread
 from reconciler.core.sharing import told as shared
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
+from reconciler.core.together import offered
+from reconciler.core.wholes import whole
 from reconciler.core.wording import count, listed
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
@@ -90,14 +92,18 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
     outcome = Spread(shares=(), refusals=())
     if policy is not None and shape is not None:
         short = demand.deficit - standing.replicas(workload) if isinstance(demand, Demand) else 0
-        if short > 0 and not policy.fills_in_order:
+        goes_whole = whole(template, desired.kinds)
+        if short > 0 and not policy.fills_in_order and goes_whole is None:
             outcome = spread(growth, template, policy, shape, short)
         beyond = {one.cluster: one for one in outcome.refusals if one.reason is Reason.SPREAD_LIMIT}
         rungs = situation.reach.order(workload)
         ranked = {rung.cluster for rung in rungs}
         others = [name for name in sorted(workspace.clusters) if name not in ranked and name != workspace.primary]
         for rung in (*rungs, *(Rung(cluster=name, rank=0, limit=None) for name in others)):
-            answer = growth.assess(template, policy, shape, rung, MOST)
+            if goes_whole is not None and not goes_whole.unknown:
+                answer = offered(situation, growth, workload, rung, goes_whole, lacking=max(1, short))
+            else:
+                answer = growth.assess(template, policy, shape, rung, MOST)
             refusal = answer if isinstance(answer, Refusal) else beyond.get(rung.cluster)
             cluster = desired.clusters.get(rung.cluster)
             assessments.append(

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from reconciler.core.demand import Blind
 from reconciler.core.ending import governing, revert
+from reconciler.core.grouping import gangs_of
 from reconciler.core.rollouts import Ailment
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
@@ -33,6 +34,8 @@ def end_what_has_failed(situation: Situation, standing: Standing) -> None:
             revert(situation, standing, placement, Why.FAILED, ailment.message or "its engine has given up")
         elif unknown or ailment.behind:
             continue  # a file is broken that may give it more time, or what runs is well and only the engine is late
+        elif _has_groups_left(situation, placement, ailment, timeout):
+            continue  # its own controller makes the others anew, and they need not go for that
         elif situation.now - ailment.since >= timeout:
             revert(situation, standing, placement, Why.FAILED, _late(situation, placement, ailment))
         else:
@@ -46,6 +49,20 @@ def _is_new(situation: Situation, placement: Placement, timeout: timedelta) -> b
     knows what was healthy; what is older than the timeout would have ended, had it not been.
     """
     return not situation.rollouts.has_arrived(placement) and situation.now - placement.changed_at < timeout
+
+
+def _has_groups_left(situation: Situation, placement: Placement, ailment: Ailment, timeout: timedelta) -> bool:
+    """Tell whether a set of several groups that was healthy has lost some of them and not all.
+
+    It was healthy where this process has seen so, or where it would have ended long ago had it not been.
+    """
+    seen = situation.observed.clusters.get(placement.cluster)
+    ready = seen.ready.get(placement.name, 0) if seen is not None else 0
+    was_well = situation.rollouts.has_arrived(placement) or ailment.since - placement.changed_at >= timeout
+    if not ready or not was_well:
+        return False
+    gangs = gangs_of(situation.desired, situation.enrolment, placement)
+    return sum(gang.groups for gang in gangs) > 1 and ready >= min(gang.size for gang in gangs)
 
 
 def _is_in_sight_since(situation: Situation, placement: Placement) -> bool:

@@ -48,6 +48,15 @@ def within(way: Path, item: Path, pattern: Path) -> Path:
     return (*item, *way[size:]) if size and way[:size] == pattern[:size] else way
 
 
+def put(value: Json, way: Path, new: Json) -> Json:
+    """Copy what lies on a way that is there, and have something new stand at its end."""
+    if not way:
+        return new
+    if isinstance(value, list):
+        return [put(item, way[1:], new) if index == int(way[0]) else item for index, item in enumerate(value)]
+    return {key: put(item, way[1:], new) if key == way[0] else item for key, item in value.items()}
+
+
 def replicas_at(value: Json, ways: Iterable[Path]) -> int:
     """Add up the whole numbers at the ends of ways, where a ``*`` adds up its items; the empty way counts nothing.
 

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from reconciler.core.affinity import wanted_labels
 from reconciler.core.gpushape import gpus_of_pod
-from reconciler.core.needs import Pods, needs, pods_of
+from reconciler.core.needs import Needs, Pods, needs, pods_of
 from reconciler.core.situation import Situation
 from reconciler.core.terms import gpr_template, requested
+from reconciler.core.wholes import whole
 from reconciler.core.wording import model
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import GpuAsk
@@ -22,14 +23,16 @@ def gpr_needs(
     """Say what one GPR takes for so many replicas of a shape; each pod counts as a node.
 
     Where no shape is known, as before anything is placed, a request has what its manifests tell, and a burst nothing.
-    Where pods of a request need different numbers of GPUs, as a leader and its workers may, it is so many nodes with
-    the most of them as hold all.
+    Where its pods need different numbers of GPUs, as a leader and its workers may, it is so many nodes with the most of
+    them as hold all.
     """
     request = requested(workload, situation)
     if request is not None and request.ask is not None:
         return request.ask
-    needed = needs(request, pods=_pods(request, situation)) if request is not None else None
-    if shape is None and needed is not None:
+    needed = (
+        needs(request, pods=_pods(request, situation)) if request is not None else _whole(workload, situation, replicas)
+    )
+    if needed is not None and (shape is None or request is None):
         shape, replicas = needed.main.shape, needed.main.replicas
     if shape is None:
         return GpuAsk(gpus=0, nodes=0)
@@ -43,6 +46,13 @@ def gpr_needs(
     usual = template.ask if template else GpuAsk(gpus=gpus)
     named = ", ".join(model(wanted_labels(shape)))
     return replace(usual, gpus=gpus, nodes=nodes, shape=named or usual.shape)
+
+
+def _whole(workload: WorkloadId, situation: Situation, replicas: int) -> Needs | None:
+    """Return what so many replicas of a burst take that goes whole."""
+    template = situation.desired.templates.get(workload)
+    found = whole(template, situation.desired.kinds) if template is not None and replicas else None
+    return found.of(replicas) if found is not None and not found.unknown else None
 
 
 def _pods(request: Request, situation: Situation) -> Pods:

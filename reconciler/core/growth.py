@@ -19,12 +19,13 @@ from reconciler.core.flight import Flight, flight
 from reconciler.core.gprlimits import beyond_limits, within_limits
 from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.holding import Reserved, keep_free, reserved, uses
-from reconciler.core.needs import Part
+from reconciler.core.needs import Needs, Part
 from reconciler.core.reach import Rung
 from reconciler.core.select import refuse
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.told import Told
+from reconciler.core.wholes import whole
 from reconciler.core.wording import count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
@@ -89,11 +90,26 @@ class Growth:
             held[placement.cluster] += placement.replicas
         return held
 
+    def needs(self, placement: Placement) -> Needs | None:
+        """Return what a placement takes that went out whole; None where its replicas are all there is to it."""
+        if placement.workload.request:
+            enrolment = self._situation.enrolment
+            entry = enrolment.entries.get(placement.workload) if enrolment is not None else None
+            return entry.needs if entry is not None else None
+        template = self._desired.templates.get(placement.workload)
+        found = whole(template, self._desired.kinds) if template is not None else None
+        return found.of(placement.replicas) if found is not None else None
+
+    def domains(self, cluster: ClusterName, key: str) -> int:
+        """Count the topology domains of a label that what stands on a cluster wants for itself."""
+        there = (self.needs(placement) for placement in self._standing.on(cluster))
+        wanted = [one for needed in there if needed is not None for one in needed.domains]
+        return sum(len(one.units) for one in wanted if one.key == key)
+
     def _whole(self, placement: Placement) -> tuple[Part, ...]:
-        """Return the parts of what a request placed, as a leader and its workers; nothing where there is but one."""
-        enrolment = self._situation.enrolment
-        entry = enrolment.entries.get(placement.workload) if enrolment is not None else None
-        return entry.parts if entry is not None else ()
+        """Return the parts of what went out whole, as a leader and its workers; nothing where there is but one."""
+        needed = self.needs(placement)
+        return needed.parts if needed is not None and needed.others else ()
 
     def assess(
         self,

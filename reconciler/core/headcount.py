@@ -1,7 +1,8 @@
-"""How many replicas of a placement are there: its pods, less those that only help."""
+"""How many replicas of a placement are there: its pods, less those that only help, by the pods of a replica."""
 
 from __future__ import annotations
 
+from reconciler.core.wording import count
 from reconciler.model.capacity import ClusterObservation, Helpers, ReplicaShape
 from reconciler.model.placement import Placement
 
@@ -18,13 +19,13 @@ def bound(placement: Placement, seen: ClusterObservation | None) -> int:
     if seen is None:
         return 0
     pods = seen.bound.get(placement.name, 0)
-    return max(0, pods - _helpers(placement, seen).bound) if pods else 0
+    return max(0, pods - _helpers(placement, seen).bound) // placement.shape.group_size if pods else 0
 
 
 def ready(placement: Placement, seen: ClusterObservation) -> int | None:
     """Count the replicas of a placement that serve; None where nobody has looked."""
     pods = seen.ready.get(placement.name)
-    return None if pods is None else max(0, pods - _helpers(placement, seen).ready)
+    return None if pods is None else max(0, pods - _helpers(placement, seen).ready) // placement.shape.group_size
 
 
 def serves(placement: Placement, seen: ClusterObservation) -> bool | None:
@@ -41,11 +42,19 @@ def serves(placement: Placement, seen: ClusterObservation) -> bool | None:
 
 
 def waiting(placement: Placement, seen: ClusterObservation) -> int:
-    """Count the replicas of a placement that are seen to wait for a node."""
+    """Count the replicas of a placement that are seen to wait for a node, with one of their pods or with all."""
     homeless = seen.homeless.get(placement.name)
     if homeless is None or (homeless.helping and asks_for_devices(placement.shape)):
         return 0
-    return min(placement.replicas, homeless.replicas)
+    return min(placement.replicas, -(-homeless.replicas // placement.shape.group_size))
+
+
+def resized(before: Placement, after: Placement) -> str:
+    """Say from how many to how many; where there are as many replicas as before, their pods have become others."""
+    if before.replicas != after.replicas:
+        return f"{before.replicas} to {count(after.replicas, 'replica')}"
+    pods = after.replicas * after.shape.group_size
+    return f"{before.replicas * before.shape.group_size} to {count(pods, 'pod')}"
 
 
 def _helpers(placement: Placement, seen: ClusterObservation) -> Helpers:

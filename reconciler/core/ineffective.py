@@ -1,4 +1,4 @@
-"""Fields of EGS that load without effect, and what to do about each: said aloud, never passed over."""
+"""Fields of EGS and OpenKruise that load without effect, and what to do about each: said aloud, never passed over."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from reconciler.core.schema.binding import WorkspacePolicySpec
 from reconciler.core.schema.gpr import TOP, DetailsFile, GprSpec, GprTemplateSpec, TemplateTermsFile, TermsFile
 from reconciler.core.schema.placement import PlacementSpec
 from reconciler.core.schema.strict import Strict
+from reconciler.core.schema.workloadspread import AdaptiveFile
 from reconciler.errors import Severity
 
 _DETAILS = {"run_precheck": "nodes that are not ready are passed over anyway"}
@@ -32,6 +33,7 @@ _WITHOUT: Mapping[type[Strict], Mapping[str, str]] = {
         "estimated_start_time": "it is worked out anew at each pass",
         "estimated_wait_time": "it is worked out anew at each pass",
     },
+    AdaptiveFile: {"disable_simulation_schedule": "nothing simulates scheduling, so that there is nothing to disable"},
     WorkspacePolicySpec: {
         "enable_time_slicing": "maxExitDurationPerGPR lets others have a turn",
         "time_slice_duration": "maxExitDurationPerGPR lets others have a turn",

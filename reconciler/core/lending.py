@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from reconciler.core import lifecycle
+from reconciler.core import lifecycle, together
 from reconciler.core.affinity import wanted_labels
 from reconciler.core.demand import Blind, matured, next_maturity
 from reconciler.core.devices import asked
 from reconciler.core.growth import Growth, why_not
 from reconciler.core.queueing import Turn
+from reconciler.core.reach import rung_of
 from reconciler.core.sharing import Share, spread
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.terms import priority
-from reconciler.core.wording import count
+from reconciler.core.wholes import Whole, more, whole
+from reconciler.core.wording import clause, count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.placement import RestraintKind
@@ -92,6 +94,10 @@ class _Loan:
         lacking = self._due()
         if lacking <= 0 or self._hindered():
             return
+        goes_whole = self._whole()
+        if goes_whole is not None and goes_whole.unknown:
+            self._suppress(Reason.NO_SHAPE, f"{goes_whole.unknown}, so nobody knows where all of it fits")
+            return
         shape = self.demand.shape
         if shape is None:
             primary = self.demand.primary
@@ -101,6 +107,9 @@ class _Loan:
                 else f"{primary} reports no such object, so nobody knows"
             )
             self._suppress(Reason.NO_SHAPE, f"{known} what one replica requests")
+            return
+        if goes_whole is not None:
+            self._lend(goes_whole, shape, lacking)
             return
         workload = self.demand.workload
         template, policy = self.situation.desired.templates[workload], self.situation.desired.policies[workload]
@@ -122,13 +131,54 @@ class _Loan:
                 refusals=found.refusals,
             )
 
+    def _whole(self) -> Whole | None:
+        """Return what it takes if it goes whole."""
+        desired = self.situation.desired
+        return whole(desired.templates[self.demand.workload], desired.kinds)
+
+    def _lend(self, goes_whole: Whole, shape: ReplicaShape, lacking: int) -> None:
+        """Place all of it on the first cluster that has room for all of it, or let it grow where it is.
+
+        A set has one cluster: what has no room beside the rest of it waits, and never goes elsewhere.
+        """
+        workload, reach = self.demand.workload, self.situation.reach
+        here = max(self.standing.of(workload), key=lambda one: (one.created_at, one.name), default=None)
+        rungs = reach.order(workload) if here is None else (rung_of(reach.order(workload), here.cluster),)
+        total = lacking + (0 if here is None else here.replicas)
+        there = None if here is None else goes_whole.of(here.replicas)
+        needed = goes_whole.of(total)
+        refusals: tuple[Refusal, ...] = ()
+        for rung in rungs:
+            answer = together.assess(
+                self.situation, self.growth, workload, rung, goes_whole, replicas=total, there=there
+            )
+            if isinstance(answer, Refusal):
+                refusals = (*refusals, answer)
+                continue
+            choice = self.growth.choice(answer, shape, workload.workspace)
+            together.take(self.growth, rung.cluster, needed if there is None else more(needed, there))
+            share = Share(offer=answer, replicas=lacking)
+            self.standing.change(self._change(share, choice, shape, refusals, lacking))
+            return
+        beside = f"{count(lacking, 'replica')} more can go only where the rest is, on {here.cluster}" if here else ""
+        fits = beside or f"it fits on no cluster as a whole, with {count(total, 'replica')}"
+        first = next((refusal for refusal in refusals if refusal.remedy), None)
+        hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
+        reason, message = why_not(refusals, f"{fits}{hint}")
+        self._suppress(reason, message, self.growth.next_change(workload), short=lacking, refusals=refusals)
+
     def _due(self) -> int:
-        """Count the replicas that are due to be placed: matured, and within the policy's limit."""
+        """Count the replicas that are due to be placed: matured, and within the policy's limit.
+
+        Of what goes whole nothing is, until all that is missing has matured: its cluster has to hold all.
+        """
         demand, now = self.demand, self.situation.now
         policy = self.situation.desired.policies[demand.workload]
         placed = self.standing.replicas(demand.workload)
         lacking = matured(demand, policy.scale_up_window, now) - placed
         ripe_at = next_maturity(demand, policy.scale_up_window, now)
+        if ripe_at is not None and self._whole() is not None:
+            lacking = 0
         if ripe_at is not None:
             self._suppress(
                 Reason.SCALE_UP_WINDOW,

@@ -21,6 +21,7 @@ _ENDS: Mapping[Why, Event] = {
     Why.FAILED: Event.FAILED,
     Why.PREEMPTED: Event.WITHDRAWN,
     Why.IDLE: Event.WITHDRAWN,
+    Why.CLUSTER_LOST: Event.WITHDRAWN,
     Why.POLICY: Event.WITHDRAWN,
     Why.REQUESTED: Event.WITHDRAWN,
 }

@@ -12,7 +12,7 @@ from itertools import islice
 
 from pydantic import ValidationError
 
-from reconciler.core import yamlio
+from reconciler.core import spreadrules, yamlio
 from reconciler.core.assemble import assemble
 from reconciler.core.draft import draft
 from reconciler.core.findings import Finding, Loc
@@ -20,7 +20,7 @@ from reconciler.core.ineffective import ineffective
 from reconciler.core.kruise import CONFIGURATION, is_whitelist, whitelist
 from reconciler.core.parsed import Declared, ParsedFile, Value
 from reconciler.core.requestdraft import placement, reservation
-from reconciler.core.schema import KNOWN_KINDS, Standing, Strict, complaints, standing
+from reconciler.core.schema import KINDS, Standing, Strict, complaints, standing
 from reconciler.core.schema.binding import BindingFile, WorkspacePolicyFile
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
 from reconciler.core.schema.gpr import GprFile, GprTemplateFile
@@ -28,6 +28,7 @@ from reconciler.core.schema.placement import PlacementFile
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.template import WorkloadTemplateFile
 from reconciler.core.schema.workloadkind import WorkloadKindFile
+from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.yamlio import MAX_BYTES, MAX_PROBLEMS, Document
 from reconciler.errors import InvalidInput, Problem, Severity
@@ -36,7 +37,7 @@ from reconciler.model.workload import Json
 __all__ = ["ParsedFile", "assemble", "is_read", "parse_file"]
 
 _GROUPS = rb"overspill\.dev|kubeslice\.io|apps\.kruise\.io"
-_KINDS = "|".join(sorted(KNOWN_KINDS)).encode()
+_KINDS = "|".join(sorted(KINDS)).encode()
 _MENTIONED = re.compile(rb"%b|\b(?:%b|%b)\b" % (_GROUPS, _KINDS, CONFIGURATION.encode()))
 _DECLARED = re.compile(
     rb"""(?:^|[\s{,"'])apiVersion["']?\s*:\s*["']?[\w.-]*(?:%b)|(?:^|[\s{,"'])kind["']?\s*:\s*["']?(?:%b)\b"""
@@ -128,15 +129,12 @@ def _candidates(document: Document) -> Iterator[tuple[Loc, Mapping[str, Json]]]:
 
 
 def _declared(value: Mapping[str, Json]) -> tuple[Value | None, tuple[Finding, ...]]:
-    """Read one object; None for what is not ours, not acted on, only observed, or wrong."""
+    """Read one object; None for what is not ours, only observed, or wrong."""
     if is_whitelist(value):
         return whitelist(value)
     verdict = standing(value.get("apiVersion"), value.get("kind"))
     if verdict.standing is Standing.WRONG:
         return None, (Finding(loc=(verdict.field,), message=verdict.message, hint=verdict.hint),)
-    if verdict.standing is Standing.LATER:
-        message = f"{value['kind']} is not acted on by this version"
-        return None, (Finding(loc=("kind",), message=message, severity=Severity.WARNING),)
     if verdict.model is None:
         return None, ()
     try:
@@ -161,6 +159,8 @@ def _value(file: Strict) -> tuple[Value | None, tuple[Finding, ...]]:
         )
     if isinstance(file, WorkspacePolicyFile):
         return file, tuple(ineffective(file.spec, ("spec",)))
+    if isinstance(file, WorkloadSpreadFile):
+        return file, tuple(spreadrules.findings(file))
     if isinstance(file, WorkspaceFile) and file.spec.primary_cluster not in file.spec.clusters:
         message = f"{file.spec.primary_cluster} is not among spec.clusters"
         loc: Loc = ("spec", "primaryCluster")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from reconciler.core import requestmessages, shortages
+from reconciler.core import headcount, requestmessages, shortages
 from reconciler.core.times import format_time
 from reconciler.core.wording import amounts, clause, count, listed, plain, sentence, wrapped
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId
@@ -45,6 +45,7 @@ _WHY = {
     Why.FAILED: "Failed",
     Why.PREEMPTED: "Preempted",
     Why.IDLE: "Idle",
+    Why.CLUSTER_LOST: "Its cluster is lost",
     Why.POLICY: "By policy",
     Why.REQUESTED: "Requested",
 }
@@ -58,9 +59,7 @@ def subject(change: Change) -> str:
         case Place(placement=placement):
             return placed(placement)
         case Resize(before=before, after=after):
-            return (
-                f"resize({after.workload}): {before.replicas} to {count(after.replicas, 'replica')} on {after.cluster}"
-            )
+            return f"resize({after.workload}): {headcount.resized(before, after)} on {after.cluster}"
         case Extend(after=after):
             return f"extend({after.workload}): {_what(after)} until {format_time(after.expires_at)}"
         case Move(before=before, after=after):
@@ -161,10 +160,11 @@ def _reasons(change: Change) -> Iterable[str]:
             moved = after.expires_at - before.expires_at
             later = f"{format_duration(abs(moved))} {'later' if moved == abs(moved) else 'earlier'}"
             yield f"It ends {later} than {format_time(before.expires_at)}."
-        case Move(why=why, detail=detail, choice=choice, refused=refused, before=before, joined=joined, after=after):
-            yield _because(why, detail)
+        case Move(choice=choice, refused=refused, before=before, joined=joined, after=after):
+            yield _because(change.why, change.detail)
             yield f"It joins {joined.name} there, which grows to {after.replicas} replicas." if joined else ""
             yield _choice(choice, refused)
+            yield _held(change.restraint)
             yield _taken_up(joined or before, after)
         case Revert(why=why, detail=detail, restraint=restraint):
             yield _because(why, detail)
@@ -263,8 +263,8 @@ def _added(change: Change) -> list[tuple[str, str]]:
     match change:
         case Revert(placement=placement, why=why, phase=phase):
             return [("Why", why.value), ("Phase", phase.value), *_request(placement.workload)]
-        case Move(before=before, after=after):
-            moved = [("Moved-From", str(before.cluster))]
+        case Move(before=before, after=after, why=why):
+            moved = [("Why", why.value), ("Moved-From", str(before.cluster)), *_request(after.workload)]
             return moved if before.id == after.id else [*moved, ("Replaces", before.id)]
         case Place() | Extend() | Restore():
             return _request(_left(change).workload)

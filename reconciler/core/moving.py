@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
+from reconciler.core import lifecycle, placing, together
 from reconciler.core.growth import Growth, Offer
+from reconciler.core.needs import Needs
 from reconciler.core.reach import Rung
 from reconciler.core.sharing import values
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.core.wholes import whole
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import BurstPolicy
@@ -24,6 +31,63 @@ def elsewhere(
             return offer, tuple(refusals)
         refusals.append(beyond)
     return None, tuple(refusals)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Where a placement has room as a whole, what it takes there, and the placement as it will be."""
+
+    offer: Offer
+    needs: Needs
+    placement: Placement
+
+
+def elsewhere_whole(
+    situation: Situation, standing: Standing, growth: Growth, placement: Placement
+) -> tuple[Found | None, tuple[Refusal, ...]]:
+    """Find the first cluster without any of a workload that has room for all of a placement that goes whole."""
+    there = {one.cluster for one in standing.of(placement.workload)}
+    refusals: tuple[Refusal, ...] = ()
+    for rung in situation.reach.order(placement.workload):
+        if rung.cluster in there:
+            continue
+        answer = _whole(situation, standing, growth, placement, rung=rung)
+        if isinstance(answer, Found):
+            return answer, refusals
+        refusals = (*refusals, answer)
+    return None, refusals
+
+
+def _whole(
+    situation: Situation, standing: Standing, growth: Growth, placement: Placement, *, rung: Rung
+) -> Found | Refusal:
+    """Say whether a cluster has room for all of a placement, in which nothing of it stays behind."""
+    workload, desired = placement.workload, situation.desired
+    if workload.request:
+        asked = placing.assess(situation, growth, standing.requests[workload], rung, more=-1)
+        if isinstance(asked, Refusal):
+            return asked
+        offer, needed = asked
+        shape, replicas = needed.main.shape, needed.main.replicas
+    else:
+        goes_whole = whole(desired.templates[workload], desired.kinds)
+        if goes_whole is None or goes_whole.shape is None:
+            message = goes_whole.unknown if goes_whole is not None else "nothing of it runs in groups any more"
+            return Refusal(cluster=rung.cluster, reason=Reason.NO_SHAPE, message=message)
+        replicas, shape = placement.replicas, goes_whole.shape
+        answer = together.assess(situation, growth, workload, rung, goes_whole, replicas=replicas, more_gprs=-1)
+        if isinstance(answer, Refusal):
+            return answer
+        offer, needed = answer, goes_whole.of(replicas)
+    cluster = desired.clusters[rung.cluster]
+    moved = replace(
+        lifecycle.renewed(placement, desired, situation.now, replicas),
+        name=lifecycle.placement_name(workload, cluster.name, situation.now),
+        cluster=cluster.name,
+        engine=cluster.engine,
+        shape=shape,
+    )
+    return Found(offer=offer, needs=needed, placement=moved)
 
 
 def _beyond(growth: Growth, policy: BurstPolicy, placement: Placement, rung: Rung) -> Refusal | None:

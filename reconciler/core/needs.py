@@ -10,6 +10,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.core import podtemplate
+from reconciler.core.domains import Domains
+from reconciler.core.exclusive import exclusive
 from reconciler.core.fieldpath import at, replicas_at
 from reconciler.core.fit import Room
 from reconciler.core.gpuask import missing, shapes
@@ -25,12 +27,11 @@ from reconciler.model.gpr import GpuAsk
 from reconciler.model.neighbours import PodOnNode
 from reconciler.model.request import Request
 from reconciler.model.units import ONE, Quantity, Resources, total
-from reconciler.model.workload import Json, StepType
+from reconciler.model.workload import DeploySpec, Json, StepType
 
 NVIDIA = "nvidia.com/gpu"
 """What GPUs are called where a cluster shows none."""
 
-_APART = "wants a topology domain of its own for each group ({}), which nobody counts here"
 _MINGLED = "wants {} among pods of several kinds, which nobody counts together"
 _NOTHING = ReplicaShape(requests=Resources())
 _MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
@@ -55,14 +56,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """Everything that one placement of a request takes: `main` is what it is counted by, `others` go along.
+    """Everything that one placement takes: `main` is what it is counted by, `others` go along.
 
-    `unknown` says what is not counted, empty where all is.
+    `unknown` says what is not counted, empty where all is. Pods that need `domains` of their own are in the parts all
+    the same; `loose` are those that may be anywhere beside them.
     """
 
     main: Part
     others: tuple[Part, ...] = ()
     unknown: str = ""
+    domains: tuple[Domains, ...] = ()
+    loose: tuple[Part, ...] = ()
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -87,17 +91,22 @@ class Gang:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pods:
-    """The pods of a request's manifests, and the names of those manifests of which nobody knows what they need."""
+    """The pods of manifests, and the names of those manifests of which nobody knows what they need.
+
+    `domains` are wanted by some of them, and `loose` are the others.
+    """
 
     parts: tuple[Part, ...]
     strange: tuple[str, ...]
     gangs: tuple[Gang, ...] = ()
+    domains: tuple[Domains, ...] = ()
+    loose: tuple[Part, ...] = ()
 
 
 def likeness(request: Request, pods: Pods) -> Hashable:
     """Return what is equal for requests that need the same, whichever cluster is looked at."""
     counted = tuple((part.shape.likeness, part.replicas, part.apart) for part in pods.parts)
-    return request.ask, request.terms.dedicated, counted
+    return request.ask, request.terms.dedicated, counted, tuple(one.likeness for one in pods.domains)
 
 
 def needs(
@@ -108,48 +117,67 @@ def needs(
     Where they are not, `kinds` are the kinds of workloads that the fleet repository declares.
     """
     pods = pods or pods_of(request, kinds)
-    parts = pods.parts
-    first = next((part for part in parts if _has_gpus(part.shape)), None)
     if request.ask is not None:
         shape, nodes = _asked(request, request.ask, seen, pods), request.ask.nodes
         return Needs(main=Part(shape=shape, replicas=nodes, apart=nodes > 1))
-    unknown = _unknown(request, pods.strange)
+    return needs_of(pods, request.spec)
+
+
+def needs_of(pods: Pods, spec: DeploySpec) -> Needs:
+    """Say what the pods of a spec need."""
+    unknown, parts = _unknown(spec, pods.strange), pods.parts
     if not parts:
         return Needs(main=Part(shape=_NOTHING, replicas=1), unknown=unknown)
-    main = first or parts[0]
-    return Needs(main=main, others=tuple(part for part in parts if part is not main), unknown=unknown)
+    main = next((part for part in parts if _has_gpus(part.shape)), parts[0])
+    others = tuple(part for part in parts if part is not main)
+    return Needs(main=main, others=others, unknown=unknown, domains=pods.domains, loose=pods.loose)
 
 
-def _unknown(request: Request, strange: tuple[str, ...]) -> str:
+def _unknown(spec: DeploySpec, strange: tuple[str, ...]) -> str:
     """Say which of its parts nobody can count."""
-    charts = {step.name for step in request.spec.steps if step.type is StepType.HELM}
+    charts = {step.name for step in spec.steps if step.type is StepType.HELM}
     said = [f"chart {name}" for name in sorted(charts)] + [f"manifest {name}" for name in strange]
     return f"nobody knows what {listed(said)} {'needs' if len(said) == 1 else 'need'}" if said else ""
 
 
 def pods_of(request: Request, kinds: Kinds = NONE) -> Pods:
-    """Read the pods of every manifest that a step names, and name those that cannot be read.
+    """Read the pods of what a request deploys; `kinds` are those that the fleet repository declares."""
+    return pods_in(request.spec, kinds)
 
-    `kinds` are those that the fleet repository declares.
-    """
-    manifests = {resource.name: resource.manifest for resource in request.spec.manifests}
-    named = dict.fromkeys(step.name for step in request.spec.steps if step.type is StepType.MANIFEST)
+
+def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
+    """Read the pods of every manifest that a step names, and name those that cannot be read."""
+    manifests = {resource.name: resource.manifest for resource in spec.manifests}
+    named = dict.fromkeys(step.name for step in spec.steps if step.type is StepType.MANIFEST)
     parts: list[Part] = []
     pods: list[tuple[Hashable, PodOnNode]] = []
     gangs: list[Gang] = []
     strange: list[str] = []
+    domains: list[Domains] = []
+    loose: list[Part] = []
     for name in named:
         try:
             others = tuple(manifests[other] for other in named if other in manifests)
             found, made_of = _parts(manifests[name], kinds, others)
             gang = _gang(manifests[name], kinds, found)
+            apart = exclusive(manifests[name], kinds)
         except _MALFORMED:
             strange.append(f"{name}{_said(manifests[name], kinds)}")
             continue
         parts += found
         pods += made_of
         gangs += () if gang is None else (gang,)
-    return Pods(parts=tuple(_unmingled(part, pods) for part in parts), strange=tuple(strange), gangs=tuple(gangs))
+        if apart is not None:
+            domains.append(apart.domains)
+            found = tuple(Part(shape=shape, replicas=number) for shape, number in apart.loose)
+        loose += found
+    return Pods(
+        parts=tuple(_unmingled(part, pods) for part in parts),
+        strange=tuple(strange),
+        gangs=tuple(gangs),
+        domains=tuple(domains),
+        loose=tuple(loose) if domains else (),
+    )
 
 
 def _said(manifest: Mapping[str, Json], kinds: Kinds) -> str:
@@ -173,7 +201,6 @@ def _parts(
     """
     for finding in podtemplate.findings(manifest, kinds=kinds):
         raise ValueError(finding.message)
-    kind = known(manifest, kinds)
     parts: dict[Hashable, Part] = {}
     pods: list[tuple[Hashable, PodOnNode]] = []
     for one in made(manifest, kinds, others):
@@ -181,8 +208,6 @@ def _parts(
             raise ValueError("nobody knows how many pods it makes")
         metadata = metadata_of(manifest, one.place)
         shape = replica_shape(one.spec, metadata)
-        if kind is not None and kind.apart and at(manifest, ("metadata", "annotations", kind.apart)) is not None:
-            shape = replace(shape, obstacle=_APART.format(kind.apart))
         alike = parts.get(shape.likeness)
         pods.append((shape.likeness, pod_on_node(one.spec, metadata)))
         parts[shape.likeness] = Part(shape=shape, replicas=one.replicas + (alike.replicas if alike else 0))

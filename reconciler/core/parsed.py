@@ -14,6 +14,7 @@ from reconciler.core.schema.fleet import ClusterFile, FleetFile
 from reconciler.core.schema.gpr import GprTemplateFile
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadkind import WorkloadKindFile
+from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.yamlio import Document
 from reconciler.errors import Problem, Severity
@@ -29,6 +30,7 @@ Value: TypeAlias = (
     | BindingFile
     | WorkspacePolicyFile
     | WorkloadKindFile
+    | WorkloadSpreadFile
     | Whitelist
 )
 

@@ -14,8 +14,9 @@ from reconciler.core.reach import Rung
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.terms import priority
-from reconciler.core.wording import amounts, clause, count, listed
-from reconciler.model.ids import WorkloadId, WorkspaceName
+from reconciler.core.together import take, too_small
+from reconciler.core.wording import clause, count
+from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Place, Reason, Refusal, Suppressed
 from reconciler.model.request import RequestRecord
 
@@ -51,8 +52,13 @@ def waiting(situation: Situation, standing: Standing) -> tuple[WorkloadId, ...]:
     return tuple(sorted(lacking))
 
 
-def assess(situation: Situation, growth: Growth, record: RequestRecord, rung: Rung) -> tuple[Offer, Needs] | Refusal:
-    """Say what one cluster offers of a request and what that takes there, or why it has no room for the whole of it."""
+def assess(
+    situation: Situation, growth: Growth, record: RequestRecord, rung: Rung, *, more: int = 0
+) -> tuple[Offer, Needs] | Refusal:
+    """Say what one cluster offers of a request and what that takes there, or why it has no room for the whole of it.
+
+    `more` are the placements that begin, less those that end, beside it.
+    """
     name, request = rung.cluster, record.request
     if name in record.avoids:
         why = "it failed there, was idle there, or was ended there"
@@ -61,27 +67,10 @@ def assess(situation: Situation, growth: Growth, record: RequestRecord, rung: Ru
     entry = situation.enrolment.entries.get(request.workload) if situation.enrolment is not None else None
     pods = entry.pods if entry is not None else None
     need = needs(request, situation.observed.clusters.get(name), pods, kinds=situation.desired.kinds)
-    answer = growth.assess(template, policy, need.main.shape, rung, need.main.replicas)
+    answer = growth.assess(template, policy, need.main.shape, rung, need.main.replicas, more=more)
     if isinstance(answer, Refusal):
         return answer
-    return _too_small(growth, request.workspace, answer, need) or (answer, need)
-
-
-def _too_small(growth: Growth, workspace: WorkspaceName, offer: Offer, need: Needs) -> Refusal | None:
-    """Say why a cluster that has room for some of it has none for the whole."""
-    name, main = offer.rung.cluster, need.main
-    if offer.replicas < main.replicas:
-        each = listed(amounts(main.shape.requests)) or "nothing"
-        message = f"needs {each} on each of {count(main.replicas, 'replica')}, has room for {offer.replicas}"
-    else:
-        room = growth.room(name, workspace)
-        fitting = room.together(part.room for part in need.parts)
-        if fitting == len(need.parts):
-            return None
-        part = need.parts[fitting]
-        what = f"{count(part.replicas, 'pod')} with {listed(amounts(part.shape.requests))}"
-        message = room.shortfall(part.room[0]) if part.apart else f"has no room for {what} beside the rest of it"
-    return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy="free or add nodes there")
+    return too_small(situation, growth, request.workspace, answer, need) or (answer, need)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +145,7 @@ class _Try:
         template, policy = desired.templates[workload], desired.policies[workload]
         made = self.growth.placement(template, policy, need.main.shape, cluster, need.main.replicas)
         placement = replace(made, expires_at=self._end(began))
-        for part in need.parts:
-            self.growth.take(cluster, *part.room)
+        take(self.growth, cluster, need)
         first = record.began_at is None
         self.standing.change(
             Place(placement=placement, shortage=None, choice=choice, refused=passed, record=began if first else None)

@@ -6,7 +6,7 @@ over thousands of standing placements asks a set and nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from reconciler.core.makers import Makers
@@ -65,6 +65,11 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
         )
         for rank, (name, candidate) in enumerate(named.items(), start=1)
     )
+
+
+def rung_of(order: Iterable[Rung], cluster: ClusterName) -> Rung:
+    """Return the place of a cluster in an order; without a rank where it is no longer in there."""
+    return next((rung for rung in order if rung.cluster == cluster), Rung(cluster=cluster, rank=0, limit=None))
 
 
 class Reach:

@@ -198,7 +198,8 @@ class _Writer:
         else:
             history = self._material.history.get(change.before.id, ())
             removes = (*change.before.files, *placement.files)
-            self._close(replace(change, after=placement), removes=removes, writes=writes, history=history)
+            held = (placement.workload, (change.restraint,), ()) if change.restraint else None
+            self._close(replace(change, after=placement), removes=removes, writes=writes, ledger=held, history=history)
 
     def _files(
         self, placement: Placement, spec: DeploySpec, charts: Mapping[str, tuple[Json, ...]]

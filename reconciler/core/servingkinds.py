@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.core.describing import REPLICAS, plain, template
-from reconciler.model.workloadkind import Count, Group, PodTemplate, WorkloadKind, path
+from reconciler.model.workloadkind import Count, Group, Mark, PodTemplate, WorkloadKind, path
 
 
 def rolling() -> Iterator[WorkloadKind]:
@@ -49,6 +49,7 @@ def serving() -> Iterator[WorkloadKind]:
             _component("explainer", ("art",), optional=True),
         ),
         unknown=(path("spec.predictor.workerSpec"),),
+        marks=(Mark(label="serving.kserve.io/inferenceservice"),),
         checked=checked,
     )
     yield WorkloadKind(
@@ -67,6 +68,7 @@ def serving() -> Iterator[WorkloadKind]:
             ),
         ),
         together=Group(called="service"),
+        marks=(Mark(label="app.kubernetes.io/name", beside=(("app.kubernetes.io/part-of", "llminferenceservice"),)),),
         checked=checked,
     )
 
@@ -130,5 +132,6 @@ def dynamo() -> Iterator[WorkloadKind]:
             ),
         ),
         together=Group(called="graph"),
-        checked="Dynamo 50820f5 (v1alpha1 and v1beta1 types)",
+        marks=(Mark(label="nvidia.com/dynamo-graph-deployment-name"),),
+        checked="Dynamo 50820f5 (v1alpha1 and v1beta1 types), d195d28 (labels)",
     )

@@ -19,6 +19,9 @@ from reconciler.model.ledger import Ledger
 from reconciler.model.policy import Desired
 from reconciler.model.request import RequestRecord
 
+Lost = Mapping[ClusterName, datetime]
+"""Since when clusters have been lost."""
+
 Unwritable = Mapping[tuple[WorkloadId, ClusterName], str]
 """Why a workload cannot be written for a cluster: its template cannot be filled in there, or its chart not rendered."""
 
@@ -34,7 +37,8 @@ class Situation:
     `reach` follows from `desired` alone and is kept beside it because it is costly to work out; so is `unwritable`,
     which is known only when it has been tried. `rollouts` is what has become of the placements of `ledger`. `enrolment`
     is what has put requests among the workloads of `desired`; without it none are there. `orders` are what callers of
-    the API want done, in the order in which they came.
+    the API want done, in the order in which they came. `lost` is since when clusters have been out of sight or unwell,
+    as far as this process has watched.
     """
 
     desired: Desired
@@ -47,6 +51,7 @@ class Situation:
     rollouts: Rollouts = field(default_factory=Rollouts)
     enrolment: Enrolment | None = None
     orders: tuple[Order, ...] = ()
+    lost: Lost = field(default_factory=dict)
 
     def enrolling(self, records: Mapping[WorkloadId, RequestRecord]) -> Self:
         """Return the situation with these requests among its workloads; itself where they are there already."""

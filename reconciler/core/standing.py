@@ -88,9 +88,11 @@ class Standing:
             case Resize(before=before, after=after) | Extend(before=before, after=after):
                 self._drop(before)
                 self._put(after)
-            case Move(before=before, after=after):
+            case Move(before=before, after=after, restraint=restraint):
                 self._drop(before)
                 self._put(after)  # in place of the one it joins, if there is one: they share a directory
+                if restraint is not None:
+                    self._restrain(after.workload, restraint)
             case Revert(placement=placement, restraint=restraint):
                 self._drop(placement)
                 if restraint is not None:

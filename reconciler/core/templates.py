@@ -30,7 +30,7 @@ MAX_TEXT = 131_072
 
 _READ = "they are in values, releaseName, releaseNamespace, manifest and cmd"
 
-_FAILURES = (
+FAILURES = (
     TemplateError,
     ArithmeticError,
     AssertionError,  # Jinja's own checks of filter arguments
@@ -199,7 +199,7 @@ class _Renderer:
             self._variables = sandbox.variables(self._context.values())
         try:
             return sandbox.run(text, self._variables)
-        except _FAILURES as error:
+        except FAILURES as error:
             self.found.append(Finding(loc=loc, message=f"rendering failed: {shortened(str(error), 300)}"))
             return text
 

@@ -11,7 +11,8 @@ rules:
    keeps an object from going with its placement;
 5. charts are pinned to a version, commands need no shell;
 6. what Kubernetes takes as text only is text: an expression that gives a number would fail in the cluster;
-7. kinds, versions and names are what Kubernetes takes for them, so that they can name files.
+7. kinds, versions and names are what Kubernetes takes for them, so that they can name files;
+8. a LeaderWorkerSet is one that its own webhook takes (`grouprules`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.core import commandjobs, commands, podtemplate, secrets
+from reconciler.core import commandjobs, commands, grouprules, podtemplate, secrets
 from reconciler.core.dialect import has_expression
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.kinds import cluster_scoped, group_kind, is_list, refused
@@ -168,6 +169,8 @@ def _contents(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) 
         yield Finding(loc=(*loc, "metadata", "name"), message=message, hint="at most 253 characters")
     if not cluster_scoped(kind) and (namespace := metadata.get("namespace")) is not None:
         yield from _namespace(namespace, (*loc, "metadata", "namespace"), rules)
+    if kind == grouprules.LWS:
+        yield from grouprules.findings(manifest, loc)
     yield from _numbers(manifest, kind, loc, rules)
     yield from _leaves(manifest, loc)
 

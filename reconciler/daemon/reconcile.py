@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
-from reconciler.core import demand, projection, render
+from reconciler.core import demand, losing, projection, render
 from reconciler.core.decide import decide
 from reconciler.core.enrolling import Enrolment
 from reconciler.core.filling import fill
@@ -18,7 +18,7 @@ from reconciler.core.messages import line
 from reconciler.core.orders import Order
 from reconciler.core.requests import left
 from reconciler.core.rollouts import Signs
-from reconciler.core.situation import Situation, given_up
+from reconciler.core.situation import Lost, Situation, given_up
 from reconciler.core.strangers import with_strangers_told
 from reconciler.daemon.acceptance import Acceptance
 from reconciler.daemon.branch import BranchReader
@@ -51,16 +51,17 @@ class World:
 
 @dataclass(slots=True)
 class Memory:
-    """What a process keeps between passes only to be faster, and how long it has watched the demand and the rollouts.
+    """What a process keeps between passes only to be faster, and how long it has watched demand, rollouts and clusters.
 
-    Losing it costs time, one scale-down window and one rollout timeout, never a placement: the only memory that counts
-    is git.
+    Losing it costs time, one scale-down window, one rollout timeout and one workerLostTimeout, never a placement: the
+    only memory that counts is git.
     """
 
     source: SourceReader
     branch: BranchReader
     enrolment: Enrolment = field(default_factory=lambda: Enrolment(Desired(commit=CommitId("")), {}))
     history: demand.History = field(default_factory=dict)
+    lost: Lost = field(default_factory=dict)
     acceptance: Acceptance = field(default_factory=Acceptance)
 
 
@@ -139,6 +140,7 @@ def situation_at(world: World, memory: Memory, tips: Tips, orders: tuple[Order, 
     observed = with_strangers_told(world.clusters.observe(), desired)
     demands = demand.measure(desired, observed, memory.history, now)
     memory.history = demand.remembered(demands)
+    memory.lost = losing.missed(memory.lost, desired, observed, now)
     memory.enrolment = memory.enrolment.following(desired, ledger.requests)
     signs = Signs.of(ledger, observed, desired.fleet, now)
     return Situation(
@@ -151,6 +153,7 @@ def situation_at(world: World, memory: Memory, tips: Tips, orders: tuple[Order, 
         rollouts=memory.acceptance.follow(world.repository, memory.branch, signs, now),
         enrolment=memory.enrolment,
         orders=orders,
+        lost=memory.lost,
     )
 
 

@@ -34,12 +34,16 @@ class Taint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toleration:
-    """A toleration as in a pod spec: an empty key with Exists tolerates all, an empty effect every effect."""
+    """A toleration as in a pod spec: an empty key with Exists tolerates all, an empty effect every effect.
+
+    One with `seconds` only lets a pod stay for so long; it says nothing of where replicas fit.
+    """
 
     key: str = ""
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
+    seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ class Reason(StrEnum):
     ENGINE = "Engine"
     HELD = "Held"
     CLUSTER_LIMIT = "ClusterLimit"
+    CLUSTER_LOST = "ClusterLost"
     NO_CAPACITY = "NoCapacity"
     POLICY_LIMIT = "PolicyLimit"
     COOLING_DOWN = "CoolingDown"
@@ -55,6 +56,7 @@ class Why(StrEnum):
     FAILED = "failed"
     PREEMPTED = "preempted"
     IDLE = "idle"
+    CLUSTER_LOST = "cluster-lost"
     POLICY = "policy"
     REQUESTED = "requested"
 
@@ -155,7 +157,8 @@ class Extend:
 class Move:
     """The same replicas on another cluster, both sides in one commit; the expiry stays.
 
-    `joined` is the placement there that they become part of, as it was; then `after` is that one, grown.
+    `joined` is the placement there that they become part of, as it was; then `after` is that one, grown. `restraint`
+    keeps the workload from going back to the cluster that it leaves.
     """
 
     before: Placement
@@ -165,6 +168,7 @@ class Move:
     choice: Choice
     refused: tuple[Refusal, ...] = ()
     joined: Placement | None = None
+    restraint: Restraint | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

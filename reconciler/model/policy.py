@@ -74,13 +74,15 @@ class Flux:
 class Fleet:
     """Settings that hold for all clusters. There is at most one; without it these defaults hold.
 
-    `branch_per_cluster` has each cluster's directory on a branch of its own, too (`model.branches`).
+    `branch_per_cluster` has each cluster's directory on a branch of its own, too (`model.branches`). What goes whole
+    leaves a cluster that has been lost for longer than `worker_lost_timeout`.
     """
 
     name: str = "fleet"
     repo_url: str = ""
     engine: EngineName = EngineName.ARGOCD
     observation_max_age: timedelta = timedelta(minutes=2)
+    worker_lost_timeout: timedelta = timedelta(minutes=15)
     ignore: tuple[str, ...] = ()
     argocd: ArgoCD = ArgoCD()
     flux: Flux = Flux()

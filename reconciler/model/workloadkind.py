@@ -75,13 +75,27 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """A label that pods have for the sake of a kind: it holds the name of the object that they belong to.
+
+    Another kind may use the same label, so pods have the labels `beside` it as well. Where it `made_up` the end of the
+    name, the label holds that of an object between the two: the name, a dash and five characters.
+    """
+
+    label: str
+    beside: tuple[tuple[str, str], ...] = ()
+    made_up: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadKind:
     """A kind of workload, by API group and kind, and the versions of it that its paths hold for; none stand for all.
 
     `replicas` is where objects say how many they want, together. Objects that have true at one of `suspended` make no
     pods yet. Where something stands at one of `unknown`, nobody knows how many pods there will be. Of kinds that are
     not `counted` nobody counts the pods: there is one on each node, or they come and go. `apart` is the annotation
-    that wants a topology domain for each group. `checked` says which release or commit the paths were read from.
+    that wants a topology domain for each group. Its pods are those that an object owns, itself or through others that
+    are watched, and those that have one of its `marks`. `checked` says which release or commit all that was read from.
     """
 
     group: str
@@ -94,6 +108,7 @@ class WorkloadKind:
     unknown: tuple[Path, ...] = ()
     counted: bool = True
     apart: str = ""
+    marks: tuple[Mark, ...] = ()
     checked: str = ""
 
     @property

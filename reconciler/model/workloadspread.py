@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from reconciler.model.capacity import NodeTerm, Toleration
+from reconciler.model.capacity import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import Json, WorkloadRef
 
 
@@ -53,8 +53,9 @@ class WorkloadSpread:
     """How the replicas of one workload object are spread.
 
     `group` and the kind of `target` name the object's kind; its version does not count. `selector` names the pods that
-    count, where it is not empty, and `replicas_paths` where the replicas are that are split. `reschedule` is set when
-    it is Adaptive: a replica that has had no node for so long makes its subset unschedulable for `recovery`.
+    count, where it is not empty, and so do `selector_expressions` (In, NotIn, Exists, DoesNotExist); `replicas_paths`
+    say where the replicas are that are split. `reschedule` is set when it is Adaptive: a replica that has had no node
+    for so long makes its subset unschedulable for `recovery`.
     """
 
     name: str
@@ -63,6 +64,7 @@ class WorkloadSpread:
     target: WorkloadRef
     subsets: tuple[Subset, ...]
     selector: Mapping[str, str] = field(default_factory=dict)
+    selector_expressions: tuple[NodeRequirement, ...] = ()
     replicas_paths: tuple[str, ...] = ()
     reschedule: timedelta | None = None
     recovery: timedelta = timedelta(seconds=300)

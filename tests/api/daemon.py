@@ -46,10 +46,7 @@ from tests.situations import free, shape
 PATH = "/api/v1/workload-placement"
 ABC, LLM = WorkspaceName("abc"), WorkspaceName("llm")
 
-FILES = {
-    **SOURCE_FILES,
-    "fleet.yaml": SOURCE_FILES["fleet.yaml"].replace("manifests", "argocd"),
-    "abc.yaml": """\
+ABC_FILE = """\
 apiVersion: overspill.dev/v1alpha1
 kind: Workspace
 metadata: {name: abc}
@@ -58,7 +55,13 @@ spec:
   clusters: [worker-1, worker-2]
   namespaces: [bookinfo]
   allowUnpinnedCharts: true
-""",
+"""
+"""The workspace of the seed's samples."""
+
+FILES = {
+    **SOURCE_FILES,
+    "fleet.yaml": SOURCE_FILES["fleet.yaml"].replace("manifests", "argocd"),
+    "abc.yaml": ABC_FILE,
 }
 
 

@@ -205,6 +205,13 @@ def waiting() -> tuple[float, float]:
     return first / floor, idle / first
 
 
+def deciding() -> dict[str, float]:
+    """A thousand workloads over a hundred clusters, in a process of their own."""
+    command = [sys.executable, "-m", "tests.bench.deciding"]
+    figures: dict[str, float] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    return figures
+
+
 def main() -> int:
     """Run all figures and say which bounds were missed."""
     missed = 0
@@ -213,11 +220,15 @@ def main() -> int:
         figures: list[tuple[str, float, float]] = [("one_placement_over_floor", one_placement(work), 1.5)]
         placed, idle = all_placements(work)
         alike, again = waiting()
+        decided = deciding()
         figures += [
             ("thousand_placements_over_floor", placed, 2.0),
             ("idle_pass_percent_of_first", idle, 2.0),
             ("waiting_pass_over_one_of_each_shape", alike, 8.0),
             ("waiting_pass_over_first", again, 0.6),
+            ("one_cluster_changed_percent_of_first", decided["again"], 5.0),
+            ("one_cluster_changed_p99_percent_of_first", decided["p99"], 5.0),
+            ("deciding_peak_memory_mb", decided["mb"], 150.0),
             ("daemon_peak_memory_mb", memory(work), 150.0),
             ("watched_cluster_memory_mb", cluster_memory(), 25.0),
             ("api_write_over_floor", write_over_floor(work), 0.25),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.bench import fleet
 from tests.bench.__main__ import Stage, daemon
+from tests.bench.peak import peak
 
 
 def main() -> None:
@@ -23,9 +24,7 @@ def main() -> None:
                     stage.observed, dict.fromkeys(range(fleet.TEMPLATES), 2), stage.moment, full=True
                 )
                 run()
-    # Not getrusage: its maximum begins with what the parent had at the fork.
-    status = Path("/proc/self/status").read_text()
-    print(next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")))
+    print(peak())
 
 
 main()

@@ -26,6 +26,16 @@ def not_applicable(suite: str) -> dict[str, str]:
     return yaml.safe_load((HERE / "not_applicable.yaml").read_text())[suite]
 
 
+def applying(suite: str, listed: str, *groups: str) -> list[Any]:
+    """Make parameters of a suite's cases of some groups, less those that `listed` says do not apply."""
+    left_out = not_applicable(listed)
+    return [
+        pytest.param(case, id=case["id"])
+        for case in cases(suite)
+        if case["group"] in groups and case["id"] not in left_out
+    ]
+
+
 def there(suite: str) -> pytest.MarkDecorator:
     """Skip where a suite is not beside the checkout."""
     path = FOLDER / f"{suite}.json"

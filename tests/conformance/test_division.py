@@ -43,6 +43,11 @@ def some(counts: Counts) -> dict[str, int]:
     return {name: replicas for name, replicas in counts.items() if replicas}
 
 
+def target(name: str, rank: int, *, keeps: int = 0, room: int = ALL, weight: int = 1) -> Target:
+    """Make the target that a case tells of; `room` counts what it keeps."""
+    return Target(cluster=ClusterName(name), rank=rank, keeps=keeps, most=room, capacity=room, weight=weight)
+
+
 def divided(total: int, targets: Iterable[Target], strategy: StrategyName) -> dict[str, int]:
     """Bring a workload to a total as a pass does: more is shared out, and less is given back."""
     targets, distribution = list(targets), Distribution(strategy=strategy)
@@ -91,14 +96,7 @@ def webster(case: Case) -> None:
 def weighted_dispense(case: Case) -> None:
     given = case["input"]
     targets = [
-        Target(
-            cluster=one["name"],
-            rank=rank,
-            weight=one["weight"],
-            keeps=given["initial"].get(one["name"], 0),
-            most=ALL,
-            capacity=ALL,
-        )
+        target(one["name"], rank, weight=one["weight"], keeps=given["initial"].get(one["name"], 0))
         for rank, one in enumerate(given["clusters"], start=1)
     ]
     total = given["new_replicas"] + sum(given["initial"].values())
@@ -119,14 +117,7 @@ def static_weight(case: Case) -> None:
     there = {ClusterName(name): cluster(name) for name in given["clusters"]}
     rungs = order(BurstPolicy(name="gpu", candidates=tuple(candidates)), space, there)
     targets = [
-        Target(
-            cluster=rung.cluster,
-            rank=rung.rank,
-            weight=rung.weight,
-            keeps=given["previous"].get(rung.cluster, 0),
-            most=ALL,
-            capacity=ALL,
-        )
+        target(rung.cluster, rung.rank, weight=rung.weight, keeps=given["previous"].get(rung.cluster, 0))
         for rung in rungs
     ]
     total = given["desired"]
@@ -135,13 +126,13 @@ def static_weight(case: Case) -> None:
 
 def dynamic_division(case: Case) -> None:
     given = case["input"]
+    previous = given["previous"]
     targets = [
-        Target(
-            cluster=one["name"],
-            rank=rank,
-            keeps=given["previous"].get(one["name"], 0),
-            most=given["previous"].get(one["name"], 0) + one["available"],
-            capacity=given["previous"].get(one["name"], 0) + one["available"],
+        target(
+            one["name"],
+            rank,
+            keeps=previous.get(one["name"], 0),
+            room=previous.get(one["name"], 0) + one["available"],
         )
         for rank, one in enumerate(sorted(given["clusters"], key=lambda one: one["name"]), start=1)
     ]
@@ -152,13 +143,7 @@ def dynamic_division(case: Case) -> None:
 def overflow_tiers(case: Case) -> None:
     given = case["input"]
     targets = [
-        Target(
-            cluster=one["name"],
-            rank=rank,
-            keeps=given["previous"].get(one["name"], 0),
-            most=one["available_incl_assigned"],
-            capacity=one["available_incl_assigned"],
-        )
+        target(one["name"], rank, keeps=given["previous"].get(one["name"], 0), room=one["available_incl_assigned"])
         for rank, one in enumerate(sorted(given["clusters"], key=lambda one: one["tier"]), start=1)
     ]
     total = given["desired"]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from reconciler.core.fieldpath import replicas_at
 from reconciler.core.load import assemble, parse_file
@@ -16,26 +14,12 @@ from reconciler.core.workloadkinds import known
 from reconciler.model.ids import CommitId
 from reconciler.model.units import parse_quantity
 from reconciler.model.workloadkind import path
+from tests.conformance.cases import Case, applying, cases, not_applicable, there
 from tests.requests.asking import manifests, request
 
-HERE = Path(__file__).parent
-FOLDER = HERE.parents[1].parent / "shared" / "conformance"
 GROUPS = {"workloadspread": ("nested_field", "replicas_path", "workload_replicas"), "lws": ("lws_group_resources",)}
-NOT_APPLICABLE: dict[str, str] = yaml.safe_load((HERE / "not_applicable.yaml").read_text())["kinds"]
-
-Case = dict[str, Any]
-pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no ../shared/conformance beside the checkout")
-
-
-def cases(suite: str, *groups: str) -> list[Any]:
-    """Read the cases of some groups that apply."""
-    file = FOLDER / f"{suite}.json"
-    found = json.loads(file.read_text())["cases"] if file.exists() else []
-    return [
-        pytest.param(case, id=case["id"])
-        for case in found
-        if case["group"] in groups and case["id"] not in NOT_APPLICABLE
-    ]
+LISTED = not_applicable("kinds")
+pytestmark = [there(suite) for suite in GROUPS]
 
 
 def outcome(value: Any, *ways: str) -> int | None:
@@ -58,20 +42,20 @@ def nested(fields: dict[str, int]) -> Case:
     return made
 
 
-@pytest.mark.parametrize("case", cases("workloadspread", "nested_field"))
+@pytest.mark.parametrize("case", applying("workloadspread", "kinds", "nested_field"))
 def test_a_path_leads_where_kruise_has_it(case: Case) -> None:
     given, expected = case["input"], case["expected"]
     assert outcome(given["object"], ".".join(given["path"])) == (None if expected["is_error"] else expected["value"])
 
 
-@pytest.mark.parametrize("case", cases("workloadspread", "replicas_path"))
+@pytest.mark.parametrize("case", applying("workloadspread", "kinds", "replicas_path"))
 def test_what_is_no_number_is_no_number_of_replicas(case: Case) -> None:
     given, expected = case["input"], case["expected"]
     found = outcome(given["object"], given["replicasPath"])
     assert found == (None if "error" in expected else expected["replicas"])
 
 
-@pytest.mark.parametrize("case", cases("workloadspread", "workload_replicas"))
+@pytest.mark.parametrize("case", applying("workloadspread", "kinds", "workload_replicas"))
 def test_replicas_are_read_where_a_spread_the_whitelist_or_the_kind_says(case: Case) -> None:
     given = case["input"]
     target, listed = given["targetRef"], json.dumps(given["whitelist"])
@@ -93,7 +77,7 @@ def test_replicas_are_read_where_a_spread_the_whitelist_or_the_kind_says(case: C
     assert replicas_at(made, ways) == case["expected"]["replicas"]
 
 
-@pytest.mark.parametrize("case", cases("lws", "lws_group_resources"))
+@pytest.mark.parametrize("case", applying("lws", "kinds", "lws_group_resources"))
 def test_a_group_asks_for_what_leaderworkerset_asks_for(case: Case) -> None:
     given, expected = case["input"], case["expected"]
     container = {"name": "main", "resources": {"requests": given["workerTemplate_requests"]}}
@@ -117,11 +101,6 @@ def test_a_group_asks_for_what_leaderworkerset_asks_for(case: Case) -> None:
 
 
 def test_each_case_that_does_not_apply_is_there_and_says_why() -> None:
-    there = {
-        case["id"]
-        for suite, groups in GROUPS.items()
-        for case in json.loads((FOLDER / f"{suite}.json").read_text())["cases"]
-        if case["group"] in groups
-    }
-    assert NOT_APPLICABLE.keys() <= there
-    assert all(why.strip() for why in NOT_APPLICABLE.values())
+    ids = {case["id"] for suite, groups in GROUPS.items() for case in cases(suite) if case["group"] in groups}
+    assert LISTED.keys() <= ids
+    assert all(why.strip() for why in LISTED.values())

@@ -6,6 +6,8 @@ import json
 from datetime import datetime
 
 from reconciler.core.times import format_time
+from tests.api.daemon import ABC_FILE
+from tests.passes import SOURCE_FILES
 
 _CLUSTERS = ("worker-1", "worker-2")
 
@@ -15,37 +17,11 @@ FILES = {
         f"apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {{name: {name}}}\nspec: {{}}\n"
         for name in _CLUSTERS
     ),
-    "workspace.yaml": """\
-apiVersion: overspill.dev/v1alpha1
-kind: Workspace
-metadata: {name: abc}
-spec:
-  primaryCluster: worker-1
-  clusters: [worker-1, worker-2]
-  namespaces: [bookinfo]
-  allowUnpinnedCharts: true
-""",
-    "template.yaml": """\
-apiVersion: gpr.kubeslice.io/v1alpha1
-kind: WorkloadTemplate
-metadata: {name: vllm, namespace: kubeslice-egs}
-spec:
-  workspaceName: abc
-  burstDuration: 10m
-  manifestResources:
-    - name: server
-      manifest:
-        apiVersion: apps/v1
-        kind: Deployment
-        metadata: {name: vllm, namespace: bookinfo}
-        spec:
-          replicas: "{{ replicas }}"
-          selector: {matchLabels: {app: vllm}}
-          template:
-            metadata: {labels: {app: vllm}}
-            spec: {containers: [{name: server, image: registry.example.com/vllm:1.0}]}
-  steps: [{name: server, type: manifest}]
-""",
+    "workspace.yaml": ABC_FILE,
+    "template.yaml": SOURCE_FILES["template.yaml"]
+    .replace("kubeslice-demo", "kubeslice-egs")
+    .replace("workspaceName: llm", "workspaceName: abc")
+    .replace("namespace: demo", "namespace: bookinfo"),
 }
 
 

@@ -13,14 +13,19 @@ from reconciler.core import yamlio
 from reconciler.core.dialect import CONTEXT
 from reconciler.core.load import assemble, parse_file
 from reconciler.core.sandbox import FILTERS
-from reconciler.core.schema import KINDS, KNOWN_KINDS, json_schema
+from reconciler.core.schema import KINDS, json_schema
 from reconciler.core.schema.deploy import DeployFile
 from reconciler.model.ids import CommitId
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "fleet.md").read_text()
 KINDS_THERE = [kind for kind in KINDS if kind != "Observation"]  # observations are no files of the repository
-SHARED = {"Metadata": "Metadata", "TaintFile": "Taints", "TolerationFile": "Tolerations"}
+SHARED = {
+    "Metadata": "Metadata",
+    "TaintFile": "Taints",
+    "TolerationFile": "Tolerations",
+    "TermFile": "Node selector terms",
+}
 SAME = "spec.helmConfigs[]"
 """Described once, as spec.helmConfig[]."""
 DEPLOYED = tuple(f"spec.{field.alias}" for field in DeployFile.model_fields.values())
@@ -66,11 +71,6 @@ def test_the_names_and_filters_of_expressions_are_listed() -> None:
     assert set(re.findall(r"`([a-z][\w.]*)`(?=[,| ])", table.partition("|---")[2])) == names
     filters = rest.partition("filters:")[2].partition(".")[0]
     assert set(re.findall(r"`(\w+)`", filters)) == FILTERS
-
-
-def test_the_kinds_of_later_versions_are_named() -> None:
-    section = PAGE.partition("\n## Kinds of later versions\n")[2]
-    assert {kind for kind in KNOWN_KINDS - {*KINDS} if re.search(rf"\b{kind}\b", section)} == KNOWN_KINDS - {*KINDS}
 
 
 def test_the_problems_it_shows_are_what_is_told() -> None:
@@ -138,6 +138,8 @@ def kind_of(schema: dict[str, Any], node: dict[str, Any]) -> str:
             word = "mapping" if "properties" in node else "anything"
             word = "labels" if isinstance(node.get("additionalProperties"), dict) else word
             return f"{word} or text" if or_text else word
+        case "integer" if or_text:
+            return "whole number or text"
         case "string":
             pattern = node.get("pattern", "")
             return "name" if "[-a-z0-9]{0,61}" in pattern else "duration" if "[dhms]" in pattern else "text"

@@ -6,20 +6,23 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconciler.core import yamlio
+from reconciler.core import templates, yamlio
 from reconciler.core.load import assemble, parse_file
 from reconciler.core.needs import Gang, Pods, pods_of
 from reconciler.core.workloadkinds import BUILT_IN
 from reconciler.model.ids import CommitId
 from reconciler.model.units import ONE
 from reconciler.model.workload import Json
-from reconciler.model.workloadkind import Count, PodTemplate, WorkloadKind
+from reconciler.model.workloadkind import Count, Mark, PodTemplate, WorkloadKind
 from reconciler.model.workloadkind import Path as Way
 from tests.kinds.samples import lws
+from tests.rendering.specs import context
 from tests.requests.asking import manifests, request
 from tests.situations import GPU
 
-PAGE = (Path(__file__).parents[2] / "docs" / "kinds.md").read_text()
+CHECKOUT = Path(__file__).parents[2]
+PAGE = (CHECKOUT / "docs" / "kinds.md").read_text()
+LAYOUT = CHECKOUT / "repo-layout"
 SET = lws(2, 4, leader=1, worker=8)
 
 
@@ -28,13 +31,25 @@ def test_the_table_says_what_is_built_in() -> None:
     assert rows[1:] == [row(kind) for kind in BUILT_IN.values()]
 
 
+def test_the_page_says_by_which_labels_pods_are_known() -> None:
+    rows = re.findall(r"^\| ([A-Za-z]+) (?:of [a-z.]+ )?\| (`[^|]*) \|$", PAGE, re.MULTILINE)
+    assert rows == [(kind.kind, " or ".join(map(mark, kind.marks))) for kind in BUILT_IN.values() if kind.marks]
+
+
 def test_the_picture_is_of_a_set_that_is_counted() -> None:
     (shown,) = re.findall(r"^```text\n(LeaderWorkerSet.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     assert shown == picture(SET, pods_of(request(spec=manifests(SET))))
 
 
+def test_what_goes_where_is_what_came_of_the_stories() -> None:
+    shown = re.findall(r"^```text\n((?:\S+ models/).*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    stories = CHECKOUT / "tests" / "golden" / "kinds"
+    told = [(stories / name / "expected" / "story.txt").read_text() for name in ("inferenceservice", "pytorchjob")]
+    assert shown == told
+
+
 def test_the_examples_are_in_force_and_count_what_the_page_says() -> None:
-    declared, configuration, counted = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    _, declared, configuration, counted = examples()
     files = {"a.yaml": declared, "b.yaml": configuration}
     desired = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in files.items()})
     assert desired.problems == ()
@@ -43,6 +58,20 @@ def test_the_examples_are_in_force_and_count_what_the_page_says() -> None:
     gpus = part.shape.requests.amounts[GPU] // ONE
     assert f"This one counts as {part.replicas} pods of {gpus} GPUs" in PAGE
     assert [*desired.kinds] == ["game.example.com/GameServerSet", "batch.example.com/Sweep"]
+
+
+def test_the_chart_it_shows_has_its_share_where_the_annotation_says() -> None:
+    layout = {path.name: path.read_bytes() for path in LAYOUT.rglob("*.yaml") if path.parent.name != "bootstrap"}
+    files = layout | {"vllm-helm.yaml": examples()[0].encode()}
+    desired = assemble(CommitId(""), {path: parse_file(data) for path, data in files.items()})
+    assert desired.problems == ()
+    (shown,) = (one.spec for workload, one in desired.templates.items() if workload.name == "vllm-helm")
+    (model,) = templates.render(shown, context(shown)).helm[0].values["servingEngineSpec"]["modelSpec"]
+    assert model == {"name": "llama3", "replicaCount": 3, "requestGPU": 1}
+
+
+def examples() -> list[str]:
+    return re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def row(kind: WorkloadKind) -> str:
@@ -85,6 +114,12 @@ def least(kind: WorkloadKind) -> str:
         way, value = kind.together.eager
         return f"all; 1 where {written(way)} is `{value}`"
     return f"{written(kind.together.gang)}, else all" if kind.together.gang else "all"
+
+
+def mark(one: Mark) -> str:
+    """Write a label by which pods are known."""
+    beside = "".join(f" beside `{label}: {value}`" for label, value in one.beside)
+    return f"`{one.label}`{beside}{': the name, a dash and five characters' if one.made_up else ''}"
 
 
 def picture(made: Json, found: Pods) -> str:

@@ -441,7 +441,8 @@ def test_many_unknown_fields_are_told_in_short():
 
 
 def test_the_problems_of_one_file_are_told_in_short_and_errors_never_hide_behind_warnings():
-    kinds = "".join("- {apiVersion: apps.kruise.io/v1alpha1, kind: WorkloadSpread}\n" for _ in range(500))
+    odd = "kind: Workspace, metadata: {name: llm}, spec: {primaryCluster: worker-1, clusters: [worker-2]}"
+    kinds = "".join(f"- {{apiVersion: overspill.dev/v1alpha1, {odd}}}\n" for _ in range(500))
     wrong = "- {apiVersion: overspill.dev/v1alpha1, kind: Nothing}\n"
     desired = load({**FLEET, "x.yaml": f"apiVersion: v1\nkind: List\nitems:\n{kinds}{wrong}"})
     assert len(desired.problems) == 101

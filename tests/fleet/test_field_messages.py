@@ -274,19 +274,6 @@ def test_a_kind_that_is_missing_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("api_version", "kind"),
-    [
-        ("apps.kruise.io/v1beta1", "WorkloadSpread"),
-    ],
-)
-def test_kinds_of_later_versions_load_with_one_warning(api_version, kind):
-    desired = load({**FLEET, "x.yaml": f"apiVersion: {api_version}\nkind: {kind}\nspec: {{anything: 1}}\n"})
-    assert warnings(desired) == [f"x.yaml:2: kind: {kind} is not acted on by this version"]
-    assert errors(desired) == []
-    assert not desired.incomplete
-
-
-@pytest.mark.parametrize(
     "content",
     [
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: overspill.dev}\n",

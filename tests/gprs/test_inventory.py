@@ -79,7 +79,7 @@ def test_who_may_see_one_workspace_sees_nothing_of_others() -> None:
 
 def test_what_placements_have_is_told_by_cluster() -> None:
     there = placement(replicas=3, shape=shape(2, group_size=2))
-    (one,) = stock(cluster_of(nodes(8), bound={there.name: 2}), there=ledger(there)).allocations
+    (one,) = stock(cluster_of(nodes(8), bound={there.name: 4}), there=ledger(there)).allocations
     assert (one.cluster, one.placement, one.bound, one.replicas, one.gpus) == ("worker-2", there.name, 2, 3, 8)
     assert one.since == there.created_at
 

@@ -195,3 +195,21 @@ def test_a_template_lends_to_what_is_like_a_deployment(kind: str):
     (found,) = (one for one in load({**FLEET, "a.json": text}).templates.values() if one.name == "model")
     assert found.ref is not None
     assert (found.ref.kind, found.ref.namespace, found.ref.name) == (kind, "llm-demo", "model")
+
+
+def test_a_declared_kind_says_by_which_labels_its_pods_are_known():
+    desired = load({**FLEET, "kinds.yaml": f"{SET}  podLabels: [game.example.com/set]\n"})
+    assert errors(desired) == []
+    assert [mark.label for mark in desired.kinds["game.example.com/GameServerSet"].marks] == ["game.example.com/set"]
+
+
+def test_labels_of_a_built_in_kind_stay_where_none_are_declared():
+    declared = SET.replace("game.example.com", "leaderworkerset.x-k8s.io").replace("GameServerSet", "LeaderWorkerSet")
+    (kind,) = load({**FLEET, "kinds.yaml": declared}).kinds.values()
+    assert [mark.label for mark in kind.marks] == ["leaderworkerset.sigs.k8s.io/name"]
+
+
+@pytest.mark.parametrize("label", ["a b", "/set", "game.example.com/", "-set", "A.B/set"])
+def test_what_no_label_can_be_called_is_told(label: str):
+    (found,) = errors(load({**FLEET, "kinds.yaml": f"{SET}  podLabels: ['{label}']\n"}))
+    assert found == f"kinds.yaml:14: spec.podLabels: {label!r} is no label (try 'game.example.com/set')"

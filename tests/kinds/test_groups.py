@@ -53,12 +53,6 @@ def test_what_is_on_its_way_keeps_the_room_of_workers_as_well_as_that_of_leaders
     assert isinstance(place, Place)
 
 
-def test_what_wants_a_domain_for_each_group_fits_nowhere_and_says_why():
-    made = lws()
-    made["metadata"]["annotations"] = {"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack"}
-    assert refused(decided(made, *[8] * 20)).startswith("wants a topology domain of its own for each group")
-
-
 def test_a_gpr_counts_the_gpus_of_all_pods():
     for made, gpus, nodes in (
         (lws(2, 4), 8, 8),

@@ -11,10 +11,12 @@ from pathlib import Path
 
 from reconciler.model.ids import PlacementName
 from reconciler.model.policy import Connection
+from reconciler.model.workload import WorkloadRef
+from reconciler.model.workloadkind import Mark, WorkloadKind
 from tests.kube.apiserver import kubeconfig
 from tests.kube.objects import GPU, NO_GPU, node, pod, workload
 from tests.kube.watched import ONE_NAME, QUICK, TWO_NAME, Fleet, fleet, free, seen, until
-from tests.situations import cluster, desired
+from tests.situations import VLLM, cluster, desired
 
 
 def test_first_list_is_read_page_by_page(clusters: Fleet) -> None:
@@ -157,6 +159,18 @@ def test_workload_that_is_asked_for_later_is_looked_for(clusters: Fleet) -> None
     until(lambda: [one.wanted for one in seen(view).workloads] == [3])
     view.follow(desired(clusters=clusters.desired.clusters.values(), policies={}))
     assert seen(view).workloads == ()
+
+
+def test_pods_are_known_by_the_labels_of_a_kind_that_is_declared_later(clusters: Fleet) -> None:
+    clusters.one.put("pods", pod("a", waits=NO_GPU, owner=("Room", "x"), labels={"game.example.com/set": "vllm"}))
+    view = clusters.view()
+    games = replace(clusters.desired.templates[VLLM], ref=WorkloadRef(namespace="demo", name="vllm", kind="Games"))
+    before = replace(clusters.desired, templates={VLLM: games})
+    view.follow(before)
+    assert seen(view).workloads == ()
+    kind = WorkloadKind(group="game.example.com", kind="Games", marks=(Mark(label="game.example.com/set"),))
+    view.follow(replace(before, kinds={kind.name: kind}))
+    until(lambda: [(one.ref.kind, one.wanted) for one in seen(view).workloads] == [("Games", 1)])
 
 
 def test_cluster_that_hangs_holds_up_no_other(clusters: Fleet) -> None:

@@ -11,6 +11,7 @@ import json
 import re
 import shutil
 import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,12 +27,15 @@ from reconciler.daemon.reconcile import Memory, World, reconcile_once
 from reconciler.daemon.source import SourceReader
 from reconciler.model.capacity import Observed
 from reconciler.model.push import Push
+from reconciler.ports import ClusterView
 from tests.conftest import Remote
 from tests.memory import OURS
 from tests.prometheus.metrics import serving
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 LAYOUT = Path(__file__).parent.parent.parent / "repo-layout"
+STORIES = sorted(path for path in GOLDEN.iterdir() if any(path.glob("*.yaml")))
+"""All but those of the kinds of workloads, which are played by `tests.stories.kinds`."""
 _COMMIT = re.compile(r'"?\b[0-9a-f]{40}\b"?')  # in quotes where YAML could take it for a number
 _DIGEST = re.compile(r"sha256-[0-9a-f]{64}")
 _VERSION = re.compile(r'(template-version: )"?[0-9a-f]{12}"?')
@@ -96,29 +100,54 @@ class Queries:
             self._metrics.wait_for(len(self._metrics.asked) + 3)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One pass: what is observed, as text, once it is known what lies in git; and who else is asked."""
+
+    name: str
+    observed: Callable[[Remote], str]
+    beside: Callable[[Scene], ClusterView] = lambda scene: scene
+
+
+def acted(fleet: Mapping[str, bytes], steps: Iterable[Step], work: Path) -> Iterator[tuple[Step, Remote]]:
+    """Run a pass for each step in a fleet of these files, and yield the repository after each."""
+    remote = Remote(work / "remote.git")
+    remote.commit("main", dict(fleet))
+    with GitRepository(remote.url, cache=work / "cache") as repository:
+        memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
+        for step in steps:
+            text = step.observed(remote)
+            seen = {one.cluster: one for one in observation.read(text.encode(), step.name)}
+            scene = Scene(moment=max(one.observed_at for one in seen.values()), observed=Observed(clusters=seen))
+            view = step.beside(scene)
+            world = World(repository=repository, clusters=view, charts=Helm(), clock=scene, outbox=scene, author=OURS)
+            reconcile_once(world, memory)
+            yield step, remote
+
+
 def play(story: Path, work: Path) -> dict[str, str]:
     """Play one story, and return the files of the branch after each step and its whole log, by path."""
-    remote = Remote(work / "remote.git")
     fleet = {
         str(path.relative_to(root)): path.read_bytes()
         for root in (LAYOUT, story / "fleet")
         for path in sorted(root.rglob("*.yaml"))
     }
-    remote.commit("main", fleet)
     results: dict[str, str] = {}
-    with GitRepository(remote.url, cache=work / "cache") as repository, Queries() as queries:
-        memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
-        for step in sorted(story.glob("*.yaml")):
-            text = _filled(step.read_text(), remote)
-            seen = {one.cluster: one for one in observation.read(text.encode(), step.name)}
-            scene = Scene(moment=max(one.observed_at for one in seen.values()), observed=Observed(clusters=seen))
-            view = JoinedView(scene, queries.answered(step.with_suffix(".json"), scene.moment))
-            world = World(repository=repository, clusters=view, charts=Helm(), clock=scene, outbox=scene, author=OURS)
-            reconcile_once(world, memory)
+    with Queries() as queries:
+        for step, remote in acted(fleet, [_step(path, queries) for path in sorted(story.glob("*.yaml"))], work):
             for path, data in remote.files("placements").items():
-                results[f"{step.stem}/{path}"] = _plain(data.decode())
-    results["log.txt"] = _plain(remote.git("log", "--reverse", "--format=%an, %cI%n%n%B", "placements")) + "\n"
+                results[f"{step.name}/{path}"] = plain(data.decode())
+    results["log.txt"] = plain(remote.git("log", "--reverse", "--format=%an, %cI%n%n%B", "placements")) + "\n"
     return results
+
+
+def _step(path: Path, queries: Queries) -> Step:
+    """Read a step from its file, and from what Prometheus answers beside it."""
+
+    def asked(scene: Scene) -> ClusterView:
+        return JoinedView(scene, queries.answered(path.with_suffix(".json"), scene.moment))
+
+    return Step(name=path.stem, observed=lambda remote: _filled(path.read_text(), remote), beside=asked)
 
 
 def _filled(text: str, remote: Remote) -> str:
@@ -132,7 +161,7 @@ def _filled(text: str, remote: Remote) -> str:
     return text
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Put words for what follows from the bytes of repo-layout alone, so that a comment there changes no story."""
     # A commit's id is quoted where it could be read as a number.
     text = _COMMIT.sub("<commit>", text).replace('"<commit>"', "<commit>")
@@ -141,7 +170,7 @@ def _plain(text: str) -> str:
 
 def main() -> None:
     """Write what is expected anew."""
-    for story in sorted(path for path in GOLDEN.iterdir() if path.is_dir()):
+    for story in STORIES:
         shutil.rmtree(story / "expected", ignore_errors=True)
         with tempfile.TemporaryDirectory() as work:
             for path, text in play(story, Path(work)).items():

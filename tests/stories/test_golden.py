@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stories.golden import GOLDEN, play
-
-STORIES = sorted(path for path in GOLDEN.iterdir() if path.is_dir())
+from tests.stories.golden import GOLDEN, STORIES, play
 
 
 @pytest.mark.parametrize("story", STORIES, ids=[story.name for story in STORIES])
@@ -37,3 +35,12 @@ def test_replicas_that_two_signals_ask_for_are_lent_once_and_kept_while_one_is_a
 def read(step: Path) -> str:
     """Read the Deployments of a step."""
     return "".join(path.read_text() for path in step.rglob("*-deployment-*.yaml"))
+
+
+def test_a_set_that_moves_is_in_one_cluster_after_every_commit() -> None:
+    steps = sorted(path for path in (GOLDEN / "moved" / "expected").iterdir() if path.is_dir())
+    homes = [sorted(path.parts[-3] for path in step.rglob("placement.yaml")) for step in steps]
+    assert homes == [["worker-2"]] * 3 + [["worker-3"]] * 2 + [[]]
+    log = (GOLDEN / "moved" / "expected" / "log.txt").read_text()
+    assert log.count("Overspill-Action: Move") == 1
+    assert log.count("Overspill-Action: Place") == 1

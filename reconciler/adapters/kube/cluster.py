@@ -49,7 +49,7 @@ class FollowedCluster:
         self._pace = pace
         self._changed = changed
         self._lock = Lock()
-        self._state = ClusterState(target.refs)
+        self._state = ClusterState(target.refs, target.marks)
         self._streams: dict[Resource, Stream] = {}
         self._tasks: dict[Resource, asyncio.Task[None]] = {}
         self._turning = asyncio.Lock()
@@ -78,10 +78,10 @@ class FollowedCluster:
 
     async def _recount(self, target: Target) -> None:
         with self._lock:
-            anew = self._state.follow(target.refs)
+            anew = self._state.follow(target.refs, target.marks)
             self._dirty = True
         resources = needed(target.refs)
-        gone = {one for one in self._tasks if one not in resources or (anew and one not in needed(()))}
+        gone = {one for one in self._tasks if one not in resources or one in anew}
         await cancel([self._tasks.pop(resource) for resource in gone])
         with self._lock:
             for resource in gone:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reconciler.core.findings import shortened
+from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks, marks_of
 from reconciler.core.spelling import nearest
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Cluster, Connection, Desired, EngineName
@@ -29,7 +30,7 @@ class ArgoCDTarget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A cluster to follow: how it is reached, whose replicas are counted there, and where Flux's objects are.
+    """A cluster to follow: how it is reached, whose replicas are counted there by which marks, and where Flux's are.
 
     `argocd` is where its login is, if it is reached by one of Argo CD's; `flux` is empty where Flux is not its engine.
     """
@@ -37,6 +38,7 @@ class Target:
     name: ClusterName
     connection: Connection
     refs: frozenset[WorkloadRef]
+    marks: Marks = field(default_factory=lambda: BUILT_IN_MARKS)
     flux: str = ""
     argocd: ArgoCDTarget | None = None
 
@@ -71,6 +73,7 @@ def wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> Target
         if ref is not None:
             refs.setdefault(desired.workspaces[workload.workspace].primary, set()).add(ref)
     argocd = _argocd(desired, asked=asked)
+    marks = marks_of(desired.kinds)
     clusters: dict[ClusterName, Target] = {}
     nameless: dict[ClusterName, str] = {}
     for name, cluster in desired.clusters.items():
@@ -83,6 +86,7 @@ def wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> Target
             name=name,
             connection=connection,
             refs=frozenset(refs.get(name, ())),
+            marks=marks,
             flux=desired.fleet.flux.namespace if cluster.engine is EngineName.FLUX else "",
             argocd=argocd if connection.argocd else None,
         )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from reconciler.core.kubernetes import causes
 from reconciler.core.kubernetes.claims import PodClaims, pod_claims
+from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks, belonging
 from reconciler.core.kubernetes.pods import Held, controller_of, moment
 from reconciler.core.kubernetes.resources import Owner, Resource
 from reconciler.core.kubernetes.shapes import replica_shape
@@ -18,7 +19,7 @@ class ControllerRecord:
     """What is kept of a workload object.
 
     `refused` tells since when it may not create the pods that it is missing. One that is `ordered` creates a pod only
-    when all before it are ready.
+    when all before it are ready. Its pods belong to other objects as well, by the labels that it gives them.
     """
 
     wanted: int
@@ -27,10 +28,11 @@ class ControllerRecord:
     owner: Owner | None
     refused: Held | None
     ordered: bool
+    belongs: tuple[Owner, ...] = ()
 
 
-def read_controller(resource: Resource, raw: Json) -> ControllerRecord:
-    """Read a Deployment, StatefulSet, ReplicaSet or Job."""
+def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS) -> ControllerRecord:
+    """Read a Deployment, StatefulSet, ReplicaSet or Job, and by the `marks` of its pods whose they are."""
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
     template, namespace = spec.get("template") or {}, raw["metadata"].get("namespace")
     return ControllerRecord(
@@ -40,6 +42,9 @@ def read_controller(resource: Resource, raw: Json) -> ControllerRecord:
         owner=controller_of(raw["metadata"]),
         refused=_refused(status),
         ordered=resource is Resource.STATEFUL_SETS and spec.get("podManagementPolicy") != "Parallel",
+        belongs=belonging(
+            (template.get("metadata") or {}).get("labels") or {}, raw["metadata"].get("namespace", ""), marks
+        ),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from reconciler.core.kubernetes.controllers import ControllerRecord, read_controller
+from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks
 from reconciler.core.kubernetes.ours import OurPods
 from reconciler.core.kubernetes.parts import Effect, key_of, namespace_of
 from reconciler.core.kubernetes.pods import PodRecord, read_pod
@@ -18,11 +19,15 @@ from reconciler.model.workload import Json, WorkloadRef
 
 
 class Followed:
-    """The workloads that are reported. Those that follow share one, so that all learn of a change at once."""
+    """The workloads that are reported, and the marks by which pods are known to be theirs.
 
-    def __init__(self, refs: AbstractSet[WorkloadRef]) -> None:
+    Those that follow share one, so that all learn of a change at once.
+    """
+
+    def __init__(self, refs: AbstractSet[WorkloadRef], marks: Marks = BUILT_IN_MARKS) -> None:
         self.refs = frozenset(refs)
         self.namespaces = {ref.namespace for ref in refs}
+        self.marks = marks
 
 
 class PodSums:
@@ -43,7 +48,7 @@ class PodSums:
 
     @property
     def by_owner(self) -> Mapping[Owner, Iterable[str]]:
-        """The pods of each object that controls some."""
+        """The pods of each object that controls some, or that some belong to by their marks."""
         return self._by_owner
 
     @property
@@ -67,7 +72,7 @@ class PodSums:
 
     def apply(self, raw: Json) -> Effect:
         """Take note of a pod."""
-        return self._put(key_of(raw), read_pod(raw))
+        return self._put(key_of(raw), read_pod(raw, self._followed.marks))
 
     def remove(self, key: str) -> Effect:
         """Take note that a pod is gone."""
@@ -100,8 +105,9 @@ class PodSums:
 
     def _count(self, key: str, pod: PodRecord, sign: int) -> None:
         """Add a pod to the sums that it is part of, or take it off again."""
-        if pod.owner is not None:
-            _enter(self._by_owner, pod.owner, key, sign)
+        owners = pod.belongs if pod.owner is None or pod.owner in pod.belongs else (pod.owner, *pod.belongs)
+        for owner in owners:
+            _enter(self._by_owner, owner, key, sign)
         if pod.placement:
             self._ours.count(key, pod, sign)
         if pod.holds and pod.runs:
@@ -126,7 +132,7 @@ class Controllers:
         key = key_of(raw)
         if namespace_of(key) not in self._followed.namespaces:
             return Effect.NOTHING
-        return self._put(key, read_controller(self._resource, raw))
+        return self._put(key, read_controller(self._resource, raw, self._followed.marks))
 
     def remove(self, key: str) -> Effect:
         """Take note that a workload object is gone."""

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from reconciler.core.kubernetes import causes
 from reconciler.core.kubernetes.claims import NO_CLAIMS, PodClaims, claims_held, pod_claims
+from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks, belonging
 from reconciler.core.kubernetes.neighbours import pod_on_node
 from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.resources import Owner
@@ -39,7 +40,8 @@ class PodRecord:
     takes its room on the node still, but is no replica any more. One that is `ready` is what autoscalers measure.
     `shape` is known of pods that are held, and of those of our placements that have no node; of theirs that are not
     ready, the `trouble` is known as well. `claims` are known of pods that are held; `holds` names the claims of one of
-    ours that has a node, and one of ours is `helping` that asks for no device at all.
+    ours that has a node, and one of ours is `helping` that asks for no device at all. It `belongs` to other objects
+    than its owner, by its labels.
     """
 
     node: str
@@ -54,6 +56,7 @@ class PodRecord:
     holds: tuple[str, ...]
     helping: bool = False
     trouble: str = ""
+    belongs: tuple[Owner, ...] = ()
     here: PodOnNode | None = None
 
     @property
@@ -62,15 +65,16 @@ class PodRecord:
         return bool(self.node) and not self.leaving
 
 
-def read_pod(raw: Json) -> PodRecord | None:
-    """Read a pod; None when it has finished and takes nothing any more."""
+def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS) -> PodRecord | None:
+    """Read a pod, and by its `marks` whose it is; None when it has finished and takes nothing any more."""
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     if status.get("phase") in _FINISHED:
         return None
     node = spec.get("nodeName") or ""
     leaving = "deletionTimestamp" in metadata
     held = None if node or leaving else _held(metadata, spec, status)
-    placement = PlacementName(sys.intern((metadata.get("labels") or {}).get(PLACEMENT_LABEL, "")))
+    labels = metadata.get("labels") or {}
+    placement = PlacementName(sys.intern(labels.get(PLACEMENT_LABEL, "")))
     ours = bool(placement) and not leaving
     ready = bool(node) and not leaving and _is_ready(status)
     requests = pod_requests(spec)
@@ -87,6 +91,7 @@ def read_pod(raw: Json) -> PodRecord | None:
         holds=claims_held(metadata.get("namespace") or "", spec, status) if placement and node else (),
         helping=ours and not requests.extended and not spec.get("resourceClaims"),
         trouble=causes.trouble(status, held.cause if held else "") if ours and not ready else "",
+        belongs=belonging(labels, metadata.get("namespace", ""), marks),
         here=pod_on_node(spec, metadata) if node else None,
     )
 

@@ -10,6 +10,7 @@ from reconciler.core.kubernetes.asks import Asks, by_owner
 from reconciler.core.kubernetes.autoscalers import read_autoscaler
 from reconciler.core.kubernetes.claims import read_claim, read_class, read_template
 from reconciler.core.kubernetes.controllers import ControllerRecord
+from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks
 from reconciler.core.kubernetes.members import Controllers, Followed, PodSums
 from reconciler.core.kubernetes.parts import Effect, Part, namespace_of
 from reconciler.core.kubernetes.queued import read_queued
@@ -31,8 +32,8 @@ class ClusterState:
     The order between different objects does not matter. Not safe to use from several threads at once.
     """
 
-    def __init__(self, refs: AbstractSet[WorkloadRef] = frozenset()) -> None:
-        self._followed = Followed(refs)
+    def __init__(self, refs: AbstractSet[WorkloadRef] = frozenset(), marks: Marks = BUILT_IN_MARKS) -> None:
+        self._followed = Followed(refs, marks)
         self._room = NodeRoom()
         self._pods = PodSums(self._followed, self._room)
         self._controllers: dict[Owner, ControllerRecord] = {}
@@ -57,16 +58,22 @@ class ClusterState:
         self._stocks = Stocks()
         self._in_stock: tuple[object, Mapping[str, tuple[DeviceStock, ...]]] = (None, {})
 
-    def follow(self, refs: AbstractSet[WorkloadRef]) -> bool:
-        """Report these workloads from now on; tell whether objects must be listed anew that were passed over so far."""
+    def follow(self, refs: AbstractSet[WorkloadRef], marks: Marks = BUILT_IN_MARKS) -> AbstractSet[Resource]:
+        """Report these workloads from now on; tell which resources must be listed anew.
+
+        Objects in other namespaces were passed over so far, and other marks were looked for in pods and templates.
+        """
         namespaces = {ref.namespace for ref in refs}
         missing = bool(namespaces - self._followed.namespaces)
-        self._followed.refs, self._followed.namespaces = frozenset(refs), namespaces
+        anew = self._parts.keys() - CAPACITY if missing else frozenset[Resource]()
+        if marks != self._followed.marks:
+            anew |= {Resource.PODS, *CONTROLLERS}
+        self._followed.refs, self._followed.namespaces, self._followed.marks = frozenset(refs), namespaces, marks
         for resource in self._parts.keys() - CAPACITY:
             part = self._parts[resource]
             for key in filter(self._elsewhere, set(part.keys())):
                 part.remove(key)
-        return missing
+        return anew
 
     def apply(self, resource: Resource, raw: Json) -> Effect:
         """Take note of an object as it is now."""

@@ -34,21 +34,25 @@ class Members:
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
     """Report the objects that were followed, sorted; one that is not there, owns no pod and misses none is left out.
 
-    An object of a kind that is not watched is known by what it owns: it wants as many as there are, and those that the
-    objects which make its pods have yet to make.
+    An object of a kind that is not watched is known by what it owns, or what is marked as its own: it wants as many as
+    there are, and those that the objects which make its pods have yet to make.
     """
     refs = tuple(refs)
     if not refs:
         return
     owned: dict[Owner, list[Owner]] = {}
-    for owner, record in members.controllers.items():
-        if record.owner is not None:
-            owned.setdefault(record.owner, []).append(owner)
+    for one, record in members.controllers.items():
+        for owner in dict.fromkeys((record.owner, *record.belongs)):
+            if owner is not None:
+                owned.setdefault(owner, []).append(one)
     names = {(ref.namespace, ref.name) for ref in refs}
     everyone = {*members.controllers, *members.by_owner, *owned, *members.asks}
     found = sorted((one for one in everyone if (one.namespace, one.name) in names), key=_rank)
     for root in found:
-        if any(_meant(ref, root) for ref in refs):
+        own = members.controllers.get(root)
+        # What makes the leaders of a set has the set's name, and is not what is meant by it.
+        part = own is not None and own.owner in found and own.owner in own.belongs
+        if any(_meant(ref, root) and not (part and not ref.kind) for ref in refs):
             yield _observe(root, members, owned)
 
 
@@ -62,7 +66,7 @@ def _meant(ref: WorkloadRef, owner: Owner) -> bool:
 
 
 def _pods_below(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) -> list[PodRecord]:
-    """Gather the pods of an object and of all that it owns, as a Deployment owns its ReplicaSets; not leaving ones."""
+    """Gather the pods of an object and of all that is its own, as a Deployment's ReplicaSets; not leaving ones."""
     keys: set[str] = set()
     seen: set[Owner] = set()
     open_ = [root]
@@ -113,8 +117,13 @@ def _shape(
 def _makers(
     root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]
 ) -> list[tuple[ControllerRecord, list[PodRecord]]]:
-    """Find the objects that make the pods of one of a kind that is not watched, as a Rollout's ReplicaSets do."""
-    return [(members.controllers[one], _pods_below(one, members, owned)) for one in sorted(owned.get(root, ()))]
+    """Find the objects that make the pods of one of a kind that is not watched, as a Rollout's ReplicaSets do.
+
+    Of a Deployment and its ReplicaSet, whose pods have the same marks, it is the Deployment.
+    """
+    own = owned.get(root, ())
+    makers = [one for one in sorted(own) if members.controllers[one].owner not in own]
+    return [(members.controllers[one], _pods_below(one, members, owned)) for one in makers]
 
 
 def _held(pods: Iterable[PodRecord]) -> list[Held]:

@@ -25,28 +25,39 @@ class NodeOperator(StrEnum):
     LT = "Lt"
 
 
-class RequirementFile(Strict):
-    """What a label of a node has to be."""
+class RequirementShape(Strict):
+    """What a label of a node has to be, as far as a single field tells whether it can be."""
 
     key: Text
     operator: Annotated[NodeOperator, Field(strict=False)]
     values: list[str] = Field([])
 
-    @model_validator(mode="after")
-    def _complete(self) -> Self:
-        """Refuse what the API server refuses in a pod."""
+    def fault(self) -> tuple[str, str]:
+        """Say what the API server refuses in it, and the way out; nothing where both are empty."""
         match self.operator:
             case NodeOperator.IN | NodeOperator.NOT_IN if not self.values:
-                raise refusal(f"{self.operator} needs values", "try 'values: [a, b]'")
+                return f"{self.operator} needs values", "try 'values: [a, b]'"
             case NodeOperator.EXISTS | NodeOperator.DOES_NOT_EXIST if self.values:
-                raise refusal(f"{self.operator} takes no values", "leave out values, or try 'operator: In'")
+                return f"{self.operator} takes no values", "leave out values, or try 'operator: In'"
             case NodeOperator.GT | NodeOperator.LT if len(self.values) != 1 or not _INTEGER.fullmatch(self.values[0]):
-                raise refusal(f"{self.operator} needs one whole number", """try 'values: ["8"]'""")
-        return self
+                return f"{self.operator} needs one whole number", """try 'values: ["8"]'"""
+        return "", ""
 
     def value_of(self) -> NodeRequirement:
         """Make the model's value."""
         return NodeRequirement(key=self.key, operator=str(self.operator), values=tuple(self.values))
+
+
+class RequirementFile(RequirementShape):
+    """What a label of a node has to be."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        """Refuse what the API server refuses in a pod."""
+        message, hint = self.fault()
+        if message:
+            raise refusal(message, hint)
+        return self
 
 
 class FieldRequirementFile(Strict):

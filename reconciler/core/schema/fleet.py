@@ -50,6 +50,9 @@ class FleetSpec(Strict):
     observation_max_age: Duration = Field(
         timedelta(minutes=2), description="How old an observation may be before its cluster counts as unseen."
     )
+    worker_lost_timeout: Duration = Field(
+        timedelta(minutes=15), description="How long a cluster may be lost before what runs in groups leaves it."
+    )
     ignore: list[Text] = Field([], description="Paths that are not read, as globs: 'charts/**', 'docs/*.yaml'.")
     branch_per_cluster: bool = Field(
         False, description="Each cluster also gets a branch of its own, with its directory alone; engines follow it."
@@ -73,6 +76,7 @@ class FleetFile(Strict):
             repo_url=self.spec.repo_url,
             engine=self.spec.engine,
             observation_max_age=self.spec.observation_max_age,
+            worker_lost_timeout=self.spec.worker_lost_timeout,
             ignore=tuple(self.spec.ignore),
             argocd=self.spec.argocd.value_of(),
             flux=model.Flux(namespace=self.spec.flux.namespace, interval=self.spec.flux.interval),

@@ -21,6 +21,7 @@ from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.strict import API_VERSION, Strict
 from reconciler.core.schema.template import WorkloadTemplateFile
 from reconciler.core.schema.workloadkind import WorkloadKindFile
+from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.model.units import format_duration
 from reconciler.model.workload import Json
@@ -38,14 +39,12 @@ _MODELS: Mapping[str, tuple[tuple[str, ...], type[Strict]]] = {
     "GPRTemplateBinding": ((_GPR,), BindingFile),
     "WorkspacePolicy": ((_GPR,), WorkspacePolicyFile),
     "WorkloadKind": ((API_VERSION,), WorkloadKindFile),
+    "WorkloadSpread": (("apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"), WorkloadSpreadFile),
     "Observation": ((API_VERSION,), ObservationFile),
 }
 KINDS = tuple(_MODELS)
 """The kinds that this version reads, each with a model and a published schema."""
 
-_LATER: Mapping[str, frozenset[str]] = {
-    "WorkloadSpread": frozenset({"apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"}),
-}
 _NEIGHBOURS = frozenset({
     "AdvancedCronJob", "BroadcastJob", "CloneSet", "ContainerRecreateRequest", "DaemonSet", "EphemeralJob",
     "ImageListPullJob", "ImagePullJob", "NodeImage", "NodePodProbe", "PersistentPodState", "PodProbeMarker",
@@ -57,7 +56,6 @@ _NEIGHBOURS = frozenset({
 })  # fmt: skip
 """Objects of EGS, KubeSlice and OpenKruise that live beside ours and are none of our business."""
 
-KNOWN_KINDS = frozenset(_MODELS) | frozenset(_LATER)
 OURS = re.compile(r"overspill\.dev|(?:[a-z0-9-]+\.)*kubeslice\.io|apps\.kruise\.io")
 """The API groups whose every kind we expect to know."""
 
@@ -70,7 +68,6 @@ class Standing(StrEnum):
     """What becomes of a document."""
 
     READ = "read"
-    LATER = "not acted on by this version"
     FOREIGN = "not ours"
     WRONG = "wrong"
 
@@ -92,14 +89,14 @@ def standing(api_version: Json, kind: Json) -> Verdict:
     ours = OURS.fullmatch(group) is not None
     # 1. Nothing that we could name.
     if not isinstance(kind, str) or not kind:
-        return _wrong("kind", "is required", f"one of {', '.join(sorted(KNOWN_KINDS))}") if ours else _FOREIGN
+        return _wrong("kind", "is required", f"one of {', '.join(sorted(KINDS))}") if ours else _FOREIGN
     # 2. One of our kinds that does not say of which group.
     if not isinstance(api_version, str) or not api_version:
         expected = _versions(kind)
         return _wrong("apiVersion", "is required", f"try '{expected[0]}'") if expected else _FOREIGN
     # 3. Another project's, unless one of our kinds stands in a group that is nearly ours.
     if not ours:
-        guess = nearest(group, _GROUPS[:1] if kind in _GENERIC else _GROUPS) if kind in KNOWN_KINDS else ""
+        guess = nearest(group, _GROUPS[:1] if kind in _GENERIC else _GROUPS) if kind in KINDS else ""
         return (
             _wrong("apiVersion", f"unknown group {shortened(group)}", f"try '{_versions(kind)[0]}'")
             if guess
@@ -110,8 +107,8 @@ def standing(api_version: Json, kind: Json) -> Verdict:
     if not expected:
         if kind in _NEIGHBOURS and group != "overspill.dev":
             return _FOREIGN
-        guess = nearest(kind, KNOWN_KINDS)
-        hint = f"try '{guess}'" if guess else f"one of {', '.join(sorted(KNOWN_KINDS))}"
+        guess = nearest(kind, KINDS)
+        hint = f"try '{guess}'" if guess else f"one of {', '.join(sorted(KINDS))}"
         return _wrong("kind", f"unknown kind {shortened(kind)}", hint)
     if api_version not in expected:
         if kind == "Cluster" and group != "overspill.dev":
@@ -122,8 +119,6 @@ def standing(api_version: Json, kind: Json) -> Verdict:
             else (f"{kind} is not in {shortened(group)}")
         )
         return _wrong("apiVersion", what, f"try '{expected[0]}'")
-    if kind in _LATER:
-        return Verdict(standing=Standing.LATER)
     return Verdict(standing=Standing.READ, model=_MODELS[kind][1])
 
 
@@ -137,9 +132,7 @@ def _wrong(field: str, message: str, hint: str) -> Verdict:
 
 def _versions(kind: str) -> tuple[str, ...]:
     """List the apiVersions in which a kind is known, the one to write first."""
-    if kind in _MODELS:
-        return _MODELS[kind][0]
-    return tuple(sorted(_LATER.get(kind, ())))
+    return _MODELS[kind][0] if kind in _MODELS else ()
 
 
 class _Plain(GenerateJsonSchema):

@@ -133,8 +133,8 @@ class PlacedFile(Strict):
     """How far a placement of ours has come there, and what its engine says of it."""
 
     name: Name
-    bound: Count = Field(description="Replicas that have a node.")
-    ready: Count | None = Field(None, description="Replicas that serve; left out where nobody looked.")
+    bound: Count = Field(description="Pods that have a node: replicas, where a replica is one pod.")
+    ready: Count | None = Field(None, description="Pods that serve; left out where nobody looked.")
     state: Annotated[EngineState, Field(strict=False)] | None = Field(
         None, description="How far the engine is; left out where nobody asked it."
     )

@@ -58,7 +58,7 @@ class TolerationFile(Strict):
     operator: Annotated[Operator, Field(strict=False)] = Operator.EQUAL
     value: str = ""
     effect: Annotated[AnyEffect, Field(strict=False)] = AnyEffect.ANY
-    toleration_seconds: int | None = Field(None, description="What pods carry; not read.")
+    toleration_seconds: int | None = Field(None, description="What pods carry; read in a WorkloadSpread only.")
 
     def value_of(self) -> Toleration:
         """Make the model's value."""

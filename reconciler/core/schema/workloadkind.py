@@ -14,6 +14,8 @@ from reconciler.model.workloadkind import EACH, Path, path
 _PATH = r"^(?!status(\.|$))([A-Za-z0-9_-]+|\*)(\.([A-Za-z0-9_-]+|\*))*$"
 _PART = re.compile(r"[A-Za-z0-9_-]+|\*")
 _GROUP = r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$"
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+"""Of a label, without its prefix."""
 _KIND = r"^[A-Z][A-Za-z0-9]{0,62}$"
 
 
@@ -114,6 +116,15 @@ def _kind(text: str) -> str:
     return text
 
 
+def _labels(labels: list[str]) -> list[str]:
+    """Refuse what no label can be called."""
+    for label in _once(labels):
+        prefix, slash, name = label.rpartition("/")
+        if _NAME.fullmatch(name) is None or (slash and (not prefix or re.fullmatch(_GROUP, prefix) is None)):
+            raise refusal(f"{shortened(label)!r} is no label", "try 'game.example.com/set'")
+    return labels
+
+
 class WorkloadKindSpec(Strict):
     """Where objects of a kind say how many pods they make, and of what. What is left out stays as it is built in."""
 
@@ -131,11 +142,14 @@ class WorkloadKindSpec(Strict):
         [], description="The pods that an object makes."
     )
     groups: GroupFile | None = Field(None, description="Which of them only run together.")
+    pod_labels: Annotated[list[str], AfterValidator(_labels)] = Field(
+        [], description="Labels of its pods that hold its name, where it does not own them itself."
+    )
 
     @model_validator(mode="after")
     def _says_something(self) -> WorkloadKindSpec:
         """Refuse a kind of which nothing is said."""
-        if not (self.replicas_paths or self.pod_templates):
+        if not (self.replicas_paths or self.pod_templates or self.pod_labels):
             raise refusal("has neither replicasPaths nor podTemplates", "try replicasPaths: [spec.replicas]")
         return self
 

@@ -1,0 +1,125 @@
+"""Which pods of an object want a topology domain for themselves, by its annotations.
+
+LeaderWorkerSet has an annotation for its groups and one for its subgroups, JobSet one for its jobs, on the set or on
+one of its replicated jobs (spread-and-groups.md, section 5; the projects' own documentation of exclusive placement).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+
+from reconciler.core.domains import Domains, Pods, Unit
+from reconciler.core.fieldpath import at
+from reconciler.core.gpushape import gpus_of_pod
+from reconciler.core.kubernetes.shapes import replica_shape
+from reconciler.core.podsof import Made, groups, made
+from reconciler.core.workloadkinds import Kinds, known
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.workload import Json
+from reconciler.model.workloadkind import WorkloadKind
+
+SUBGROUPS = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
+_LWS, _JOBSET = "leaderworkerset.x-k8s.io/LeaderWorkerSet", "jobset.x-k8s.io/JobSet"
+_GROUP = ("spec", "leaderWorkerTemplate")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exclusive:
+    """The domains that pods of an object want, and its other pods."""
+
+    domains: Domains
+    loose: Pods = ()
+
+
+def exclusive(manifest: Mapping[str, Json], kinds: Kinds) -> Exclusive | None:
+    """Read the domains that an object wants; None where it wants none, or makes no pods.
+
+    Raises LookupError and ValueError as `podsof.made` does.
+    """
+    kind = known(manifest, kinds)
+    if kind is None:
+        return None
+    pods = [one for one in made(manifest, kinds) if one.replicas] if kind.name in (_LWS, _JOBSET) else []
+    if not pods:
+        return None
+    return _of_set(manifest, kind, pods) if kind.name == _LWS else _of_jobs(manifest, kind, pods)
+
+
+def subgroup_of(size: int, subgroup: int, worker: int) -> int:
+    """Say which subgroup a pod of a group is in; worker 0 is the leader.
+
+    Where the leader is one too many for even subgroups, the first has it beside its own (LeaderWorkerSet's
+    getSubGroupIndex).
+    """
+    return worker // subgroup if size % subgroup == 0 else max(0, worker - 1) // subgroup
+
+
+def _of_set(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Made]) -> Exclusive | None:
+    number = groups(manifest, kind) or 0
+    whole, part = _annotated(manifest, (), kind.apart), _annotated(manifest, (), SUBGROUPS)
+    if not number or not (whole or part):
+        return None
+    shapes = [(replica_shape(one.spec), (one.replicas or 0) // number) for one in pods]
+    inner, outside = _subgroups(manifest, shapes, part) if part else (None, ())
+    if whole:
+        unit = Unit(pods=_summed(shapes), inner=inner)
+        return Exclusive(domains=Domains(key=whole, units=(unit,) * number))
+    if inner is None:
+        return None
+    domains = replace(inner, units=inner.units * number)
+    return Exclusive(domains=domains, loose=tuple((shape, each * number) for shape, each in outside))
+
+
+def _subgroups(
+    manifest: Mapping[str, Json], shapes: list[tuple[ReplicaShape, int]], key: str
+) -> tuple[Domains | None, Pods]:
+    """Share the pods of one group out over its subgroups; with LeaderExcluded the leader is in none."""
+    policy = at(manifest, (*_GROUP, "subGroupPolicy")) or {}
+    subgroup = policy.get("subGroupSize")
+    if type(subgroup) is not int or subgroup < 1:
+        return None, ()
+    order = [shape for shape, number in shapes for _ in range(number)]  # the leader's template comes first
+    outside: Pods = ()
+    if policy.get("subGroupPolicyType") == "LeaderExcluded":
+        outside, order = ((order[0], 1),), order[1:]
+    units: dict[int, list[tuple[ReplicaShape, int]]] = {}
+    for worker, shape in enumerate(order):
+        units.setdefault(subgroup_of(len(order), subgroup, worker), []).append((shape, 1))
+    made_of = tuple(Unit(pods=_summed(units[index])) for index in sorted(units))
+    return Domains(key=key, units=made_of, called="subgroup"), outside
+
+
+def _of_jobs(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Made]) -> Exclusive | None:
+    units: list[Unit] = []
+    loose: list[tuple[ReplicaShape, int]] = []
+    keys: set[str] = set()
+    for one in pods:
+        shape, number = replica_shape(one.spec), one.replicas or 0
+        key = _annotated(manifest, (*one.place.item, "template"), kind.apart) or _annotated(manifest, (), kind.apart)
+        if not key:
+            loose.append((shape, number))
+            continue
+        jobs = at(manifest, (*one.place.item, "replicas"))
+        several = jobs if type(jobs) is int and jobs > 0 else 1
+        keys.add(key)
+        units += [Unit(pods=((shape, number // several),))] * several
+    if not units:
+        return None
+    if len(keys) > 1:
+        raise ValueError(f"its jobs want domains of several labels: {', '.join(sorted(keys))}")
+    return Exclusive(domains=Domains(key=keys.pop(), units=tuple(units), called="job"), loose=tuple(loose))
+
+
+def _annotated(manifest: Mapping[str, Json], way: tuple[str, ...], name: str) -> str:
+    """Return the value of an annotation; empty where there is none."""
+    value = at(manifest, (*way, "metadata", "annotations", name)) if name else None
+    return value if isinstance(value, str) else ""
+
+
+def _summed(shapes: list[tuple[ReplicaShape, int]]) -> Pods:
+    """Count pods that are alike together, those that take most of a node first."""
+    found: dict[Hashable, tuple[ReplicaShape, int]] = {}
+    for shape, number in shapes:
+        found[shape.likeness] = shape, found.get(shape.likeness, (shape, 0))[1] + number
+    return tuple(sorted(found.values(), key=lambda one: -gpus_of_pod(one[0])))

@@ -1,0 +1,240 @@
+"""OpenKruise's WorkloadSpread, in both of its versions: how the replicas of one workload are spread over subsets.
+
+Only what a single field tells is refused here, as an API server does that decodes it; what Kruise's webhook says of the
+fields together, it says in its own words in `spreadrules`. The fields, and those of later versions of it, are listed in
+spread-and-groups.md, sections 1 and 2.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from reconciler.core.findings import shortened
+from reconciler.core.schema.affinity import FieldRequirementFile, RequirementShape
+from reconciler.core.schema.strict import Anything, Labels, Metadata, Strict, Text, refusal
+from reconciler.core.schema.taints import TolerationFile
+from reconciler.model import workloadspread as model
+from reconciler.model.capacity import NodeRequirement, NodeTerm
+from reconciler.model.workload import Json, WorkloadRef
+
+RECOVERY = 300
+"""Seconds after which Kruise takes a subset for schedulable again."""
+
+MOST = 2**31 - 1
+_PERCENT = re.compile(r"[0-9]{1,9}%")
+_OBJECT = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_LONGEST_NAME = 253
+
+
+def _object_name(text: str) -> str:
+    if len(text) > _LONGEST_NAME or not re.fullmatch(_OBJECT, text):
+        likely = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:_LONGEST_NAME]
+        what = f"{shortened(text)!r} cannot be the name of an object"
+        raise refusal(what, f"try '{likely}'" if re.fullmatch(_OBJECT, likely) else "try lower-case letters and digits")
+    return text
+
+
+def _number_or_text(value: Json) -> Json:
+    """Take what Kubernetes calls IntOrString; whether it is a number of replicas is told beside the other subsets."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise refusal("must be a whole number or a percentage", "try 3 or '30%'")
+    return value
+
+
+ObjectName = Annotated[
+    str, AfterValidator(_object_name), WithJsonSchema({"type": "string", "pattern": f"^{_OBJECT}$", "maxLength": 253})
+]
+NumberOrPercent = Annotated[
+    int | str,
+    BeforeValidator(_number_or_text),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": "^[0-9]+%$"}]}),
+]
+
+
+class SpreadMetadata(Metadata):
+    """Metadata of an object whose name has no place in a path."""
+
+    name: ObjectName
+
+
+class TermFile(Strict):
+    """Requirements that hold together; one without any is met by nothing."""
+
+    match_expressions: list[RequirementShape] = Field([], description="What labels of a cluster, or of nodes, are.")
+    match_fields: list[FieldRequirementFile] = Field([], description="What the name is.")
+
+    def value_of(self) -> NodeTerm:
+        """Make the model's value."""
+        labels, fields = self.match_expressions, self.match_fields
+        return NodeTerm(labels=tuple(one.value_of() for one in labels), fields=tuple(one.value_of() for one in fields))
+
+
+class PreferredFile(Strict):
+    """A term that speaks for a place, and how loudly."""
+
+    weight: int = Field(description="1 to 100.", json_schema_extra={"minimum": 1, "maximum": 100})
+    preference: TermFile = TermFile()
+
+
+class SubsetFile(Strict):
+    """One of the ordered targets."""
+
+    name: str = Field("", description="Unique in the spread.", json_schema_extra={"minLength": 1})
+    required_node_selector_term: TermFile | None = Field(None, description="Which clusters, and nodes; none: all.")
+    required_node_selector: TermFile | None = Field(None, description="The same under v1beta1's name.")
+    preferred_node_selector_terms: list[PreferredFile] = Field([], description="Which of these are better.")
+    preferred_node_selector: list[PreferredFile] = Field([], description="The same under v1beta1's name.")
+    tolerations: list[TolerationFile] = Field([], description="What its pods put up with.")
+    max_replicas: NumberOrPercent | None = Field(None, description="The most that it holds; none: no limit.")
+    min_replicas: int = Field(
+        0, description="What it holds before later ones get more; not in Kruise.", json_schema_extra={"minimum": 0}
+    )
+    patch: Anything = Field({}, description="A strategic merge on the pod template, applied last.")
+
+    def required(self) -> tuple[str, TermFile | None]:
+        """Return the required term, and the name under which it stands."""
+        if self.required_node_selector_term is None and self.required_node_selector is not None:
+            return "requiredNodeSelector", self.required_node_selector
+        return "requiredNodeSelectorTerm", self.required_node_selector_term
+
+    def preferred(self) -> tuple[str, list[PreferredFile]]:
+        """Return the preferred terms, and the name under which they stand."""
+        if not self.preferred_node_selector_terms and self.preferred_node_selector:
+            return "preferredNodeSelector", self.preferred_node_selector
+        return "preferredNodeSelectorTerms", self.preferred_node_selector_terms
+
+    def value_of(self) -> model.Subset:
+        """Make the model's value."""
+        required, preferred = self.required()[1], self.preferred()[1]
+        return model.Subset(
+            name=self.name,
+            required=None if required is None else required.value_of(),
+            preferred=tuple(
+                model.PreferredTerm(weight=one.weight, term=one.preference.value_of()) for one in preferred
+            ),
+            tolerations=tuple(replace(one.value_of(), seconds=one.toleration_seconds) for one in self.tolerations),
+            most=None if self.max_replicas is None else bound(self.max_replicas),
+            least=self.min_replicas,
+            patch=self.patch,
+        )
+
+
+class AdaptiveFile(Strict):
+    """When a subset counts as full although it is not."""
+
+    disable_simulation_schedule: bool | None = Field(None, description="Nothing simulates scheduling.")
+    reschedule_critical_seconds: int | None = Field(
+        None, description="How long a replica may have no node.", json_schema_extra={"minimum": 0}
+    )
+    unschedulable_duration: int = Field(
+        RECOVERY,
+        description="Seconds for which its subset gets nothing then; UnitedDeployment's name.",
+        json_schema_extra={"minimum": 0},
+    )
+
+
+class StrategyFile(Strict):
+    """Whether replicas that find no node go to later subsets."""
+
+    type: str = Field("", json_schema_extra={"enum": ["", "Fixed", "Adaptive"]})
+    adaptive: AdaptiveFile | None = None
+
+
+class LabelRequirementFile(Strict):
+    """What a label of a pod has to be."""
+
+    key: Text
+    operator: str = Field(json_schema_extra={"enum": ["In", "NotIn", "Exists", "DoesNotExist"]})
+    values: list[str] = Field([])
+
+
+class LabelSelectorFile(Strict):
+    """Pods by their labels; one that says nothing selects all."""
+
+    match_labels: Labels = Field({})
+    match_expressions: list[LabelRequirementFile] = Field([])
+
+
+class TargetFilterFile(Strict):
+    """Which pods of the workload are meant, where it has several roles."""
+
+    selector: LabelSelectorFile = Field(LabelSelectorFile(), description="The pods that count; none said: all.")
+    replicas_path_list: list[str] = Field([], description="Where their replicas are said, added up.")
+
+
+class TargetFile(Strict):
+    """The workload, in the spread's own namespace."""
+
+    api_version: str = Field("", json_schema_extra={"minLength": 1})
+    kind: str = Field("", json_schema_extra={"minLength": 1})
+    name: str = Field("", json_schema_extra={"minLength": 1})
+
+    @property
+    def group(self) -> str:
+        """The API group; empty for the core's."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def group_kind(self) -> str:
+        """The kind as ``group/Kind``."""
+        return f"{self.group}/{self.kind}"
+
+
+class SpreadSpec(Strict):
+    """Which workload, and over which subsets in which order."""
+
+    target_ref: TargetFile | None = Field(None, description="The workload; its version does not count.")
+    target_filter: TargetFilterFile = Field(TargetFilterFile(), description="Which of its pods.")
+    subsets: list[SubsetFile] = Field([], description="The targets, in order.", json_schema_extra={"minItems": 1})
+    schedule_strategy: StrategyFile = StrategyFile()
+
+
+class WorkloadSpreadFile(Strict):
+    """How the replicas of one workload are spread over clusters and pools: OpenKruise's own kind, unchanged."""
+
+    api_version: Literal["apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"]
+    kind: Literal["WorkloadSpread"]
+    metadata: SpreadMetadata
+    spec: SpreadSpec = SpreadSpec()
+    status: Any = Field(None, description="What Kruise reports; not read.")
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the spread and of its workload."""
+        return self.metadata.namespace or "default"
+
+    def value_of(self, target: TargetFile, *, path: str, line: int) -> model.WorkloadSpread:
+        """Make the model's value of a file in which nothing is wrong; it stands at `path` and `line`."""
+        spec, adaptive = self.spec, self.spec.schedule_strategy.adaptive
+        adapts = adaptive is not None and self.spec.schedule_strategy.type == "Adaptive"
+        seconds = (adaptive.reschedule_critical_seconds or 0) if adaptive is not None and adapts else 0
+        selector = spec.target_filter.selector
+        return model.WorkloadSpread(
+            name=self.metadata.name,
+            namespace=self.namespace,
+            group=target.group,
+            target=WorkloadRef(namespace=self.namespace, name=target.name, kind=target.kind),
+            subsets=tuple(one.value_of() for one in spec.subsets),
+            selector=selector.match_labels,
+            selector_expressions=tuple(
+                NodeRequirement(key=one.key, operator=one.operator, values=tuple(one.values))
+                for one in selector.match_expressions
+            ),
+            replicas_paths=tuple(spec.target_filter.replicas_path_list),
+            reschedule=timedelta(seconds=seconds) if seconds else None,
+            recovery=timedelta(seconds=adaptive.unschedulable_duration if adaptive is not None else RECOVERY),
+            path=path,
+            line=line,
+        )
+
+
+def bound(value: int | str) -> model.Bound | None:
+    """Read a number of replicas or a percentage of them; None for what is neither."""
+    if isinstance(value, int):
+        return model.Bound(number=value) if 0 <= value <= MOST else None
+    return model.Bound(number=int(value[:-1]), percent=True) if _PERCENT.fullmatch(value) else None

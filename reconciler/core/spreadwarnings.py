@@ -1,0 +1,152 @@
+"""What a WorkloadSpread says without effect, beside the templates, policies and clusters that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from reconciler.core.affinity import meets
+from reconciler.core.dialect import has_expression
+from reconciler.core.draft import WORKLOAD
+from reconciler.core.fieldpath import at
+from reconciler.core.findings import Finding, Loc, shortened
+from reconciler.core.gathered import FEW
+from reconciler.core.schema.complaints import nearest
+from reconciler.core.schema.workloadspread import WorkloadSpreadFile
+from reconciler.core.workloadkinds import Kinds, known
+from reconciler.errors import Severity
+from reconciler.model.capacity import NodeRequirement, NodeTerm
+from reconciler.model.ids import ClusterName
+from reconciler.model.policy import BurstPolicy, Cluster, Distribution, Workspace
+from reconciler.model.workload import Json, WorkloadRef, WorkloadTemplate
+from reconciler.model.workloadspread import Subset, WorkloadSpread
+
+_TARGET: Loc = ("spec", "targetRef")
+_SUBSETS: Loc = ("spec", "subsets")
+_LONGEST, _MOST_COMPARED, _MOST_GUESSES = 100, 200, 20
+"""Characters of a name that is compared, names that it is compared with, and spreads for which that is done."""
+
+
+class Lent:
+    """The objects to which templates lend replicas, so that it can be said which one a spread may mean."""
+
+    def __init__(self, refs: Iterable[WorkloadRef]) -> None:
+        """Sort them by what they have in common with a target."""
+        self._named: dict[str, list[WorkloadRef]] = {}
+        self._beside: dict[str, set[str]] = {}
+        self._guesses = _MOST_GUESSES
+        for ref in refs:
+            self._named.setdefault(ref.name, []).append(ref)
+            self._beside.setdefault(ref.namespace, set()).add(ref.name)
+
+    def unmatched(self, spread: WorkloadSpread, file: WorkloadSpreadFile) -> Finding:
+        """Warn of a spread that governs no template."""
+        target = spread.target
+        wanted = f"{target.kind}/{target.namespace}/{target.name}"
+        named = self._named.get(target.name, [])
+        message = f"no template lends replicas to {shortened(wanted)}, so that nothing is spread"
+        if not file.metadata.namespace:
+            message += f"; without metadata.namespace it is in {spread.namespace}"
+        hint = f"annotate the template: {WORKLOAD}: {shortened(wanted)}"
+        # 1. One lends to exactly this, and is not meant.
+        if any(ref.namespace == target.namespace and ref.kind in ("", target.kind) for ref in named):
+            message = f"the template that lends replicas to {shortened(wanted)} is not governed by it"
+            hint = "its workspace may not touch the namespace, the annotation names another, or its group differs"
+        # 2. One lends to something of this name elsewhere, or of another kind.
+        elif named:
+            hint = f"try '{named[0].kind or target.kind}/{named[0].namespace}/{named[0].name}'"
+        # 3. One lends to something of nearly this name.
+        elif likely := self._likely(target):
+            hint = f"try '{likely}'"
+        return Finding(loc=_TARGET, message=message, hint=hint, severity=Severity.WARNING)
+
+    def _likely(self, target: WorkloadRef) -> str:
+        """Guess at the name that was meant, though not for ever: a comparison takes long."""
+        self._guesses -= 1
+        names = sorted(self._beside.get(target.namespace, ()))[:_MOST_COMPARED]
+        return nearest(target.name[:_LONGEST], names) if self._guesses >= 0 else ""
+
+
+def beside_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -> Iterator[Finding]:
+    """Tell what the policies of a spread's templates say beside subsets; `written` name those that files write."""
+    for policy in policies:
+        if policy.distribution != Distribution():
+            message = f"BurstPolicy {policy.name} has a distribution of its own, so that subsets are without effect"
+            hint = "leave spec.distribution out there, or give the template another BurstPolicy"
+            yield Finding(loc=_SUBSETS, message=message, hint=hint)
+        elif policy.candidates and policy.name in written:
+            message = f"they go before spec.clusters of BurstPolicy {policy.name}"
+            hint = "leave spec.clusters out there, or give the template another BurstPolicy"
+            yield Finding(loc=_SUBSETS, message=message, hint=hint, severity=Severity.WARNING)
+
+
+def unmet(
+    spread: WorkloadSpread,
+    file: WorkloadSpreadFile,
+    workspaces: Collection[Workspace],
+    clusters: Mapping[ClusterName, Cluster],
+) -> Iterator[Finding]:
+    """Warn of subsets that no cluster of these workspaces is in; of a cluster that nobody describes, who knows."""
+    names = {name for workspace in workspaces for name in (workspace.primary, *workspace.clusters)}
+    if not names <= clusters.keys():
+        return
+    there = [clusters[name] for name in sorted(names)]
+    for index, subset in enumerate(spread.subsets):
+        term = subset.required
+        if term is None or not (term.labels or term.fields) or any(_takes(subset, cluster) for cluster in there):
+            continue
+        keys = {one.key for one in term.labels}
+        values = sorted({f"{key}={value}" for one in there for key, value in one.labels.items() if key in keys})
+        which = ", ".join(sorted(workspace.name for workspace in workspaces))
+        hint = f"they have {', '.join(values[:FEW])}" + (", …" if len(values) > FEW else "") if values else ""
+        yield Finding(
+            loc=(*_SUBSETS, index, file.spec.subsets[index].required()[0]),
+            message=f"no Cluster of workspace {which} meets it, so that the subset holds nothing",
+            hint=hint or f"they are {', '.join(sorted(names)[:FEW])}" + (", …" if len(names) > FEW else ""),
+            severity=Severity.WARNING,
+        )
+
+
+def _takes(subset: Subset, cluster: Cluster) -> bool:
+    """Tell whether a cluster can be in a subset, by its labels and its name; what it has no label for is its nodes'."""
+    term = subset.required or NodeTerm()
+    own = NodeTerm(labels=tuple(one for one in term.labels if one.key in cluster.labels), fields=term.fields)
+    return not (own.labels or own.fields) or meets((own,), cluster.labels, cluster.name)
+
+
+def selects(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
+    """Tell whether a pod with these labels is one that counts; without a selector all do."""
+    asked = (
+        *(NodeRequirement(key=key, operator="In", values=(value,)) for key, value in spread.selector.items()),
+        *spread.selector_expressions,
+    )
+    return not asked or meets((NodeTerm(labels=asked),), labels, "")
+
+
+def unselected(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:
+    """Warn of a selector that none of the pods of a target has the labels for, as templates deploy it.
+
+    Only of kinds with one pod template: where there are several roles, controllers label the pods of each.
+    """
+    for template in templates:
+        manifest = deployed(template, spread.target)
+        kind = None if manifest is None else known(manifest, kinds)
+        if manifest is None or kind is None or len(kind.templates) != 1 or kind.together is not None:
+            continue
+        labels = at(manifest, kind.templates[0].labels) if kind.templates[0].labels else None
+        if not isinstance(labels, Mapping) or any(has_expression(str(one)) for pair in labels.items() for one in pair):
+            continue
+        if not selects(spread, {str(key): str(value) for key, value in labels.items()}):
+            message = f"selects none of the pods of {spread.target.kind} {spread.target.name} in {template.workload}"
+            some = ", ".join(f"{key}: {value}" for key, value in [*labels.items()][:FEW])
+            loc: Loc = ("spec", "targetFilter", "selector")
+            yield Finding(loc=loc, message=message, hint=f"they have {some}", severity=Severity.WARNING)
+
+
+def deployed(template: WorkloadTemplate, target: WorkloadRef) -> Mapping[str, Json] | None:
+    """Return the target as a template deploys it; None where the template does not tell."""
+    for resource in template.spec.manifests:
+        metadata = resource.manifest.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, Mapping) else None
+        if resource.manifest.get("kind") == target.kind and name == target.name:
+            return resource.manifest
+    return None

@@ -1,0 +1,112 @@
+"""Whether a cluster has room for all of something that goes there whole, and what it takes there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.core import domains
+from reconciler.core.fit import Room
+from reconciler.core.gprlimits import beyond_limits
+from reconciler.core.growth import Growth, Offer
+from reconciler.core.needs import Needs
+from reconciler.core.reach import Rung
+from reconciler.core.situation import Situation
+from reconciler.core.wholes import Whole, more
+from reconciler.core.wording import amounts, count, listed
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.plan import Reason, Refusal
+
+
+def too_small(
+    situation: Situation, growth: Growth, workspace: WorkspaceName, offer: Offer, need: Needs
+) -> Refusal | None:
+    """Say why a cluster that has room for some of it has none for the whole."""
+    name, main = offer.rung.cluster, need.main
+    if offer.replicas < main.replicas:
+        each = listed(amounts(main.shape.requests)) or "nothing"
+        message = f"needs {each} on each of {count(main.replicas, 'replica')}, has room for {offer.replicas}"
+    else:
+        room = growth.room(name, workspace)
+        fitting = room.together(part.room for part in need.parts)
+        if fitting == len(need.parts):
+            return _undivided(situation, growth, name, room, need)
+        part = need.parts[fitting]
+        what = f"{count(part.replicas, 'pod')} with {listed(amounts(part.shape.requests))}"
+        message = room.shortfall(part.room[0]) if part.apart else f"has no room for {what} beside the rest of it"
+    return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy="free or add nodes there")
+
+
+def assess(
+    situation: Situation,
+    growth: Growth,
+    workload: WorkloadId,
+    rung: Rung,
+    whole: Whole,
+    *,
+    replicas: int,
+    there: Needs | None = None,
+    more_gprs: int = 0,
+) -> Offer | Refusal:
+    """Say whether a cluster has room for so many replicas that go whole, or why not; what is `there` has its room.
+
+    `more_gprs` are the placements that begin, less those that end, beside it.
+    """
+    template, policy = situation.desired.templates[workload], situation.desired.policies[workload]
+    if rung.limit is not None and replicas > rung.limit:
+        return Refusal(
+            cluster=rung.cluster,
+            reason=Reason.CLUSTER_LIMIT,
+            message=f"may have {count(rung.limit, 'replica')} at most, and all {replicas} go together",
+            remedy=f"raise its maxReplicas in policy {policy.name}",
+        )
+    need = whole.of(replicas)
+    if there is not None:
+        need = more(need, there)
+    wanted, unbound = max(1, need.main.replicas), replace(rung, limit=None)
+    answer = growth.assess(template, policy, need.main.shape, unbound, wanted, more=more_gprs)
+    if isinstance(answer, Refusal):
+        return answer
+    limited = beyond_limits(situation, workload, rung.cluster, need.main.shape, replicas)
+    small = limited or too_small(situation, growth, workload.workspace, answer, need)
+    return small or Offer(rung=rung, replicas=replicas)
+
+
+def offered(
+    situation: Situation, growth: Growth, workload: WorkloadId, rung: Rung, whole: Whole, *, lacking: int
+) -> Offer | Refusal:
+    """Say how many replicas more a cluster would take: all that are lacking or, where the rest is elsewhere, none."""
+    held = growth.held(workload)
+    here, others = held[rung.cluster], sorted(name for name in held if name != rung.cluster)
+    if others and not here:
+        return Refusal(
+            cluster=rung.cluster,
+            reason=Reason.SPREAD_LIMIT,
+            message=f"it goes whole, and the rest of it is on {listed(others)}",
+        )
+    there = whole.of(here) if here else None
+    answer = assess(situation, growth, workload, rung, whole, replicas=here + lacking, there=there)
+    return answer if isinstance(answer, Refusal) else Offer(rung=answer.rung, replicas=lacking)
+
+
+def take(growth: Growth, cluster: ClusterName, need: Needs) -> None:
+    """Hand out the room of all of it."""
+    for part in need.parts:
+        growth.take(cluster, *part.room)
+
+
+def _undivided(situation: Situation, growth: Growth, cluster: ClusterName, room: Room, need: Needs) -> Refusal | None:
+    """Say why there are no domains for groups that want their own, beside all that wants none."""
+    if not need.domains:
+        return None
+    seen, left, message = situation.observed.clusters[cluster], room.copy(), ""
+    for wanted in need.domains:
+        found = domains.place(left, seen, wanted, growth.domains(cluster, wanted.key))
+        if isinstance(found, str):
+            message = found
+            break
+        domains.take(left, found, wanted.key)
+    loose = [part.room for part in need.loose]
+    if not message and left.together(loose) < len(loose):
+        message = "has no room for the other pods beside the groups that want domains of their own"
+    remedy = "free or add nodes there"
+    return Refusal(cluster=cluster, reason=Reason.NO_CAPACITY, message=message, remedy=remedy) if message else None

@@ -1,0 +1,213 @@
+"""What demand lends whole: templates with an object whose pods only run in groups (spread-and-groups.md, section 6).
+
+A replica of such a template is what its expressions mean by ``replicas``: a group of a LeaderWorkerSet, a worker of a
+RayCluster. Where no number of its pods follows from that, it is one copy, and there is never more than one. What is
+seen of the primary counts pods; here those become replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from reconciler.core import dialect, sandbox
+from reconciler.core.dialect import has_expression
+from reconciler.core.fieldpath import at
+from reconciler.core.headcount import asks_for_devices
+from reconciler.core.needs import Gang, Needs, Part, needs_of, pods_in
+from reconciler.core.templates import FAILURES
+from reconciler.core.workloadkinds import NONE, Kinds, known
+from reconciler.model.capacity import ReplicaShape, Waiting, WorkloadObservation
+from reconciler.model.ids import WorkloadId
+from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef, WorkloadTemplate
+
+_MOST = 1024
+"""Numbers of replicas of one template whose pods are kept."""
+_TEMPLATES = 16_384
+"""Templates of which it is kept whether they go whole; beyond that all is forgotten and begins anew."""
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots, for what is worked out once
+class Whole:
+    """What so many replicas of a template take, all of them beside each other.
+
+    `counts` tells that some expression reads ``replicas``. `ref` is the object on the primary whose pods are seen.
+    """
+
+    spec: DeploySpec
+    counts: bool
+    ref: WorkloadRef | None = None
+    kinds: Kinds = field(default_factory=lambda: NONE)
+    _known: dict[int, tuple[Needs, tuple[Gang, ...], int]] = field(default_factory=dict)
+
+    def of(self, replicas: int) -> Needs:
+        """Return what so many replicas take; `unknown` says what of it cannot be counted."""
+        return self._counted(replicas)[0]
+
+    def pods(self, replicas: int) -> int:
+        """Count the pods of so many replicas as the primary shows them: of the object that is looked at there.
+
+        Where it is none of the template's own manifests, those count that run in groups.
+        """
+        return self._counted(replicas)[2]
+
+    def gangs(self, replicas: int) -> tuple[Gang, ...]:
+        """Say how the pods of so many replicas are grouped, by object."""
+        return self._counted(replicas)[1]
+
+    @property
+    def divisible(self) -> bool:
+        """Whether there may be more than one replica: more of them are more pods."""
+        return self.counts and self.pods(2) > self.pods(1)
+
+    @property
+    def unknown(self) -> str:
+        """Say why nobody knows what it takes, empty where that is known."""
+        needed, gangs, _ = self._counted(1)
+        return "" if gangs else needed.unknown or "nothing of it makes pods that run in groups"
+
+    @property
+    def shape(self) -> ReplicaShape | None:
+        """One replica as it is recorded: the pods that take most of a node, as many as have devices where any do.
+
+        Those are what is counted as having come; a replica whose pods need different numbers of GPUs is told as if all
+        needed the most. What is there once for all replicas, as a head, is none of it.
+        """
+        if self.unknown:
+            return None
+        parts = more(self.of(2), self.of(1)).parts if self.divisible else self.of(1).parts
+        able = [part for part in parts if asks_for_devices(part.shape)] or list(parts)
+        return replace(able[0].shape, group_size=sum(part.replicas for part in able))
+
+    def replicas(self, pods: int) -> int:
+        """Return the fewest replicas that make so many pods: a group that lacks one pod is missing as a whole."""
+        if pods <= 0:
+            return 0
+        if not self.divisible:
+            return 1
+        low, high, most = 0, pods, min(pods, self.pods(pods))  # an expression may bound them
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.pods(middle) >= most else (middle, high)
+        return high
+
+    def seen(self, workload: WorkloadObservation) -> WorkloadObservation:
+        """Turn pods into replicas in what is seen of the workload on its primary."""
+        size = workload.shape.group_size if workload.shape is not None else 1
+        steps: list[Waiting] = []
+        pods = reached = 0
+        for wait in sorted(workload.waiting, key=lambda one: one.since):
+            pods += wait.replicas * size
+            level = self.replicas(pods)
+            if level > reached:
+                steps.append(replace(wait, replicas=level - reached))
+            reached = level
+        wanted = self.replicas(workload.wanted * size)
+        missing = self.replicas(max(0, workload.wanted - workload.running) * size)
+        return replace(
+            workload,
+            wanted=wanted,
+            running=max(0, wanted - missing),
+            waiting=tuple(steps),
+            shape=self.shape,
+        )
+
+    def _counted(self, replicas: int) -> tuple[Needs, tuple[Gang, ...], int]:
+        found = self._known.get(replicas)
+        if found is None:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            spec = filled(self.spec, replicas)
+            pods = pods_in(spec, self.kinds)
+            own = [pods_in(one, self.kinds) for one in _objects(spec, self.ref)]
+            number = sum(part.replicas for one in own for part in one.parts)
+            number = number or sum(gang.groups * gang.size for gang in pods.gangs)
+            found = self._known[replicas] = needs_of(pods, self.spec), pods.gangs, number
+        return found
+
+
+class _Wholes:
+    """Which templates go whole, worked out once for each spec. Losing it costs time and changes nothing."""
+
+    def __init__(self) -> None:
+        self._last: dict[WorkloadId, tuple[DeploySpec, Kinds, Whole | None]] = {}
+
+    def of(self, template: WorkloadTemplate, kinds: Kinds) -> Whole | None:
+        last = self._last.get(template.workload)
+        same = last is not None and last[0] is template.spec and (last[1] is kinds or last[1] == kinds)
+        if last is not None and same and (last[2] is None or last[2].ref == template.ref):
+            return last[2]
+        if len(self._last) >= _TEMPLATES:
+            self._last.clear()
+        grouped = in_groups(template.spec, kinds)
+        made = (
+            Whole(spec=template.spec, counts=template.uses_replicas, ref=template.ref, kinds=kinds) if grouped else None
+        )
+        self._last[template.workload] = template.spec, kinds, made
+        return made
+
+
+_WHOLES = _Wholes()
+
+
+def whole(template: WorkloadTemplate, kinds: Kinds) -> Whole | None:
+    """Return what a burst of a template takes if it goes whole; None where each pod is for itself, and for requests."""
+    return None if template.request else _WHOLES.of(template, kinds)
+
+
+def in_groups(spec: DeploySpec, kinds: Kinds = NONE) -> bool:
+    """Tell whether an object that a step names is of a kind whose pods only run in groups."""
+    found = (known(manifest, kinds) for manifest in _deployed(spec))
+    return any(kind is not None and kind.together is not None for kind in found)
+
+
+def more(needed: Needs, there: Needs) -> Needs:
+    """Return what is needed beyond what is there already, pods that are alike counted against each other."""
+    had = {part.shape.likeness: part.replicas for part in there.parts}
+    lacking = [replace(part, replicas=part.replicas - had.get(part.shape.likeness, 0)) for part in needed.parts]
+    parts = [part for part in lacking if part.replicas > 0]
+    if not parts:
+        return replace(needed, main=Part(shape=needed.main.shape, replicas=0), others=(), domains=(), loose=())
+    units = tuple(
+        replace(one, units=one.units[len(had_.units) :])
+        for one, had_ in zip(needed.domains, there.domains, strict=False)
+    )
+    return replace(needed, main=parts[0], others=tuple(parts[1:]), domains=units)
+
+
+def filled(spec: DeploySpec, replicas: int) -> DeploySpec:
+    """Fill in the expressions that read ``replicas`` and nothing else; all others stay for when more is known."""
+    values = sandbox.variables({"replicas": replicas})
+    manifests = tuple(replace(one, manifest=_filled(one.manifest, values)) for one in spec.manifests)
+    return replace(spec, manifests=manifests)
+
+
+def _filled(value: Json, values: dict[str, Json]) -> Json:
+    if isinstance(value, Mapping):
+        return {key: _filled(item, values) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, values) for item in value]
+    if not isinstance(value, str) or not has_expression(value):
+        return value
+    reading = dialect.read(value)
+    if reading.faults or reading.names != {"replicas"}:
+        return value
+    try:
+        return sandbox.run(value, values)
+    except FAILURES:
+        return value
+
+
+def _objects(spec: DeploySpec, ref: WorkloadRef | None) -> Iterator[DeploySpec]:
+    """Yield the parts of a spec that make an object of this kind and name."""
+    steps = {step.name: step for step in spec.steps if step.type is StepType.MANIFEST}
+    for one in spec.manifests if ref is not None else ():
+        same = ref is not None and at(one.manifest, ("metadata", "name")) == ref.name
+        if same and ref is not None and ref.kind in {"", one.manifest.get("kind")} and one.name in steps:
+            yield replace(spec, manifests=(one,), steps=(steps[one.name],))
+
+
+def _deployed(spec: DeploySpec) -> list[Mapping[str, Json]]:
+    """List the manifests that a step names."""
+    named = {step.name for step in spec.steps if step.type is StepType.MANIFEST}
+    return [one.manifest for one in spec.manifests if one.name in named]

@@ -1,0 +1,192 @@
+"""Kueue's MultiKueue with LeaderWorkerSet, and LeaderWorkerSet's own rules, as far as Overspill means the same.
+
+What MultiKueue calls a worker is a cluster that a set may go to, its admission check Ready is a placement that stands,
+and Retry after a lost worker is a move. The sizes of groups are in `test_kinds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from reconciler.core import grouprules
+from reconciler.core.decide import decide
+from reconciler.core.exclusive import subgroup_of
+from reconciler.core.filling import fill
+from reconciler.core.needs import pods_of
+from reconciler.core.reach import order
+from reconciler.model.ids import ClusterName
+from reconciler.model.plan import Move, Place, Plan, Revert
+from reconciler.model.policy import Desired, Fleet
+from reconciler.model.workload import Json
+from tests.conformance.cases import Case, applying, cases, not_applicable, there
+from tests.kinds.bursting import SET, fleet, lacks, lent
+from tests.kinds.samples import template, workload
+from tests.requests.asking import manifests, request
+from tests.situations import NOW, SOURCE, VLLM, cluster, free, ledger, ordering, plan, seconds, situation
+
+LISTED = not_applicable("groups")
+GROUPS = {case["group"] for case in cases("lws")} - {"lws_group_resources"}
+ROOM = [8] * 8
+HOURS = timedelta(hours=2)
+pytestmark = there("lws")
+
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "replicas": ("replicas",),
+    "startupPolicy": ("startupPolicy",),
+    "size": ("leaderWorkerTemplate", "size"),
+    "restartPolicy": ("leaderWorkerTemplate", "restartPolicy"),
+    "subGroupSize": ("leaderWorkerTemplate", "subGroupPolicy", "subGroupSize"),
+    "subGroupType": ("leaderWorkerTemplate", "subGroupPolicy", "subGroupPolicyType"),
+    "subdomainPolicy": ("networkConfig", "subdomainPolicy"),
+    "maxUnavailable": ("rolloutStrategy", "rollingUpdateConfiguration", "maxUnavailable"),
+    "maxSurge": ("rolloutStrategy", "rollingUpdateConfiguration", "maxSurge"),
+    "partition": ("rolloutStrategy", "rollingUpdateConfiguration", "partition"),
+}
+
+
+def lws(fields: Mapping[str, Json]) -> Json:
+    """Make a LeaderWorkerSet of the flat fields of a case; those that are null are not written."""
+    spec: dict[str, Json] = {"leaderWorkerTemplate": {"workerTemplate": template(8)}}
+    for name, value in fields.items():
+        if value is None or name not in _FIELDS:
+            continue
+        *parents, last = _FIELDS[name]
+        inner = spec
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+        inner[last] = value
+    return workload("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec)
+
+
+def field_of(made: Json, name: str) -> Json:
+    value = made["spec"]
+    for part in _FIELDS[name]:
+        value = value[part]
+    return value
+
+
+def wrong(fields: Mapping[str, Json]) -> bool:
+    return bool([*grouprules.findings(lws(fields))])
+
+
+@pytest.mark.parametrize("case", applying("lws", "groups", "lws_validation"))
+def test_a_set_is_refused_where_its_webhook_refuses_it(case: Case) -> None:
+    given, expected = case["input"], case["expected"]
+    created = given["base"] | given["create"]
+    assert wrong(created) is expected["create_fails"]
+    if expected["update_fails"] is not None:
+        assert wrong(created | given["update"]) is expected["update_fails"]
+
+
+@pytest.mark.parametrize("case", applying("lws", "groups", "lws_defaulting"))
+def test_what_is_not_written_is_counted_by_its_default_and_what_is_written_stays(case: Case) -> None:
+    given, expected = case["input"], case["expected"]["fields"]
+    made = lws(given["base"] | given["changes"])
+    if any(value is None for value in given["changes"].values()):
+        (gang,) = pods_of(request(spec=manifests(made))).gangs
+        counted = {"replicas": gang.groups, "size": gang.size}
+        assert {name: counted[name] for name in given["changes"]} == {name: expected[name] for name in given["changes"]}
+        return
+    wanted = fleet(made, reads_replicas=False)
+    (sheet,) = fill(plan(lacks(1), free("worker-2", *ROOM), wanted=wanted), wanted).values()
+    assert sheet.spec is not None
+    assert {name: field_of(sheet.spec.manifests[0].manifest, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("case", applying("lws", "groups", "lws_subgroup_index"))
+def test_a_pod_is_in_the_subgroup_that_leaderworkerset_puts_it_in(case: Case) -> None:
+    given = case["input"]
+    found = subgroup_of(given["size"], given["subGroupSize"], given["worker_index"])
+    assert str(found) == case["expected"]["subgroup_index"]
+
+
+@pytest.mark.parametrize("case", applying("lws", "groups", "mk_adapter"))
+def test_a_set_is_made_deleted_and_refused_as_the_adapter_does(case: Case) -> None:
+    given = case["input"]
+    match given["operation"]:
+        case "SyncJob":
+            (change,) = plan(lacks(8), free("worker-2", *ROOM), wanted=fleet(SET)).changes
+            assert isinstance(change, Place)
+            assert len(case["expected"]["worker"]) == 1
+        case "DeleteRemoteObject":
+            assert removed(gone(fleet(SET)))
+            assert case["expected"]["worker"] == []
+        case _:
+            (made,) = given.get("manager") or [given["lws"]]
+            assert wrong(made)
+            assert case["expected"]["error"]
+
+
+@pytest.mark.parametrize("case", applying("lws", "groups", "incremental_nominate"))
+def test_clusters_are_asked_in_the_order_in_which_they_are_configured(case: Case) -> None:
+    given = case["input"]
+    names = [name.lower() for name in given["clusters_in_config_order"]]
+    clusters = [cluster("worker-1"), *(cluster(name) for name in names)]
+    wanted = fleet(SET, policy=ordering(*names or ["worker-1"]), clusters=clusters)
+    if not names:
+        assert plan(lacks(8), wanted=wanted).changes == ()
+        assert case["expected"]["error"]
+        return
+    nominated = [name.lower() for name in case["expected"]["nominated"]]
+    asked = [rung.cluster for rung in order(wanted.policies[VLLM], wanted.workspaces[VLLM.workspace], wanted.clusters)]
+    assert asked[: len(nominated)] == nominated
+    last = nominated[-1]
+    (change,) = plan(lacks(8), *(free(name, *(ROOM if name == last else [])) for name in names), wanted=wanted).changes
+    assert isinstance(change, Place)
+    assert change.placement.cluster == last
+    assert [refusal.cluster for refusal in change.refused] == nominated[:-1]
+
+
+def gone(wanted: Desired) -> Plan:
+    """Decide on a set that stands and that nobody needs any more."""
+    before = lent(groups=2, lasting=HOURS)
+    seen = lacks(0, running=0, deficit_since=NOW - seconds(900))
+    return plan(seen, free("worker-2", bound={before.name: 8}), wanted=wanted, there=ledger(before))
+
+
+def removed(of: Plan) -> bool:
+    (change,) = of.changes
+    return isinstance(change, Revert)
+
+
+def lost(case: Case, **groups: int) -> Plan:
+    """Decide on a set on worker-2 that has been lost for as long as the case says; worker-3 has room."""
+    given = case["input"]
+    wanted = replace(fleet(SET), fleet=Fleet(worker_lost_timeout=seconds(given["worker_lost_timeout_seconds"])))
+    there_ = ledger(lent(groups=2, lasting=HOURS))
+    made = situation(lacks(8), free("worker-3", *ROOM), wanted=wanted, there=there_)
+    since = NOW - seconds(given["workers"]["worker1"]["disconnected_seconds_ago"])
+    return decide(replace(made, lost={ClusterName("worker-2"): since}))
+
+
+@pytest.mark.parametrize("case", applying("lws", "groups", "workload_state_machine"))
+def test_a_set_stands_moves_and_ends_when_multikueue_has_it_so(case: Case) -> None:
+    given, expected = case["input"], case["expected"]
+    local, worker = given["local"], given["workers"]["worker1"]
+    if not worker["connected"]:  # a lost worker: Ready within its time, Retry beyond it
+        (*changes,) = lost(case).changes
+        assert [type(change) for change in changes] == ([Move] if expected["admission_check"] == "Retry" else [])
+    elif local.get("deleted"):  # what is no longer asked for is removed, wherever there is any of it
+        nobody = Desired(commit=SOURCE, clusters=fleet(SET).clusters, workspaces=fleet(SET).workspaces)
+        assert removed(gone(nobody)) if worker["workload"] else plan(lacks(8), wanted=nobody).changes == ()
+    elif local["admission_check"] is None:  # no check is ours: no policy lets it burst
+        assert plan(lacks(8), free("worker-2", *ROOM), wanted=replace(fleet(SET), policies={})).changes == ()
+    elif expected.get("worker1") == {"workload": False, "job": False} and not local.get("finished"):
+        before = lent("worker-3", 2, lasting=HOURS)  # it has moved, and the lost worker is back
+        seen = free("worker-3", bound={before.name: 8}, ready={before.name: 8})
+        assert plan(lacks(8), free("worker-2", *ROOM), seen, wanted=fleet(SET), there=ledger(before)).changes == ()
+    else:
+        assert removed(gone(fleet(SET)))
+        assert expected["worker1"]["workload"] is False
+
+
+def test_each_case_is_run_or_says_why_it_is_not() -> None:
+    ids = {case["id"] for case in cases("lws") if case["group"] in GROUPS}
+    run = ("lws_validation", "lws_defaulting", "lws_subgroup_index", "mk_adapter", "incremental_nominate")
+    ours = {one.values[0]["id"] for one in applying("lws", "groups", *run, "workload_state_machine")}
+    assert ids == ours | LISTED.keys()
+    assert all(why.strip() for why in LISTED.values())

@@ -1,0 +1,34 @@
+"""docs/spread.md on WorkloadSpread files: its sample is in force, and its table of rules is what is told."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from reconciler.core.load import assemble, parse_file
+from reconciler.core.spreadrules import Rule
+from reconciler.model.ids import CommitId, WorkloadId
+
+CHECKOUT = Path(__file__).parents[2]
+LAYOUT = CHECKOUT / "repo-layout"
+SECTION = (
+    (CHECKOUT / "docs" / "spread.md").read_text().partition("\n## WorkloadSpread files\n")[2].partition("\n## ")[0]
+)
+
+
+def test_the_spread_it_shows_is_in_force_without_a_complaint() -> None:
+    (sample,) = re.findall(r"^```yaml\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
+    files = {path.name: path.read_bytes() for path in LAYOUT.rglob("*.yaml") if path.parent.name != "policies"}
+    others = (LAYOUT / "policies" / "serving.yaml").read_text().replace("  - vllm\n", "")
+    parsed = {**files, "a.yaml": sample.encode(), "b.yaml": others.encode()}
+    desired = assemble(CommitId(""), {path: parse_file(data) for path, data in parsed.items()})
+    assert desired.problems == ()
+    spread = desired.policies[WorkloadId("llm", "vllm")].spread
+    assert spread is not None
+    assert [subset.name for subset in spread.subsets] == ["close-by", "spot"]
+    assert desired.policies[WorkloadId("llm", "vllm-helm")].spread is None
+
+
+def test_every_rule_is_in_the_table_with_what_is_told() -> None:
+    rows = re.findall(r"^\| .+ \| `spec\.([^`]+)` \| (.+) \|$", SECTION, re.MULTILINE)
+    assert [told for _, told in rows] == [rule.format("X") for rule in Rule]

@@ -1,0 +1,271 @@
+"""Demand lends what runs in groups as a whole: all of it on one cluster, more of it where it is, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.core.decide import decide
+from reconciler.core.explain import Explanation, explain
+from reconciler.core.filling import fill
+from reconciler.model.capacity import ClusterObservation, Node, Pool, Waiting
+from reconciler.model.gpr import GprTerms, GpuLimits, WorkspaceLimits
+from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.ledger import Ledger
+from reconciler.model.plan import Place, Plan, Reason, Resize, Revert
+from reconciler.model.policy import Desired
+from reconciler.model.workload import Json, WorkloadRef
+from tests.kinds.bursting import SET, fleet, group, lacks, lent, roomy
+from tests.kinds.samples import SAMPLES, lws, workload
+from tests.kinds.samples import template as pods
+from tests.requests.asking import deployment, holds, manifests, record, request
+from tests.requests.asking import placed as asked_for
+from tests.situations import GPU, NOW, VLLM, free, gpus, ledger, ordering, plan, seconds, shape, situation
+
+SERVER = WorkloadId(VLLM.workspace, TemplateName("server"))
+
+
+def told(of: Plan) -> str:
+    (held,) = of.suppressed
+    return held.message
+
+
+def placed(of: Plan) -> tuple[str, int]:
+    (change,) = of.changes
+    assert isinstance(change, Place)
+    return change.placement.cluster, change.placement.replicas
+
+
+@pytest.mark.parametrize(("pods", "groups"), [(4, 1), (8, 2), (5, 2), (1, 1)])
+def test_a_group_that_lacks_a_pod_is_missing_as_a_whole(pods: int, groups: int) -> None:
+    assert placed(plan(lacks(pods), free("worker-2", *[8] * 8), wanted=fleet(SET))) == ("worker-2", groups)
+
+
+def test_an_expression_counts_groups_and_the_placement_says_how_many_pods_one_has() -> None:
+    made, wanted = plan(lacks(8), free("worker-2", *[8] * 8), wanted=fleet(SET)), fleet(SET)
+    (change,) = made.changes
+    assert isinstance(change, Place)
+    assert (change.placement.replicas, change.placement.shape) == (2, group())
+    (sheet,) = fill(made, wanted).values()
+    assert sheet.spec is not None
+    assert sheet.spec.manifests[0].manifest["spec"]["replicas"] == 2
+
+
+def test_two_groups_go_past_a_cluster_that_holds_only_one() -> None:
+    made = plan(lacks(8), free("worker-2", *[8] * 7), free("worker-3", *[8] * 8), wanted=fleet(SET))
+    assert placed(made) == ("worker-3", 2)
+    (change,) = made.changes
+    assert isinstance(change, Place)
+    (refused,) = change.refused
+    assert refused.message == "needs 8 GPUs on each of 8 replicas, has room for 7"
+
+
+def test_two_groups_that_fit_on_two_clusters_alone_wait_and_say_why() -> None:
+    made = plan(lacks(8), free("worker-2", *[8] * 4), free("worker-3", *[8] * 4), wanted=fleet(SET))
+    assert made.changes == ()
+    assert told(made) == (
+        "it fits on no cluster as a whole, with 2 replicas; worker-2: needs 8 GPUs on each of 8 replicas, has room for"
+        " 4 (free or add nodes there)"
+    )
+
+
+def test_leader_and_workers_of_a_burst_need_room_beside_each_other() -> None:
+    wanted = fleet(lws("{{ replicas }}", 3, leader=2, worker=8))
+    made = plan(lacks(3), free("worker-2", 8, 8), free("worker-3", 8, 8, 2), wanted=wanted)
+    assert placed(made) == ("worker-3", 1)
+
+
+def test_nothing_is_lent_of_a_set_before_all_that_is_missing_has_waited_long_enough() -> None:
+    seen = lacks(4)
+    (one,) = seen.workloads
+    late = replace(one, wanted=16, waiting=(*one.waiting, Waiting(replicas=4, since=NOW - seconds(5))))
+    made = plan(replace(seen, workloads=(late,)), free("worker-2", *[8] * 8), wanted=fleet(SET))
+    assert made.changes == ()
+    (held,) = made.suppressed
+    assert (held.reason, held.replicas) == (Reason.SCALE_UP_WINDOW, 2)
+    assert made.wake_at == NOW + seconds(25)
+
+
+def test_more_groups_come_to_the_cluster_that_has_the_others_as_a_resize() -> None:
+    there = lent()
+    made = plan(lacks(8), free("worker-2", *[8] * 4, bound={there.name: 4}), wanted=fleet(SET), there=ledger(there))
+    (change,) = made.changes
+    assert isinstance(change, Resize)
+    assert (change.after.path, change.after.replicas) == (there.path, 2)
+
+
+def test_more_groups_never_make_a_second_copy_elsewhere() -> None:
+    there = lent()
+    full, empty = free("worker-2", 8, 8, bound={there.name: 4}), free("worker-3", *[8] * 20)
+    made = plan(lacks(8), full, empty, wanted=fleet(SET), there=ledger(there))
+    assert made.changes == ()
+    assert told(made) == (
+        "1 replica more can go only where the rest is, on worker-2; worker-2: needs 8 GPUs on each of 4 replicas, has"
+        " room for 2 (free or add nodes there)"
+    )
+
+
+def test_a_set_stays_where_it_is_though_a_better_cluster_has_room_now() -> None:
+    there = lent("worker-3")
+    seen = [free("worker-2", *[8] * 20), free("worker-3", bound={there.name: 4}, ready={there.name: 4})]
+    assert plan(lacks(4), *seen, wanted=fleet(SET), there=ledger(there)).changes == ()
+
+
+def test_a_group_that_is_no_longer_missing_is_taken_off_and_the_others_stay_in_their_directory() -> None:
+    there = lent(groups=2)
+    seen = lacks(4, running=12, deficit_since=NOW - seconds(600))
+    made = plan(seen, free("worker-2", bound={there.name: 8}), wanted=fleet(SET), there=ledger(there))
+    (change,) = made.changes
+    assert isinstance(change, Resize)
+    assert (change.after.path, change.after.replicas) == (there.path, 1)
+
+
+def ray(workers: Json) -> Json:
+    made, _ = SAMPLES["RayCluster"]
+    (first, *_) = made["spec"]["workerGroupSpecs"]
+    return {**made, "spec": {**made["spec"], "workerGroupSpecs": [{**first, "replicas": workers, "numOfHosts": 1}]}}
+
+
+@pytest.mark.parametrize("pods", [1, 4])
+def test_what_reads_no_replicas_goes_out_as_one_copy_whichever_of_its_pods_is_missing(pods: int) -> None:
+    wanted = fleet(ray(3), reads_replicas=False)
+    made = plan(lacks(pods, running=0), roomy("worker-2", 8, 8), wanted=wanted)
+    assert placed(made) == ("worker-2", 1)
+    (change,) = made.changes
+    assert isinstance(change, Place)
+    assert change.placement.shape.group_size == 3  # the workers, which have GPUs
+
+
+def test_one_copy_that_has_no_room_for_its_last_worker_goes_nowhere() -> None:
+    wanted = fleet(ray(3), reads_replicas=False)
+    assert plan(lacks(4, running=0), roomy("worker-2", 8, 3), wanted=wanted).changes == ()
+
+
+def test_workers_that_an_expression_counts_are_replicas_and_the_head_comes_along() -> None:
+    wanted = fleet(ray("{{ replicas }}"))
+    made = plan(lacks(4, running=0), roomy("worker-2", 8, 8), wanted=wanted)
+    assert placed(made) == ("worker-2", 3)
+
+
+def test_a_gang_job_goes_out_with_all_of_its_tasks() -> None:
+    job = SAMPLES["Job of Volcano"][0]
+    wanted = fleet(job, reads_replicas=False)
+    assert plan(lacks(1, running=0), roomy("worker-2", 2, 2, 2), wanted=wanted).changes == ()
+    assert placed(plan(lacks(1, running=0), roomy("worker-2", 8), wanted=wanted)) == ("worker-2", 1)
+
+
+def test_what_nobody_can_count_is_not_lent() -> None:
+    train = workload("trainer.kubeflow.org/v1alpha1", "TrainJob", {"trainer": {}})
+    made = plan(lacks(1), free("worker-2", 8), wanted=fleet(train, reads_replicas=False))
+    (held,) = made.suppressed
+    assert held.reason is Reason.NO_SHAPE
+    assert held.message.startswith("nobody knows what manifest part-0 needs")
+
+
+def test_a_policy_may_allow_fewer_groups_than_are_missing() -> None:
+    wanted = fleet(SET, policy=ordering("worker-2", max_replicas=1))
+    assert placed(plan(lacks(8), free("worker-2", *[8] * 8), wanted=wanted)) == ("worker-2", 1)
+
+
+def test_a_cluster_that_may_have_fewer_groups_than_are_missing_gets_none() -> None:
+    wanted = fleet(SET, policy=ordering(("worker-2", 1), "worker-3"))
+    made = plan(lacks(8), free("worker-2", *[8] * 8), free("worker-3", *[8] * 8), wanted=wanted)
+    assert placed(made) == ("worker-3", 2)
+
+
+def test_the_limit_of_a_gpr_counts_all_pods_of_all_groups() -> None:
+    limits = WorkspaceLimits(workspace=WorkspaceName("llm"), limits=GpuLimits(gpus=40))
+    wanted = replace(fleet(SET), limits={WorkspaceName("llm"): limits})
+    made = plan(lacks(8), free("worker-2", *[8] * 8), wanted=wanted)
+    assert made.changes == ()
+    assert made.suppressed[0].refusals[0].reason is Reason.GPR_LIMIT
+
+
+def test_room_for_pods_that_are_on_their_way_is_kept_for_whole_groups() -> None:
+    there = replace(lent(), changed_at=NOW - seconds(20))
+    made = plan(lacks(8), free("worker-2", *[8] * 7), wanted=fleet(SET), there=ledger(there))
+    assert made.changes == ()
+
+
+def test_the_end_of_the_demand_ends_the_whole_copy() -> None:
+    there = lent(size=3, each=4)
+    wanted = fleet(ray(3), reads_replicas=False)
+    seen = lacks(0, running=4, deficit_since=NOW - seconds(600))
+    made = plan(seen, free("worker-2", 0, bound={there.name: 3}), wanted=wanted, there=ledger(there))
+    (change,) = made.changes
+    assert isinstance(change, Revert)
+
+
+def test_gpus_are_those_of_the_pods() -> None:
+    (change,) = plan(lacks(4), free("worker-2", *[8] * 8), wanted=fleet(SET)).changes
+    assert isinstance(change, Place)
+    assert change.choice.free.amounts[GPU] // 10**9 == 64
+    assert change.placement.cluster == ClusterName("worker-2")
+
+
+def explained(*seen: ClusterObservation, there: Ledger | None = None, wanted: Desired | None = None) -> Explanation:
+    made = situation(*seen, wanted=wanted or fleet(SET), there=there)
+    return explain(VLLM, made, decide(made))
+
+
+def test_explain_tells_of_each_cluster_whether_all_of_it_fits() -> None:
+    told = explained(lacks(8), free("worker-2", *[8] * 7), free("worker-3", *[8] * 20))
+    assert [(one.cluster, one.fits) for one in told.assessments] == [("worker-2", 0), ("worker-3", 2)]
+
+
+def test_explain_says_where_the_rest_of_it_is() -> None:
+    there = lent()
+    near = free("worker-2", 8, bound={there.name: 4})
+    told = explained(lacks(8), near, free("worker-3", *[8] * 20), there=ledger(there))
+    assert [(one.cluster, one.refusal.message if one.refusal else "") for one in told.assessments] == [
+        ("worker-2", "needs 8 GPUs on each of 4 replicas, has room for 1"),
+        ("worker-3", "it goes whole, and the rest of it is on worker-2"),
+    ]
+
+
+def test_a_burst_that_goes_whole_evicts_only_for_all_of_it() -> None:
+    low = request("worker-2", name="low", spec=manifests(deployment(4, 8)), terms=GprTerms(priority=1, evictable=True))
+    weak = replace(asked_for(replicas=4, shape=shape(8)), workload=low.workload)
+    held = holds(record(low, began_at=NOW - seconds(60)), placed=[weak])
+    wanted = fleet(SET, policy=ordering("worker-2", priority=200))
+    wanted = replace(wanted, requests={low.workload: low})
+
+    def made(*nodes: int) -> list[str]:
+        there = Pool(
+            name="gpu", nodes=tuple(Node(name=f"n{i}", free=gpus(n), allocatable=gpus(8)) for i, n in enumerate(nodes))
+        )
+        seen = replace(free("worker-2", bound={weak.name: 4}), pools=(there,))
+        limits = {VLLM.workspace: WorkspaceLimits(workspace=VLLM.workspace, evicts=True)}
+        outcome = plan(lacks(8), seen, wanted=replace(wanted, limits=limits), there=held)
+        return [type(change).__name__ for change in outcome.changes]
+
+    assert made(0, 0, 0, 0, 8, 8, 8) == []
+    assert made(0, 0, 0, 0, 8, 8, 8, 8)[0] == "Revert"
+    assert "Place" in made(0, 0, 0, 0, 8, 8, 8, 8)
+
+
+def test_a_head_with_gpus_counts_for_none_of_its_workers() -> None:
+    made = ray("{{ replicas }}")
+    made["spec"] = {**made["spec"], "headGroupSpec": {"rayStartParams": {}, "template": pods(4)}}
+    (change,) = plan(lacks(4, running=0), roomy("worker-2", 8, 8), wanted=fleet(made)).changes
+    assert isinstance(change, Place)
+    assert (change.placement.replicas, change.placement.shape.group_size) == (3, 1)
+
+
+def test_an_expression_may_bound_its_groups() -> None:
+    made = plan(lacks(40), free("worker-2", *[8] * 20), wanted=fleet(lws("{{ [replicas, 3] | min }}", 4)))
+    assert placed(made) == ("worker-2", 3)
+
+
+def test_what_is_seen_of_another_object_of_the_template_counts_by_that_one() -> None:
+    front = deployment("{{ replicas * 2 }}", 1)
+    wanted = fleet(front, SET)
+    wanted = replace(
+        wanted,
+        templates={
+            VLLM: replace(wanted.templates[VLLM], ref=WorkloadRef(namespace="demo", name="server", kind="Deployment"))
+        },
+    )
+    made = plan(lacks(4, workload=SERVER), free("worker-2", *[8] * 9), wanted=wanted)
+    assert placed(made) == ("worker-2", 2)

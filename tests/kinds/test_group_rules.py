@@ -1,0 +1,79 @@
+"""What LeaderWorkerSet would refuse is refused when its file is read, at its field and with a way out."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.core import grouprules
+from reconciler.core.exclusive import SUBGROUPS
+from reconciler.model.workload import Json
+from tests.kinds.samples import lws
+from tests.kinds.test_kind_rules import findings
+
+
+def made(**group: Json) -> Json:
+    one = lws(2, 4)
+    one["spec"]["leaderWorkerTemplate"].update(group)
+    return one
+
+
+def rolling(**fields: Json) -> Json:
+    return lws(2, 4, rolloutStrategy={"rollingUpdateConfiguration": fields})
+
+
+WRONG: list[tuple[Json, str, str]] = [
+    (lws(-1), "spec.replicas", "is -1, and LeaderWorkerSet takes 0 to 1000000"),
+    (lws(1_000_001), "spec.replicas", "is 1000001, and LeaderWorkerSet takes 0 to 1000000"),
+    (lws(1, 0), "spec.leaderWorkerTemplate.size", "is 0, and LeaderWorkerSet takes 1 to 2147483647"),
+    (
+        lws(100_000, 100_000),
+        "spec.leaderWorkerTemplate.size",
+        "100000 groups of 100000 pods are more than LeaderWorkerSet can count",
+    ),
+    (
+        made(subGroupPolicy={"subGroupSize": 5}),
+        "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize",
+        "subgroups of 5 do not share 4 pods, or 3 without the leader, evenly",
+    ),
+    (
+        made(subGroupPolicy={"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}),
+        "spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize",
+        "subgroups of 2 do not share 3 workers evenly",
+    ),
+    (lws(startupPolicy="Never"), "spec.startupPolicy", "'Never' is nothing that LeaderWorkerSet knows"),
+    (
+        rolling(maxSurge=0, maxUnavailable="0%"),
+        "spec.rolloutStrategy.rollingUpdateConfiguration.maxUnavailable",
+        "may not be 0 where maxSurge is 0",
+    ),
+]
+
+
+@pytest.mark.parametrize(("manifest", "where", "message"), WRONG)
+def test_it_is_told_at_its_field(manifest: Json, where: str, message: str) -> None:
+    (finding,) = findings(manifest)
+    assert (".".join(map(str, finding.loc[4:])), finding.message) == (where, message)
+    assert finding.hint
+
+
+def test_domains_of_subgroups_need_subgroups() -> None:
+    one = lws()
+    one["metadata"]["annotations"] = {SUBGROUPS: "rack"}
+    (finding,) = grouprules.findings(one)
+    assert finding.message == "asks for domains of subgroups, and the set has no subgroups"
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        lws("{{ replicas }}"),
+        lws(0),
+        made(subGroupPolicy={"subGroupSize": 2}),
+        made(subGroupPolicy={"subGroupSize": 3}),
+        made(subGroupPolicy={"subGroupSize": 3, "subGroupPolicyType": "LeaderExcluded"}),
+        rolling(maxSurge=1, maxUnavailable=0),
+        lws(startupPolicy="{{ cluster.labels.policy }}"),
+    ],
+)
+def test_what_is_right_or_not_filled_in_yet_is_taken(manifest: Json) -> None:
+    assert findings(manifest) == []

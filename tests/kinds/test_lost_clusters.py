@@ -1,0 +1,174 @@
+"""What runs in groups leaves a cluster that has been lost for too long, all of it in one commit; nothing else does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from reconciler.core.decide import decide
+from reconciler.core.losing import missed
+from reconciler.core.messages import message
+from reconciler.model.capacity import ClusterObservation, Observed
+from reconciler.model.gpr import WorkspaceLimits
+from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.ledger import Ledger
+from reconciler.model.placement import Placement, RestraintKind
+from reconciler.model.plan import Move, Plan, Reason, Why
+from reconciler.model.policy import Availability, Desired, Fleet
+from reconciler.model.workload import Json
+from tests.kinds.bursting import SET, fleet, lacks, lent
+from tests.kinds.samples import lws
+from tests.requests.asking import deployment, holds, manifests, placed, record, request, wants
+from tests.situations import NOW, VLLM, cluster, free, ledger, ordering, shape, situation
+
+LOST = ClusterName("worker-2")
+MINUTE = timedelta(minutes=1)
+LONG = NOW - 15 * MINUTE
+
+
+def decided(
+    *seen: ClusterObservation, wanted: Desired, there: Ledger, since: datetime = LONG, cluster: ClusterName = LOST
+) -> Plan:
+    made = situation(*seen, wanted=wanted, there=there)
+    return decide(replace(made, lost={cluster: since}))
+
+
+def moved(of: Plan) -> Move:
+    (change,) = of.changes
+    assert isinstance(change, Move)
+    return change
+
+
+def there(name: str = "worker-2", groups: int = 2, **fields: object) -> Placement:
+    return lent(name, groups, lasting=timedelta(hours=2), **fields)
+
+
+def asked(*clusters: str, made: Json | None = None, placements: int | None = 1) -> tuple[Desired, Ledger]:
+    """Place a request on worker-2 that may go to one of these clusters."""
+    one = request(*clusters, spec=manifests(made or lws(2, 4)), placements=placements)
+    return wants(one), holds(
+        record(one, began_at=NOW - MINUTE), placed=[placed("worker-2", replicas=8, shape=shape(8))]
+    )
+
+
+def test_a_set_moves_with_all_of_its_groups_in_one_change_and_keeps_its_end() -> None:
+    before = there()
+    made = decided(lacks(8), free("worker-3", *[8] * 8), wanted=fleet(SET), there=ledger(before))
+    change = moved(made)
+    assert (change.before, change.after.cluster, change.after.replicas) == (before, "worker-3", 2)
+    assert (change.after.expires_at, change.after.shape) == (before.expires_at, before.shape)
+    assert change.why is Why.CLUSTER_LOST
+    assert change.detail == "worker-2 has not been observed, which has lasted for 15m"
+
+
+def test_the_cluster_that_it_has_left_gets_nothing_of_it_for_as_long_again() -> None:
+    made = decided(lacks(8), free("worker-3", *[8] * 8), wanted=fleet(SET), there=ledger(there()))
+    restraint = moved(made).restraint
+    assert restraint is not None
+    assert (restraint.kind, restraint.cluster, restraint.until) == (RestraintKind.COOL_DOWN, LOST, NOW + 15 * MINUTE)
+    said = message(moved(made), source=CommitId("5" * 40))
+    assert said.startswith("move(llm/vllm): 2 replicas from worker-2 to worker-3\n")
+    assert "Nothing new on worker-2 until 2026-11-20T10:20:00Z." in said
+
+
+def test_it_stays_until_the_time_is_over_and_is_looked_at_then() -> None:
+    made = decided(lacks(8), free("worker-3", *[8] * 8), wanted=fleet(SET), there=ledger(there()), since=LONG + MINUTE)
+    assert made.changes == ()
+    assert made.wake_at == NOW + MINUTE
+
+
+def test_a_fleet_may_give_it_another_time() -> None:
+    wanted = replace(fleet(SET), fleet=Fleet(worker_lost_timeout=20 * MINUTE))
+    made = decided(lacks(8), free("worker-3", *[8] * 8), wanted=wanted, there=ledger(there()))
+    assert (made.changes, made.wake_at) == ((), NOW + 5 * MINUTE)
+
+
+def test_what_fits_nowhere_else_as_a_whole_stays_and_says_so() -> None:
+    made = decided(lacks(8), free("worker-3", *[8] * 7), wanted=fleet(SET), there=ledger(there()))
+    assert made.changes == ()
+    (held,) = (one for one in made.suppressed if one.reason is Reason.CLUSTER_LOST)
+    assert held.message == (
+        "worker-2 has not been observed, which has lasted for 15m, and no other cluster has room for all of it: it"
+        " stays there; worker-3: needs 8 GPUs on each of 8 replicas, has room for 7 (free or add nodes there)"
+    )
+
+
+def test_a_cluster_that_says_it_is_unwell_is_lost_as_well() -> None:
+    ill = free("worker-2", *[8] * 8, healthy=False, message="etcd has no leader")
+    made = decided(lacks(8), ill, free("worker-3", *[8] * 8), wanted=fleet(SET), there=ledger(there()))
+    assert moved(made).detail == "worker-2: etcd has no leader, which has lasted for 15m"
+
+
+def test_when_the_cluster_is_back_the_set_stays_where_it_has_gone() -> None:
+    before = there("worker-3")
+    seen = [free("worker-2", *[8] * 8), free("worker-3", bound={before.name: 8}, ready={before.name: 8})]
+    made = decide(situation(lacks(8), *seen, wanted=fleet(SET), there=ledger(before)))
+    assert made.changes == ()
+
+
+def test_pods_that_are_each_for_themselves_stay_however_long_their_cluster_is_away() -> None:
+    made = decided(
+        lacks(2), free("worker-3", *[8] * 8), wanted=fleet(deployment("{{ replicas }}")), there=ledger(there())
+    )
+    assert made.changes == ()
+
+
+def test_a_request_in_groups_moves_where_it_may_choose() -> None:
+    wanted, before = asked("worker-2", "worker-3")
+    change = moved(decided(free("worker-1"), free("worker-3", *[8] * 8), wanted=wanted, there=before))
+    assert (change.after.cluster, change.after.replicas, change.restraint) == ("worker-3", 8, None)
+    said = message(change, source=CommitId("5" * 40))
+    assert "Overspill-Request: llm/bookinfo" in said
+
+
+@pytest.mark.parametrize("clusters", [("worker-2",), ("worker-2", "worker-3")])
+def test_a_request_that_names_its_clusters_has_no_other_to_go_to(clusters: tuple[str, ...]) -> None:
+    wanted, before = asked(*clusters, placements=None)
+    if len(clusters) > 1:
+        there_too = placed("worker-3", replicas=8, shape=shape(8))
+        before = holds(*before.requests.values(), placed=[*before.placements.values(), there_too])
+    made = decided(free("worker-1"), free("worker-3", *[8] * 8), wanted=wanted, there=before)
+    assert made.changes == ()
+    assert Reason.CLUSTER_LOST in {one.reason for one in made.suppressed}
+
+
+def test_a_request_without_groups_stays() -> None:
+    wanted, before = asked("worker-2", "worker-3", made=deployment(2))
+    assert decided(free("worker-1"), free("worker-3", *[8] * 8), wanted=wanted, there=before).changes == ()
+
+
+def test_a_move_needs_no_gpr_beyond_the_one_that_it_has() -> None:
+    limits = WorkspaceLimits(workspace=VLLM.workspace, most=1)
+    wanted = replace(fleet(SET), limits={VLLM.workspace: limits})
+    made = decided(lacks(8), free("worker-3", *[8] * 8), wanted=wanted, there=ledger(there()))
+    assert moved(made).after.cluster == "worker-3"
+
+
+def test_what_people_drain_leaves_at_once_as_a_whole_or_ends() -> None:
+    clusters = (cluster("worker-1"), cluster("worker-2", availability=Availability.DRAINING), cluster("worker-3"))
+    wanted = fleet(SET, clusters=clusters)
+    full = situation(lacks(8), free("worker-2"), free("worker-3", *[8] * 8), wanted=wanted, there=ledger(there()))
+    assert moved(decide(full)).why is Why.POLICY
+    small = situation(lacks(8), free("worker-2"), free("worker-3", *[8] * 7), wanted=wanted, there=ledger(there()))
+    assert [type(change).__name__ for change in decide(small).changes] == ["Revert"]
+
+
+def test_a_cluster_is_lost_since_it_was_missed_first_until_it_is_back() -> None:
+    wanted = fleet(SET, policy=ordering("worker-2"), clusters=(cluster("worker-1"), cluster("worker-2")))
+
+    def seen(at: datetime) -> Observed:
+        return Observed(clusters={name: free(name, at=at) for name in wanted.clusters})
+
+    assert missed({}, wanted, seen(NOW), NOW) == {}
+    first = missed({}, wanted, seen(NOW), NOW + 3 * MINUTE)
+    assert first == dict.fromkeys(wanted.clusters, NOW + 3 * MINUTE)
+    assert missed(first, wanted, seen(NOW), NOW + 4 * MINUTE) is first
+    assert missed(first, wanted, seen(NOW + 4 * MINUTE), NOW + 4 * MINUTE) == {}
+
+
+def test_a_clock_that_is_ahead_loses_no_cluster() -> None:
+    wanted = fleet(SET, clusters=(cluster("worker-2"),))
+    ahead = Observed(clusters={LOST: free("worker-2", at=NOW + timedelta(hours=1))})
+    assert missed({}, wanted, ahead, NOW) == {}

@@ -1,0 +1,163 @@
+"""Whose pods are whose: by who owns them, and by the labels that the controllers of workload kinds give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from reconciler.core.kubernetes.marks import marks_of
+from reconciler.core.kubernetes.resources import CONTROLLERS, Resource
+from reconciler.core.kubernetes.state import ClusterState
+from reconciler.core.workloadkinds import BUILT_IN
+from reconciler.model.capacity import WorkloadObservation
+from reconciler.model.ids import ClusterName
+from reconciler.model.workload import WorkloadRef
+from reconciler.model.workloadkind import Mark, WorkloadKind
+from tests.kube.objects import NO_GPU, NO_QUOTA, SINCE, pod, workload
+from tests.kube.test_cluster_state import AT, NAME, state
+
+_OPERATOR = "training.kubeflow.org/operator-name"
+_JOB = "training.kubeflow.org/job-name"
+LABELS: dict[str, dict[str, str]] = {
+    "LeaderWorkerSet": {"leaderworkerset.sigs.k8s.io/name": "llm", "leaderworkerset.sigs.k8s.io/group-index": "0"},
+    "JobSet": {"jobset.sigs.k8s.io/jobset-name": "llm", "jobset.sigs.k8s.io/replicatedjob-name": "workers"},
+    "PodCliqueSet": {"app.kubernetes.io/part-of": "llm", "app.kubernetes.io/managed-by": "grove-operator"},
+    "Job": {"volcano.sh/job-name": "llm", "volcano.sh/job-namespace": "demo", "volcano.sh/task-spec": "worker"},
+    "TFJob": {_JOB: "llm", _OPERATOR: "tfjob-controller"},
+    "PyTorchJob": {_JOB: "llm", _OPERATOR: "pytorchjob-controller"},
+    "MPIJob": {_JOB: "llm", _OPERATOR: "mpi-operator"},
+    "TrainJob": {"jobset.sigs.k8s.io/jobset-name": "llm", "jobset.sigs.k8s.io/replicatedjob-name": "node"},
+    "RayCluster": {"ray.io/cluster": "llm", "ray.io/node-type": "worker"},
+    "RayJob": {"ray.io/cluster": "llm-7xk2q", "ray.io/node-type": "worker"},
+    "RayService": {"ray.io/cluster": "llm-b9wzt", "ray.io/node-type": "head"},
+    "InferenceService": {"serving.kserve.io/inferenceservice": "llm", "component": "predictor"},
+    "LLMInferenceService": {"app.kubernetes.io/name": "llm", "app.kubernetes.io/part-of": "llminferenceservice"},
+    "DynamoGraphDeployment": {"nvidia.com/dynamo-graph-deployment-name": "llm"},
+}
+"""The labels that pods of an object called ``llm`` have in a cluster, of each kind that has any."""
+
+
+def ref(kind: str, name: str = "llm") -> WorkloadRef:
+    return WorkloadRef(namespace="demo", name=name, kind=kind)
+
+
+def set_of(name: str, replicas: int, owner: tuple[str, str], labels: dict[str, str]) -> dict[str, Any]:
+    """Make a StatefulSet or the like whose pods have labels."""
+    made = workload(name, replicas, owner=owner)
+    made["spec"]["template"]["metadata"] = {"labels": labels}
+    return made
+
+
+def one(made: ClusterState) -> WorkloadObservation:
+    (found,) = made.observation(ClusterName(NAME), AT).workloads
+    return found
+
+
+def missing(seen: WorkloadObservation) -> int:
+    return sum(wait.replicas for wait in seen.waiting)
+
+
+def test_there_is_a_sample_of_each_kind_that_marks_its_pods() -> None:
+    assert {kind.kind for kind in BUILT_IN.values() if kind.marks} == {*LABELS}
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_pods_that_something_unseen_owns_are_known_by_their_labels(kind: str) -> None:
+    labels, owner = LABELS[kind], ("SomethingBetween", "x")
+    pods = [pod("a", on="gpu-1", owner=owner, labels=labels), pod("b", waits=NO_GPU, owner=owner, labels=labels)]
+    found = one(state(ref(kind), pods=pods))
+    assert (found.ref.kind, found.wanted, found.running, missing(found)) == (kind, 2, 1, 1)
+    assert found.shape is not None
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_pods_of_another_object_are_not_its_own(kind: str) -> None:
+    pods = [pod("a", owner=None, labels={key: f"x-{value}" for key, value in LABELS[kind].items()})]
+    assert state(ref(kind), pods=pods).observation(ClusterName(NAME), AT).workloads == ()
+
+
+def test_kinds_that_share_a_label_are_told_apart_by_who_made_the_pods() -> None:
+    pods = [pod("a", waits=NO_GPU, owner=None, labels=LABELS["PyTorchJob"])]
+    assert state(ref("TFJob"), pods=pods).observation(ClusterName(NAME), AT).workloads == ()
+    assert one(state(ref(""), pods=pods)).ref.kind == "PyTorchJob"
+
+
+def test_a_ray_job_whose_name_another_one_begins_with_is_not_that_one() -> None:
+    pods = [pod("a", owner=None, labels={"ray.io/cluster": "llm-large-7xk2q"})]
+    assert state(ref("RayJob"), pods=pods).observation(ClusterName(NAME), AT).workloads == ()
+    assert one(state(ref("RayJob", "llm-large"), pods=pods)).wanted == 1
+
+
+def test_a_pod_that_its_owner_marks_as_its_own_counts_once() -> None:
+    pods = [pod("a", owner=("RayCluster", "llm"), labels=LABELS["RayCluster"])]
+    made = state(ref("RayCluster"), pods=pods)
+    assert one(made).wanted == 1
+    made.remove(Resource.PODS, "demo/a")
+    assert made.observation(ClusterName(NAME), AT).workloads == ()
+
+
+def leaders_and_workers(*refs: WorkloadRef) -> ClusterState:
+    """Make a LeaderWorkerSet of one group of three, of which the second worker has no quota."""
+    labels = LABELS["LeaderWorkerSet"]
+    workers = set_of("llm-0", 2, ("Pod", "llm-0"), labels)
+    workers["status"] = {
+        "conditions": [
+            {"type": "ReplicaFailure", "status": "True", "lastTransitionTime": SINCE, "message": NO_QUOTA},
+        ]
+    }
+    return state(
+        *refs,
+        statefulsets=[set_of("llm", 1, ("LeaderWorkerSet", "llm"), labels), workers],
+        pods=[
+            pod("llm-0", on="gpu-1", owner=("StatefulSet", "llm"), labels=labels),
+            pod("llm-0-1", waits=NO_GPU, owner=("StatefulSet", "llm-0"), labels=labels),
+        ],
+    )
+
+
+def test_workers_that_a_pod_owns_are_part_of_the_set_and_so_are_those_never_made() -> None:
+    found = one(leaders_and_workers(ref("LeaderWorkerSet")))
+    assert (found.wanted, found.running, missing(found)) == (3, 1, 2)
+
+
+def test_a_set_goes_before_the_object_of_the_same_name_that_makes_its_leaders() -> None:
+    assert one(leaders_and_workers(ref(""))).ref.kind == "LeaderWorkerSet"
+    assert one(leaders_and_workers(ref("StatefulSet"))).wanted == 1
+
+
+def test_a_deployment_that_something_of_its_name_owns_is_still_meant_by_the_name() -> None:
+    made = state(ref(""), deployments=[workload("llm", 3, owner=("ModelServer", "llm"))])
+    assert [seen.ref.kind for seen in made.observation(ClusterName(NAME), AT).workloads] == [
+        "Deployment",
+        "ModelServer",
+    ]
+
+
+def test_a_deployment_between_and_its_replica_set_miss_their_pods_once() -> None:
+    labels = LABELS["InferenceService"]
+    between = ("Revision", "llm-predictor-00001")
+    made = state(
+        ref("InferenceService"),
+        deployments=[set_of("llm-predictor", 3, between, labels)],
+        replicasets=[set_of("llm-predictor-1", 3, ("Deployment", "llm-predictor"), labels)],
+        pods=[pod("a", on="gpu-1", owner=("ReplicaSet", "llm-predictor-1"), labels=labels)],
+    )
+    assert (one(made).wanted, one(made).running) == (3, 1)
+
+
+GAMES = WorkloadKind(
+    group="game.example.com", kind="GameServerSet", marks=(Mark(label="game.example.com/set"),), checked="games"
+)
+
+
+def test_a_declared_kind_is_known_by_its_label_once_everything_has_been_listed_anew() -> None:
+    arena = pod("a", waits=NO_GPU, owner=("Room", "arena-0"), labels={"game.example.com/set": "arena"})
+    followed = frozenset({ref("GameServerSet", "arena")})
+    made = state(*followed, pods=[arena])
+    assert made.observation(ClusterName(NAME), AT).workloads == ()
+    marks = marks_of({GAMES.name: GAMES})
+    assert made.follow(followed, marks) == {Resource.PODS, *CONTROLLERS}
+    made.apply(Resource.PODS, arena)
+    assert missing(one(made)) == 1
+    assert made.follow(followed, marks) == frozenset()

@@ -1,0 +1,92 @@
+"""Each kind of workload goes from one cluster to three and comes back, with its share where its kind has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reconciler.core.fieldpath import at, replicas_at
+from reconciler.core.podsof import labels_at, places
+from reconciler.core.workloadkinds import BUILT_IN, NONE, known
+from reconciler.errors import Severity
+from reconciler.model.workloadkind import EACH
+from tests.stories.kinds import KINDS, LACKING, LENDERS, PEAK, STORIES, Played, expected, play, read
+
+LABEL = "overspill.dev/placement"
+STEPS = range(len(LACKING))
+NO_STORY = {"Pod", "ReplicationController", "DaemonSet", "CronJob"}
+"""Built-in kinds that lend nothing: of one pod there is no share, and nobody counts the pods of the last two."""
+
+
+@pytest.fixture(scope="module", params=STORIES, ids=[story.name for story in STORIES])
+def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Played]:
+    """Play each story once."""
+    return request.param, play(read(request.param), tmp_path_factory.mktemp(request.param.name))
+
+
+def test_every_built_in_kind_that_lends_has_a_story_and_so_has_a_charts_value() -> None:
+    told = set()
+    for story in STORIES:
+        for template in read(story).desired.templates.values():
+            made = [known(one.manifest, NONE) for one in template.spec.manifests]
+            told |= {kind.name for kind in made if kind is not None} | {"chart" for _ in template.spec.helm}
+    assert told == {kind.name for kind in BUILT_IN.values() if kind.kind not in NO_STORY} | {"chart"}
+
+
+@pytest.mark.parametrize("story", STORIES, ids=[story.name for story in STORIES])
+def test_the_templates_of_a_story_have_no_error(story: Path) -> None:
+    desired = read(story).desired
+    assert [problem for problem in desired.problems if problem.severity is Severity.ERROR] == []
+    assert {workload.name for workload in desired.policies} == {workload.name for workload in desired.templates}
+
+
+def test_story_comes_out_as_it_is_written_down(played: tuple[Path, Played]) -> None:
+    path, made = played
+    written = path / "expected"
+    files = {str(file.relative_to(written)): file.read_text() for file in written.rglob("*") if file.is_file()}
+    assert expected(made) == files
+
+
+def test_clusters_are_taken_one_after_the_other_and_given_back_in_reverse(played: tuple[Path, Played]) -> None:
+    _, made = played
+    taken = [[cluster for cluster, there in made.placed(step).items() if there] for step in STEPS]
+    assert taken == [list(LENDERS[:lacking]) for lacking in LACKING]
+    assert made.trees[-1] == {}
+
+
+def test_what_is_lent_is_what_home_is_short_of(played: tuple[Path, Played]) -> None:
+    _, made = played
+    lent = [sum(sum(there.values()) for there in made.placed(step).values()) for step in STEPS]
+    assert lent == [made.story.short(step) for step in STEPS]
+
+
+def test_what_goes_whole_is_on_one_cluster_at_a_time(played: tuple[Path, Played]) -> None:
+    _, made = played
+    for step in STEPS if made.story.whole else ():
+        there = [name for names in made.placed(step).values() for name in names]
+        assert len(there) == len({*there}) == LACKING[step]
+
+
+def test_the_share_of_a_cluster_is_written_where_its_kind_has_its_replicas(played: tuple[Path, Played]) -> None:
+    _, made = played
+    shares = made.placed(PEAK)
+    for cluster, _, manifest in made.objects(PEAK):
+        kind = known(manifest, NONE)
+        if kind is not None and not made.story.whole:
+            assert replicas_at(manifest, kind.replicas) == sum(shares[cluster].values())
+
+
+def test_every_pod_is_counted_that_a_kind_lets_be_labelled(played: tuple[Path, Played]) -> None:
+    _, made = played
+    for _, path, manifest in made.objects(PEAK):
+        for place in places(manifest):
+            way = labels_at(manifest, place)
+            stands = bool(place.loc) and at(manifest, tuple(map(str, place.loc))) is not None
+            if stands and place.template.labels:
+                assert EACH not in way
+                assert at(manifest, way)[LABEL] == path.split("/")[2]
+
+
+def test_no_story_is_left_without_a_directory() -> None:
+    assert {path.parent for path in KINDS.glob("*/template.yaml")} == {*STORIES}
