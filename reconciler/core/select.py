@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from reconciler.core.demand import unseen
 from reconciler.core.engines import engine
-from reconciler.core.fit import repelled
 from reconciler.core.restraints import ledger_path
 from reconciler.core.situation import Situation
+from reconciler.core.tainting import repelled
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Restraint, RestraintKind
