@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.core import egsfiles, validate
+from reconciler.core import egsfiles, sharedclaims, validate
 from reconciler.core.declaredkinds import workload_kinds
 from reconciler.core.draft import WORKLOAD, Draft
 from reconciler.core.findings import Finding, Loc, shortened
+from reconciler.core.firstneeds import burst_clusters, untold
 from reconciler.core.gathered import FEW, Gathered, Placed, places
 from reconciler.core.homes import home
 from reconciler.core.ignoring import ignored
 from reconciler.core.parsed import ParsedFile
 from reconciler.core.policies import policies_in_force
+from reconciler.core.prerequisites import prerequisites
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
 from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.workloadkinds import Kinds
@@ -92,6 +94,7 @@ def examine(
         policies=policies_in_force(work, desired, templates),
         requests=egsfiles.requests(work, desired),
     )
+    _tell_first_needs(work, desired, templates)
     desired = replace(desired, problems=tuple(sorted(work.problems)), incomplete=bool(work.rejected))
     return Assembly(desired=desired, rejected=frozenset(work.rejected))
 
@@ -187,9 +190,21 @@ def _templates(
             path=placed.path,
             line=placed.declared.line,
             blob=blobs.get(placed.path, BlobId("")),
+            prerequisites=prerequisites(draft.spec, workspace, kinds),
         )
         templates[workload] = (template, placed)
     return templates
+
+
+def _tell_first_needs(
+    work: Gathered, desired: Desired, templates: Mapping[WorkloadId, tuple[WorkloadTemplate, Placed[Draft]]]
+) -> None:
+    """Tell of each template what nobody knows its clusters to have for it, and which volumes cannot be shared."""
+    for workload, (template, placed) in templates.items():
+        clusters = burst_clusters(desired.policies.get(workload), desired.workspaces[template.workspace], desired)
+        found = (*untold(template.prerequisites, clusters), *sharedclaims.findings(template.spec, desired.kinds))
+        for finding in found:
+            work.tell(placed, finding)
 
 
 def _declared(draft: Draft, workspace: Workspace) -> Iterator[Finding]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from reconciler.core import admission
+from reconciler.core import admission, sharedclaims
 from reconciler.core.findings import Finding, Loc
+from reconciler.core.firstneeds import asked_clusters, untold
 from reconciler.core.gathered import Gathered, Placed, places
 from reconciler.core.homes import home
+from reconciler.core.prerequisites import prerequisites
 from reconciler.core.requestdraft import RequestDraft
 from reconciler.core.schema.binding import BindingFile, WorkspacePolicyFile
 from reconciler.core.schema.gpr import GprTemplateFile
@@ -110,5 +112,9 @@ def requests(work: Gathered, desired: Desired) -> dict[WorkloadId, Request]:
         for finding in findings:
             (work.reject if finding.severity is Severity.ERROR else work.tell)(placed, finding)
         if request is not None:
+            needed = prerequisites(request.spec, workspace, desired.kinds)
+            clusters = asked_clusters(request.clusters, workspace, desired)
+            for finding in (*untold(needed, clusters), *sharedclaims.findings(request.spec, desired.kinds)):
+                work.tell(placed, draft.spelling.of(finding))
             found[workload] = (replace(request, path=placed.path, line=placed.declared.line), placed)
     return {workload: request for workload, (request, _) in found.items()}

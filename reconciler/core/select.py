@@ -8,6 +8,7 @@ from __future__ import annotations
 from reconciler.core.demand import unseen
 from reconciler.core.engines import engine
 from reconciler.core.fit import repelled
+from reconciler.core.provided import lacking
 from reconciler.core.restraints import ledger_path
 from reconciler.core.situation import Situation
 from reconciler.model.capacity import ReplicaShape
@@ -62,7 +63,11 @@ def refuse(
     if problem is not None:
         remedy = "mend the template"
         return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)
-    # 6. A person, or a burst that has just ended there, holds it back.
+    # 6. It does not have what the objects refer to.
+    lacks = lacking(cluster, template.prerequisites, observed.clusters.get(name))
+    if lacks is not None:
+        return lacks
+    # 7. A person, or a burst that has just ended there, holds it back.
     for restraint in restraints:
         if restraint.cluster == name and now < restraint.until:
             held = restraint.kind is RestraintKind.HOLD
@@ -72,13 +77,13 @@ def refuse(
                 message=f"{restraint.reason}; until {restraint.until:%Y-%m-%dT%H:%M:%SZ}",
                 remedy=f"wait, or take it out of {ledger_path(workload)} on the output branch" if held else "wait",
             )
-    # 7. It cannot be seen.
+    # 8. It cannot be seen.
     blind = unseen(desired.fleet, observed, name, now)
     if blind:
         return Refusal(
             cluster=name, reason=Reason.UNSEEN, message=blind, remedy="see why its observations do not arrive"
         )
-    # 8. It says itself that it is not well.
+    # 9. It says itself that it is not well.
     observation = observed.clusters[name]
     if not observation.healthy:
         return Refusal(

@@ -11,6 +11,7 @@ from reconciler.errors import Problem
 from reconciler.model.capacity import Taint, Toleration
 from reconciler.model.gpr import GprBinding, GprTemplate, WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceName
+from reconciler.model.prerequisites import Provides
 from reconciler.model.request import Request
 from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadTemplate
@@ -106,7 +107,8 @@ class Cluster:
     """One cluster. `price_per_gpu_hour` is in dollars, None when unknown.
 
     Without a `connection` it is watched where the daemon's kubeconfig has a context of the cluster's name.
-    `autoscaling` is what its autoscaler may add, which nothing that can be seen tells.
+    `autoscaling` is what its autoscaler may add, and `provides` what it has for placed objects to refer to: nothing
+    that can be seen tells either.
     """
 
     name: ClusterName
@@ -117,6 +119,7 @@ class Cluster:
     price_per_gpu_hour: float | None = None
     connection: Connection | None = None
     autoscaling: tuple[ScalableNodes, ...] = ()
+    provides: Provides = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
