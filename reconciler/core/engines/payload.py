@@ -3,7 +3,8 @@
 Each object is a file of its own, named so that the alphabet is the order of the steps:
 ``NN-<step>-<kind>-<name>.yaml``. Namespaces come before everything (``00-namespace-<name>.yaml``), wherever their step
 stands, since nothing can be applied without its namespace. An object gets the label ``overspill.dev/placement``, and so
-do the pods of the usual workload kinds; selectors and everything else of the user's stay as they are.
+do the pods of the usual workload kinds; selectors and everything else of the user's stay as they are, but
+for the replicas that an autoscaler beside them owns (`scaling`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from reconciler.core import commandjobs, commands, podsof, validate
+from reconciler.core.engines import scaling
 from reconciler.core.engines.deployment import Deployment
 from reconciler.core.findings import Finding
 from reconciler.core.kinds import cluster_scoped, group_kind, is_list
@@ -137,8 +139,11 @@ def write(
         ("/ConfigMap", placement.target_namespace, _marker_name(placement)): "Overspill itself"
     }
     files: dict[str, bytes] = {}
+    scaled = scaling.targets((item.manifest, namespace_of(item, deployment)) for item in objects)
     for item in objects:
         manifest = _finished(item, deployment, annotations(item))
+        way = scaling.owned(manifest, namespace_of(item, deployment), scaled, deployment.kinds)
+        manifest = scaling.without(manifest, way)
         metadata = manifest["metadata"]
         identity = (group_kind(manifest), str(metadata.get("namespace", "")), str(metadata["name"]))
         if identity in origins:
@@ -150,6 +155,12 @@ def write(
     return files
 
 
+def namespace_of(item: Item, deployment: Deployment) -> str:
+    """Return the namespace that an object which lives in one goes to."""
+    own = item.manifest["metadata"].get("namespace")
+    return str(own) if own else item.namespace or deployment.placement.target_namespace
+
+
 def _finished(item: Item, deployment: Deployment, annotations: Mapping[str, str]) -> dict[str, Json]:
     """Copy an object and add what is ours to it: namespace, label, annotations. Nothing of the user's is replaced."""
     placement = deployment.placement
@@ -159,7 +170,7 @@ def _finished(item: Item, deployment: Deployment, annotations: Mapping[str, str]
     if not metadata.get("namespace") and _in_namespace(kind, deployment):
         name = metadata.pop("name")
         metadata.pop("namespace", None)
-        metadata = {"name": name, "namespace": item.namespace or placement.target_namespace, **metadata}
+        metadata = {"name": name, "namespace": namespace_of(item, deployment), **metadata}
     manifest["metadata"] = metadata
     if not item.kept:
         metadata["labels"] = _labelled(metadata.get("labels"), placement)
