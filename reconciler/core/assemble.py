@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.core import egsfiles, sharedclaims, validate
+from reconciler.core import egsfiles, validate
 from reconciler.core.declaredkinds import workload_kinds
 from reconciler.core.draft import WORKLOAD, Draft
 from reconciler.core.findings import Finding, Loc, shortened
-from reconciler.core.firstneeds import burst_clusters, untold
+from reconciler.core.firstneeds import burst_clusters, first_needs
 from reconciler.core.gathered import FEW, Gathered, Placed, places
 from reconciler.core.homes import home
 from reconciler.core.ignoring import ignored
@@ -199,11 +199,11 @@ def _templates(
 def _tell_first_needs(
     work: Gathered, desired: Desired, templates: Mapping[WorkloadId, tuple[WorkloadTemplate, Placed[Draft]]]
 ) -> None:
-    """Tell of each template what nobody knows its clusters to have for it, and which volumes cannot be shared."""
+    """Tell of each template what nobody knows its clusters to have for it, and what will not work there."""
     for workload, (template, placed) in templates.items():
-        clusters = burst_clusters(desired.policies.get(workload), desired.workspaces[template.workspace], desired)
-        found = (*untold(template.prerequisites, clusters), *sharedclaims.findings(template.spec, desired.kinds))
-        for finding in found:
+        workspace = desired.workspaces[template.workspace]
+        clusters = burst_clusters(desired.policies.get(workload), workspace, desired)
+        for finding in first_needs(template.spec, template.prerequisites, workspace, clusters, desired.kinds):
             work.tell(placed, finding)
 
 

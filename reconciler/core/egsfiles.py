@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from reconciler.core import admission, sharedclaims
+from reconciler.core import admission
 from reconciler.core.findings import Finding, Loc
-from reconciler.core.firstneeds import asked_clusters, untold
+from reconciler.core.firstneeds import asked_clusters, first_needs
 from reconciler.core.gathered import Gathered, Placed, places
 from reconciler.core.homes import home
 from reconciler.core.prerequisites import prerequisites
@@ -114,7 +114,7 @@ def requests(work: Gathered, desired: Desired) -> dict[WorkloadId, Request]:
         if request is not None:
             needed = prerequisites(request.spec, workspace, desired.kinds)
             clusters = asked_clusters(request.clusters, workspace, desired)
-            for finding in (*untold(needed, clusters), *sharedclaims.findings(request.spec, desired.kinds)):
+            for finding in first_needs(request.spec, needed, workspace, clusters, desired.kinds):
                 work.tell(placed, draft.spelling.of(finding))
             found[workload] = (replace(request, path=placed.path, line=placed.declared.line), placed)
     return {workload: request for workload, (request, _) in found.items()}

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from reconciler.core import sharedclaims, unexported
 from reconciler.core.findings import Finding
 from reconciler.core.provided import called, unknown
 from reconciler.core.reach import order
 from reconciler.core.wording import listed
+from reconciler.core.workloadkinds import Kinds
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, Workspace
 from reconciler.model.prerequisites import Prerequisite
+from reconciler.model.workload import DeploySpec
 
 
-def untold(prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) -> Iterator[Finding]:
+def first_needs(
+    spec: DeploySpec,
+    prerequisites: Sequence[Prerequisite],
+    workspace: Workspace,
+    clusters: Sequence[Cluster],
+    kinds: Kinds,
+) -> Iterator[Finding]:
+    """Warn of what a spec may lack in these clusters: what it needs first, and what of it will not work as it is."""
+    yield from _untold(prerequisites, clusters)
+    yield from sharedclaims.findings(spec, kinds)
+    yield from unexported.findings(spec, workspace, (cluster.engine for cluster in clusters), kinds)
+
+
+def _untold(prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) -> Iterator[Finding]:
     """Warn, once for all, of what some of these clusters do not say whether they have it."""
     lacks = {cluster.name: found for cluster in clusters if (found := unknown(cluster, prerequisites))}
     if not lacks:

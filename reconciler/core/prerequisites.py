@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from reconciler.core import commands
 from reconciler.core.brought import Brought, brought
 from reconciler.core.engines.deployment import target_namespace
+from reconciler.core.engines.exporting import export_kind, service
 from reconciler.core.fieldpath import at
 from reconciler.core.findings import shortened
 from reconciler.core.kinds import group_kind
@@ -74,6 +75,12 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
         for category, name in _needed(manifest, _namespace(manifest, target), kinds):
             if (category, name) not in own:
                 found.setdefault((category, name), Prerequisite(category=category, name=name, by=by))
+    shared = workspace.shared_networking
+    if shared is not None and (services := [one for one in objects if service(one)]):
+        by = shortened(f"Service {at(services[0], ('metadata', 'name'))}")
+        kind = Category.KINDS, export_kind(shared)
+        if kind not in own:
+            found.setdefault(kind, Prerequisite(category=Category.KINDS, name=kind[1], by=by))
     order = list(Category)
     return tuple(sorted(found.values(), key=lambda one: (order.index(one.category), one.name)))
 

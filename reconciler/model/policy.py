@@ -11,6 +11,7 @@ from reconciler.errors import Problem
 from reconciler.model.capacity import Taint, Toleration
 from reconciler.model.gpr import GprBinding, GprTemplate, WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceName
+from reconciler.model.networking import SharedNetworking
 from reconciler.model.prerequisites import Provides
 from reconciler.model.request import Request
 from reconciler.model.units import Resources
@@ -135,7 +136,8 @@ class Workspace:
 
     `allowed_kinds` are ``group/Kind`` (``/Namespace`` for the core group) that its manifests may hold although they are
     refused by default. `command_jobs` None means that commands which are no plain object are refused. Bursts never go
-    to the primary; `requests_on_primary` tells whether what a person asks for by name may.
+    to the primary; `requests_on_primary` tells whether what a person asks for by name may. With `shared_networking`
+    placements export their Services.
     """
 
     name: WorkspaceName
@@ -146,6 +148,7 @@ class Workspace:
     allowed_kinds: tuple[str, ...] = ()
     command_jobs: CommandJobs | None = None
     requests_on_primary: bool = True
+    shared_networking: SharedNetworking | None = None
 
     @property
     def destinations(self) -> tuple[ClusterName, ...]:

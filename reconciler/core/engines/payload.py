@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.core import commandjobs, commands, podsof, validate
-from reconciler.core.engines import scaling
+from reconciler.core.engines import exporting, scaling
 from reconciler.core.engines.deployment import Deployment
 from reconciler.core.findings import Finding
 from reconciler.core.kinds import cluster_scoped, group_kind, is_list
@@ -74,7 +74,15 @@ def items(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> list[Item
             found.extend(_command(deployment, number, step.name, lines[step.name]))
         elif step.name in charts:
             found.extend(_chart(deployment, number, charts[step.name]))
-    return found
+    return [*found, *_exports(deployment, found)]
+
+
+def _exports(deployment: Deployment, made: list[Item]) -> Iterator[Item]:
+    """Export the Services among objects, each in the step of its own, where the workspace shares a network."""
+    made = [item for item in made if not item.kept]
+    objects = [(item.manifest, namespace_of(item, deployment)) for item in made]
+    for position, manifest in exporting.exports(deployment.workspace, objects, deployment.kinds):
+        yield replace(made[position], manifest=manifest)
 
 
 def _command(deployment: Deployment, number: int, step: str, cmd: str) -> Iterator[Item]:
