@@ -202,7 +202,8 @@ def _tell_first_needs(
     """Tell of each template what nobody knows its clusters to have for it, and what will not work there."""
     for workload, (template, placed) in templates.items():
         workspace = desired.workspaces[template.workspace]
-        clusters = burst_clusters(desired.policies.get(workload), workspace, desired)
+        asked = template.prerequisites or workspace.shared_networking
+        clusters = burst_clusters(desired.policies.get(workload), workspace, desired) if asked else ()
         for finding in first_needs(template.spec, template.prerequisites, workspace, clusters, desired.kinds):
             work.tell(placed, finding)
 

@@ -45,12 +45,6 @@ _BRINGS: Mapping[str, tuple[Category, tuple[Path, ...]]] = {
 }
 """Kinds that are needed by name, or make what is; the name is at the first of the ways where one stands."""
 
-_WIDE = frozenset({
-    "kueue.x-k8s.io/WorkloadPriorityClass", "kai.scheduler/Topology", "scheduling.run.ai/Queue",
-    "scheduling.volcano.sh/Queue",
-})  # fmt: skip
-"""Kinds without a namespace, beside those whose name or group says it."""
-
 
 def brought(manifest: Mapping[str, Json], namespace: str) -> Iterator[Brought]:
     """Yield what one object brings; `namespace` is where it goes, if it goes to one."""
@@ -61,4 +55,4 @@ def brought(manifest: Mapping[str, Json], namespace: str) -> Iterator[Brought]:
     category, ways = _BRINGS.get(kind, (None, ()))
     name = next((found for way in ways if isinstance(found := at(manifest, way), str) and found), "")
     if category is not None and name:
-        yield category, name if kind in _WIDE or cluster_scoped(kind) else f"{namespace}/{name}"
+        yield category, name if cluster_scoped(kind) else f"{namespace}/{name}"

@@ -93,9 +93,8 @@ class Entry:
             request = self.record.request
             refused = tuple(engine(name).refusals(request.spec, self.workspace, helm=helm) for name in engines)
             named = tuple(candidate.name for candidate in self.policy.candidates)
-            needed = self.template.prerequisites
-            kind = request.workspace, named, likeness(request, self.pods), refused, needed
-            self._kinds[engines, helm] = kind
+            needed = likeness(request, self.pods), self.template.prerequisites
+            self._kinds[engines, helm] = request.workspace, named, needed, refused
         return self._kinds[engines, helm]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.core import podtemplate
+from reconciler.core.bound import bound
 from reconciler.core.fieldpath import at, replicas_at
 from reconciler.core.fit import Room
 from reconciler.core.gpuask import missing, shapes
@@ -169,6 +170,7 @@ def _parts(manifest: Mapping[str, Json], kinds: Kinds, others: tuple[Mapping[str
         if one.replicas is None:
             raise ValueError("nobody knows how many pods it makes")
         shape = replica_shape(one.spec)
+        shape = bound(shape, one, manifest, others)
         if kind is not None and kind.apart and at(manifest, ("metadata", "annotations", kind.apart)) is not None:
             shape = replace(shape, obstacle=_APART.format(kind.apart))
         alike = parts.get(shape.likeness)
