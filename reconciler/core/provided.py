@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from reconciler.core.dialect import has_expression
-from reconciler.core.wording import count, listed, plain
+from reconciler.core.wording import listed, plain
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Cluster
@@ -47,14 +47,15 @@ def lacking(cluster: Cluster, prerequisites: Sequence[Prerequisite], seen: Clust
     lacks = [one for one in prerequisites if _has(cluster, one, seen) is False]
     if not lacks:
         return None
-    first = lacks[0]
-    others = f" and {count(len(lacks) - 1, 'other thing')} that it needs" if len(lacks) > 1 else ""
+    first, *others = lacks
+    nor = f", nor {listed(map(called, others))}" if others else ""
+    fields = listed(dict.fromkeys(f"spec.provides.{one.category}" for one in lacks))
+    them = "them" if others else "it"
     return Refusal(
         cluster=cluster.name,
         reason=Reason.NEEDS_FIRST,
-        message=f"has no {called(first)}, which {plain(first.by)} needs{others}",
-        remedy=f"create {'them' if others else 'it'} there and in its spec.provides.{first.category}, or ship "
-        f"{'them' if others else 'it'} with the workload",
+        message=f"has no {called(first)}, which {plain(first.by)} needs{nor}",
+        remedy=f"create {them} there and list {them} in its {fields}, or ship {them} with the workload",
     )
 
 

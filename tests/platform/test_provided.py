@@ -43,7 +43,7 @@ def test_a_cluster_without_the_volume_is_passed_over_with_the_reason_and_the_rem
     (refusal,) = change.refused
     assert refusal.reason is Reason.NEEDS_FIRST
     assert refusal.message == "has no PersistentVolumeClaim ml/models, which Deployment model needs"
-    assert refusal.remedy == "create it there and in its spec.provides.volumes, or ship it with the workload"
+    assert refusal.remedy == "create it there and list it in its spec.provides.volumes, or ship it with the workload"
 
 
 def test_with_no_other_cluster_the_workload_waits_and_says_for_what() -> None:
@@ -98,7 +98,7 @@ def seen(*classes: str) -> ClusterObservation:
     return ClusterObservation(cluster=ClusterName("worker-2"), observed_at=NOW, device_classes=names)
 
 
-def test_several_things_that_lack_are_counted() -> None:
+def test_several_things_that_lack_are_named() -> None:
     pod = {"serviceAccountName": "reader", "schedulerName": "volcano"}
     fleet = lending(
         providing("worker-2", schedulers=(), serviceAccounts=()),
@@ -106,8 +106,11 @@ def test_several_things_that_lack_are_counted() -> None:
         policy=ordering("worker-2"),
     )
     (held,) = decided("worker-2", fleet=fleet).suppressed
-    assert held.refusals[0].message == (
-        "has no scheduler volcano, which Deployment model needs and 1 other thing that it needs"
+    (refusal,) = held.refusals
+    assert refusal.message == "has no scheduler volcano, which Deployment model needs, nor ServiceAccount ml/reader"
+    assert refusal.remedy == (
+        "create them there and list them in its spec.provides.schedulers and spec.provides.serviceAccounts,"
+        " or ship them with the workload"
     )
 
 
@@ -202,7 +205,7 @@ def test_a_name_that_only_an_expression_says_is_looked_at_when_it_is_filled_in()
     spec = manifests(deployment(pod))
     lacks = (
         "has no PersistentVolumeClaim ml/models-worker-2, which Deployment model needs"
-        " (create it there and in its spec.provides.volumes, or ship it with the workload)"
+        " (create it there and list it in its spec.provides.volumes, or ship it with the workload)"
     )
     cases: tuple[tuple[tuple[str, ...], str], ...] = ((("ml/models-worker-2",), ""), ((), lacks))
     for volumes, problem in cases:
