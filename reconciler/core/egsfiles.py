@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from reconciler.core import admission
 from reconciler.core.findings import Finding, Loc
+from reconciler.core.firstneeds import asked_clusters, first_needs
 from reconciler.core.gathered import Gathered, Placed, places
 from reconciler.core.homes import home
+from reconciler.core.prerequisites import prerequisites
 from reconciler.core.requestdraft import RequestDraft
 from reconciler.core.schema.binding import BindingFile, WorkspacePolicyFile
 from reconciler.core.schema.gpr import GprTemplateFile
@@ -109,6 +111,11 @@ def requests(work: Gathered, desired: Desired) -> dict[WorkloadId, Request]:
         examined = admission.examine(draft, workspace, desired)
         for finding in examined.findings:
             (work.reject if finding.severity is Severity.ERROR else work.tell)(placed, finding)
-        if examined.request is not None:
-            found[workload] = (replace(examined.request, path=placed.path, line=placed.declared.line), placed)
+        request = examined.request
+        if request is not None:
+            needed = prerequisites(request.spec, workspace, desired.kinds)
+            clusters = asked_clusters(request.clusters, workspace, desired)
+            for finding in first_needs(request.spec, needed, workspace, clusters, desired.kinds):
+                work.tell(placed, draft.spelling.of(finding))
+            found[workload] = (replace(request, path=placed.path, line=placed.declared.line), placed)
     return {workload: request for workload, (request, _) in found.items()}

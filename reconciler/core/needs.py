@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.core import podtemplate
+from reconciler.core.bound import bound
 from reconciler.core.domains import Domains
 from reconciler.core.exclusive import exclusive
 from reconciler.core.fieldpath import at, replicas_at
@@ -207,7 +208,7 @@ def _parts(
         if one.replicas is None:
             raise ValueError("nobody knows how many pods it makes")
         metadata = metadata_of(manifest, one.place)
-        shape = replica_shape(one.spec, metadata)
+        shape = bound(replica_shape(one.spec, metadata), one, manifest, others)
         alike = parts.get(shape.likeness)
         pods.append((shape.likeness, pod_on_node(one.spec, metadata)))
         parts[shape.likeness] = Part(shape=shape, replicas=one.replicas + (alike.replicas if alike else 0))

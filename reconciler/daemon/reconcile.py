@@ -144,7 +144,7 @@ def situation_at(
     now = world.clock.now()
     demands = demand.measure(desired, seen, memory.history, now)
     memory.history = demand.remembered(demands)
-    memory.lost = losing.missed(memory.lost, desired, observed, now)
+    memory.lost = losing.missed(memory.lost, desired, seen, now)
     memory.enrolment = memory.enrolment.following(desired, ledger.requests)
     signs = Signs.of(ledger, seen, desired.fleet, now)
     return Situation(

@@ -27,6 +27,7 @@ class Reason(StrEnum):
     LABELS = "Labels"
     TAINTED = "Tainted"
     ENGINE = "Engine"
+    NEEDS_FIRST = "NeedsFirst"
     HELD = "Held"
     CLUSTER_LIMIT = "ClusterLimit"
     CLUSTER_LOST = "ClusterLost"
