@@ -22,10 +22,11 @@ from reconciler.core.holding import Reserved, keep_free, reserved, uses
 from reconciler.core.narrowing import narrowed
 from reconciler.core.needs import Part
 from reconciler.core.reach import Rung, Site
-from reconciler.core.seats import seated, subset_of
+from reconciler.core.seats import seated
 from reconciler.core.select import refuse
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
+from reconciler.core.subsets import subset_of
 from reconciler.core.told import Told
 from reconciler.core.wording import count
 from reconciler.model.capacity import ReplicaShape
