@@ -55,8 +55,8 @@ _WRITE = answers(
 def router(callers: Callers, management: Management) -> APIRouter:
     """Build the routes for reading, then those for writing."""
     routes = guarded(callers)
-    _reading(routes, management)
     _writing(routes, callers, management)
+    _reading(routes, management)
     return routes
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from reconciler.core import podtemplate, validate
@@ -46,12 +46,29 @@ def admit(
     workspace = home(draft.workspace, draft.used, seen)
     if isinstance(workspace, Finding):
         return (draft.spelling.of(workspace),)
-    request, found = examine(draft, workspace, desired)
-    return request or tuple(finding for finding in found if finding.severity is Severity.ERROR)
+    examined = examine(draft, workspace, desired)
+    return examined.request or examined.errors
 
 
-def examine(draft: RequestDraft, workspace: Workspace, desired: Desired) -> tuple[Request | None, tuple[Finding, ...]]:
-    """Make a request of a draft in its workspace, with warnings; None where an error is among the findings."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examined:
+    """What became of a draft in its workspace: a request, or None where an error is among the findings.
+
+    `unknown` says what of its needs nobody knows.
+    """
+
+    request: Request | None
+    findings: tuple[Finding, ...]
+    unknown: str
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that are no warnings."""
+        return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
+
+
+def examine(draft: RequestDraft, workspace: Workspace, desired: Desired) -> Examined:
+    """Make a request of a draft in its workspace, and find what is wrong with it or worth a warning."""
     found: list[Finding] = []
     template = _template(draft, workspace, desired, found)
     if template is not None:
@@ -81,9 +98,8 @@ def examine(draft: RequestDraft, workspace: Workspace, desired: Desired) -> tupl
         clusters = request.clusters or workspace.destinations
         found += untaken(request.spec, workspace, clusters, desired.clusters)
     told = tuple(draft.spelling.of(finding) for finding in found)
-    if any(finding.severity is Severity.ERROR for finding in found):
-        return None, told
-    return request, told
+    wrong = any(finding.severity is Severity.ERROR for finding in found)
+    return Examined(request=None if wrong else request, findings=told, unknown=unknown)
 
 
 def _of_pods(resource: ManifestResource, loc: Loc, kinds: Kinds) -> Iterator[Finding]:

@@ -14,11 +14,13 @@ from reconciler.core import egsfiles, validate
 from reconciler.core.declaredkinds import workload_kinds
 from reconciler.core.draft import WORKLOAD, Draft
 from reconciler.core.findings import Finding, Loc, shortened
+from reconciler.core.firstneeds import burst_clusters, first_needs
 from reconciler.core.gathered import FEW, Gathered, Placed, places
 from reconciler.core.homes import home
 from reconciler.core.ignoring import ignored
 from reconciler.core.parsed import ParsedFile
 from reconciler.core.policies import policies_in_force
+from reconciler.core.prerequisites import prerequisites
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
 from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.spreads import spread_policies
@@ -94,6 +96,7 @@ def examine(
         requests=egsfiles.requests(work, desired),
     )
     desired = replace(desired, policies=spread_policies(work, desired, templates))
+    _tell_first_needs(work, desired, templates)
     desired = replace(desired, problems=tuple(sorted(work.problems)), incomplete=bool(work.rejected))
     return Assembly(desired=desired, rejected=frozenset(work.rejected))
 
@@ -189,9 +192,22 @@ def _templates(
             path=placed.path,
             line=placed.declared.line,
             blob=blobs.get(placed.path, BlobId("")),
+            prerequisites=prerequisites(draft.spec, workspace, kinds),
         )
         templates[workload] = (template, placed)
     return templates
+
+
+def _tell_first_needs(
+    work: Gathered, desired: Desired, templates: Mapping[WorkloadId, tuple[WorkloadTemplate, Placed[Draft]]]
+) -> None:
+    """Tell of each template what nobody knows its clusters to have for it, and what will not work there."""
+    for workload, (template, placed) in templates.items():
+        workspace = desired.workspaces[template.workspace]
+        asked = template.prerequisites or workspace.shared_networking
+        clusters = burst_clusters(desired.policies.get(workload), workspace, desired) if asked else ()
+        for finding in first_needs(template.spec, template.prerequisites, workspace, clusters, desired.kinds):
+            work.tell(placed, finding)
 
 
 def _declared(draft: Draft, workspace: Workspace) -> Iterator[Finding]:

@@ -11,6 +11,8 @@ from reconciler.model.policy import Cluster, ScalableNodes
 
 _LAST = "~"
 """Sorts after the name of any pool, so that nodes that are there are filled first."""
+_HOSTNAME = "kubernetes.io/hostname"
+"""What its kubelet labels each node with, a value of its own."""
 
 
 def grown(cluster: Cluster, seen: ClusterObservation, within: timedelta) -> ClusterObservation:
@@ -19,7 +21,13 @@ def grown(cluster: Cluster, seen: ClusterObservation, within: timedelta) -> Clus
         Pool(
             name=f"{_LAST}{index}",
             nodes=tuple(
-                Node(name=f"{_LAST}{index}-{number}", free=nodes.allocatable, allocatable=nodes.allocatable)
+                Node(
+                    name=(name := f"{_LAST}{index}-{number}"),
+                    free=nodes.allocatable,
+                    allocatable=nodes.allocatable,
+                    labels={_HOSTNAME: name},
+                    pods=(),
+                )
                 for number in range(missing)
             ),
             labels=nodes.labels,

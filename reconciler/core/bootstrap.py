@@ -88,6 +88,8 @@ spec:
   {{- if eq (index .metadata.annotations "overspill.dev/autoscaled") "true" }}
   ignoreDifferences:
     - {group: apps, kind: Deployment, jsonPointers: [/spec/replicas]}
+    - {group: apps, kind: StatefulSet, jsonPointers: [/spec/replicas]}
+    - {group: argoproj.io, kind: Rollout, jsonPointers: [/spec/replicas]}
   {{- end }}
   syncPolicy:
     syncOptions:

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.core import denials
-from reconciler.core.admission import admit
+from reconciler.core.admission import admit, examine
 from reconciler.core.enrolling import notes, observed
 from reconciler.core.findings import Finding
 from reconciler.core.homes import home
+from reconciler.core.needs import needs
 from reconciler.core.orders import Order
 from reconciler.core.requestdraft import RequestDraft, merged
 from reconciler.core.requestrecord import body_digest, differences
@@ -88,9 +89,10 @@ class _Clerk:
         if other is not None:
             return Answer(denial=Denial.KEY_REUSED, message=f"this Idempotency-Key made {other}", workload=workload)
         # 3. It may not be made.
-        admitted = admit(replace(draft, name=workload.name, workspace=place.name), self.situation.desired)
-        if isinstance(admitted, tuple):
-            return denials.refused(admitted, workload)
+        examined = examine(replace(draft, name=workload.name), place, self.situation.desired)
+        admitted = examined.request
+        if admitted is None:
+            return denials.refused(examined.errors, workload)
         # 4. It may.
         now = self.situation.now
         record = RequestRecord(
@@ -104,14 +106,14 @@ class _Clerk:
             body=body,
             observed=observed(admitted, self.situation.desired),
         )
-        unwritable = denials.unwritable(record)
-        if unwritable is not None:
-            return unwritable
+        written = denials.written(record)
+        if isinstance(written, Answer):
+            return written
         self.received[workload] = self.standing.position
         if order.key:
             self.keys[order.key] = workload
-        told = self._notes(admitted)
-        self.standing.change(Receive(record=record, notes=told, author=order.author))
+        told = self._notes(admitted, examined.unknown)
+        self.standing.change(Receive(record=record, notes=told, author=order.author, written=written))
         return Answer(change=self.received[workload], workload=workload, notes=told)
 
     def _keyed(self, key: str) -> WorkloadId | None:
@@ -134,9 +136,11 @@ class _Clerk:
             return Answer(change=self.received[record.workload], workload=record.workload, notes=told)
         return Answer(workload=record.workload, since=record.received_at, notes=told)
 
-    def _notes(self, request: Request) -> tuple[str, ...]:
+    def _notes(self, request: Request, unknown: str | None = None) -> tuple[str, ...]:
         desired = self.situation.desired
-        return notes(request, desired.limits.get(request.workspace), desired.kinds)
+        if unknown is None:
+            unknown = needs(request, kinds=desired.kinds).unknown
+        return notes(request, desired.limits.get(request.workspace), unknown)
 
     # what is there
 
@@ -217,9 +221,9 @@ class _Clerk:
         if unwritten:
             message, hint = f"the files of {record.workload} cannot be written anew: {unwritten}", "try again later"
             return denials.invalid(f"deletionPolicy cannot change to {policy}: {message}", hint, record.workload)
-        unwritable = denials.unwritable(after)
-        if unwritable is not None:
-            return unwritable
+        written = denials.written(after)
+        if isinstance(written, Answer):
+            return written
         position = self.standing.position
         detail = f"{order.author.name} asked for it: {listed(changed)}"
         amend(self.situation, self.standing, record, after, detail=detail, author=order.author)

@@ -16,13 +16,12 @@ PLACE = "request"
 """Where the problems of a body are, as there is no file."""
 
 
-def unwritable(record: RequestRecord) -> Answer | None:
-    """Say why a record could not be written, or None: an order that is answered has to be carried out."""
+def written(record: RequestRecord) -> bytes | Answer:
+    """Write a record, or say why it cannot be written: an order that is answered has to be carried out."""
     try:
-        write_request(record)
+        return write_request(record)
     except (InvalidInput, UnicodeError) as error:
         return invalid(str(error), workload=record.workload)
-    return None
 
 
 def invalid(message: str, hint: str = "", workload: WorkloadId | None = None) -> Answer:

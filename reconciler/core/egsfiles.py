@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from reconciler.core import admission
 from reconciler.core.findings import Finding, Loc
+from reconciler.core.firstneeds import asked_clusters, first_needs
 from reconciler.core.gathered import Gathered, Placed, places
 from reconciler.core.homes import home
+from reconciler.core.prerequisites import prerequisites
 from reconciler.core.requestdraft import RequestDraft
 from reconciler.core.schema.binding import BindingFile, WorkspacePolicyFile
 from reconciler.core.schema.gpr import GprTemplateFile
@@ -106,9 +108,14 @@ def requests(work: Gathered, desired: Desired) -> dict[WorkloadId, Request]:
         word = "GPUProvisioningRequest" if draft.reserves else "WorkloadPlacement"
         if not work.is_new(placed, None if other is None else other[1], f"{word} {workload}"):
             continue
-        request, findings = admission.examine(draft, workspace, desired)
-        for finding in findings:
+        examined = admission.examine(draft, workspace, desired)
+        for finding in examined.findings:
             (work.reject if finding.severity is Severity.ERROR else work.tell)(placed, finding)
+        request = examined.request
         if request is not None:
+            needed = prerequisites(request.spec, workspace, desired.kinds)
+            clusters = asked_clusters(request.clusters, workspace, desired)
+            for finding in first_needs(request.spec, needed, workspace, clusters, desired.kinds):
+                work.tell(placed, draft.spelling.of(finding))
             found[workload] = (replace(request, path=placed.path, line=placed.declared.line), placed)
     return {workload: request for workload, (request, _) in found.items()}

@@ -15,6 +15,7 @@ from functools import cached_property
 from reconciler.core.admission import UNSAID
 from reconciler.core.engines import engine
 from reconciler.core.needs import Needs, Pods, likeness, needs, pods_of
+from reconciler.core.prerequisites import prerequisites
 from reconciler.core.reach import Reach
 from reconciler.core.requestrecord import digest_of, request_path
 from reconciler.core.workloadkinds import Kinds
@@ -91,8 +92,8 @@ class Entry:
             request = self.record.request
             refused = tuple(engine(name).refusals(request.spec, self.workspace, helm=helm) for name in engines)
             named = tuple(candidate.name for candidate in self.policy.candidates)
-            kind = request.workspace, named, likeness(request, self.pods), refused
-            self._kinds[engines, helm] = kind
+            needed = likeness(request, self.pods), self.template.prerequisites
+            self._kinds[engines, helm] = request.workspace, named, needed, refused
         return self._kinds[engines, helm]
 
 
@@ -266,6 +267,7 @@ def _entry(
         request=True,
         path=path,
         line=line,
+        prerequisites=prerequisites(request.spec, workspace, declared),
     )
     policy = BurstPolicy(
         name=f"request/{request.name}",
@@ -287,9 +289,8 @@ def _entry(
     )
 
 
-def notes(request: Request, limits: WorkspaceLimits | None, declared: Kinds) -> tuple[str, ...]:
-    """Say what is taken to be so because a request does not say it."""
-    unknown = needs(request, kinds=declared).unknown
+def notes(request: Request, limits: WorkspaceLimits | None, unknown: str) -> tuple[str, ...]:
+    """Say what is taken to be so because a request does not say it; `unknown` is what nobody knows of its needs."""
     end = request.spec.burst_duration or request.terms.exit_duration
     said = [f"{unknown}, which counts as nothing"] if unknown else []
     said += [] if end else [f"it does not say for how long: it ends after {format_duration(lasting(request, limits))}"]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from reconciler.core.demand import Blind
 from reconciler.core.growth import MOST, Growth
 from reconciler.core.lifecycle import version
+from reconciler.core.provided import doubts
 from reconciler.core.quotas import too_many_at_home
 from reconciler.core.reach import Rung
 from reconciler.core.requeststate import RequestState
@@ -142,7 +143,11 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
         restraints=standing.restraints(workload),
         assessments=tuple(assessments),
         suppressed=suppressed,
-        conclusion=(*_conclusion(workload, situation, standing, assessments, suppressed), *_shares(outcome)),
+        conclusion=(
+            *_conclusion(workload, situation, standing, assessments, suppressed),
+            *_shares(outcome),
+            *first_needs(workload, situation),
+        ),
         distribution=shared(policy) if policy is not None else "",
     )
 
@@ -209,6 +214,16 @@ def _conclusion(
         if refusal is not None and refusal.remedy and room < short
     )
     return (*lines, *behind)
+
+
+def first_needs(workload: WorkloadId, situation: Situation) -> Iterator[str]:
+    """Say of the clusters that a workload may go to what it refers to and nobody knows them to have."""
+    desired, observed = situation.desired, situation.observed
+    if workload not in desired.policies:
+        return
+    names = [rung.cluster for rung in situation.reach.order(workload) if rung.cluster in desired.clusters]
+    clusters = ((desired.clusters[name], observed.clusters.get(name)) for name in names)
+    yield from doubts(clusters, desired.templates[workload].prerequisites)
 
 
 def _shares(outcome: Spread) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reconciler.core.explain import Assessment, Explanation, told
+from reconciler.core.explain import Assessment, Explanation, first_needs, told
 from reconciler.core.growth import Growth
 from reconciler.core.needs import Gang, Pods, needs, pods_of
 from reconciler.core.placing import assess
@@ -40,7 +40,10 @@ def explain_request(record: RequestRecord, situation: Situation, plan: Plan) -> 
         restraints=(),
         assessments=assessments,
         suppressed=held,
-        conclusion=tuple(_conclusion(stands, assessments, held, pods_of(record.request, situation.desired.kinds))),
+        conclusion=(
+            *_conclusion(stands, assessments, held, pods_of(record.request, situation.desired.kinds)),
+            *first_needs(workload, situation),
+        ),
         request=stands,
     )
 

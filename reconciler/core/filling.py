@@ -9,12 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reconciler.core import templates, validate
+from reconciler.core.dialect import has_expression
 from reconciler.core.findings import dotted
+from reconciler.core.prerequisites import prerequisites
+from reconciler.core.provided import lacking
 from reconciler.errors import InvalidInput, Severity
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Change, Extend, Move, Place, Plan, Resize, Revert
-from reconciler.model.policy import Desired
-from reconciler.model.workload import DeploySpec
+from reconciler.model.policy import Cluster, Desired, Workspace
+from reconciler.model.workload import DeploySpec, WorkloadTemplate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,4 +96,15 @@ def _filled(placement: Placement, desired: Desired) -> Filled:
         where = f"{template.path}:{template.line}"
         problem = "; ".join(f"{where}: {dotted(finding.loc)}: {finding.message}" for finding in wrong)
         return Filled(placement=placement, problem=problem)
-    return Filled(placement=placement, spec=spec)
+    lacks = _lacking(template, spec, cluster, workspace, desired)
+    return Filled(placement=placement, problem=lacks) if lacks else Filled(placement=placement, spec=spec)
+
+
+def _lacking(
+    template: WorkloadTemplate, spec: DeploySpec, cluster: Cluster, workspace: Workspace, desired: Desired
+) -> str:
+    """Say what a cluster lacks whose name only an expression says, which nobody could look at before."""
+    if not any(has_expression(one.name) for one in template.prerequisites):
+        return ""
+    refusal = lacking(cluster, prerequisites(spec, workspace, desired.kinds), None)
+    return "" if refusal is None else f"{refusal.message} ({refusal.remedy})"

@@ -8,37 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from reconciler.core import beside
 from reconciler.core.affinity import described, selected
 from reconciler.core.devices import Handed, Stockroom
 from reconciler.core.noderoom import NodeRoom, nodes_of, pod_on, pods_fitting
 from reconciler.core.roomanswers import UNTOUCHED, Answers
-from reconciler.core.vacated import beside, sure
-from reconciler.core.wording import amounts, count, is_gpu, listed
-from reconciler.model.capacity import ClusterObservation, ReplicaShape, Taint, Toleration
+from reconciler.core.scarcity import amount, scarcity
+from reconciler.core.tainting import repelled
+from reconciler.core.topology import Seat
+from reconciler.core.vacated import in_place, sure
+from reconciler.core.wording import count
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.devices import CLASS_PREFIX
+from reconciler.model.neighbours import PodRules
 from reconciler.model.units import ONE, Quantity, Resources, total
-
-_REPELLING = frozenset({"NoSchedule", "NoExecute"})
-
-
-def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Tell whether any toleration accepts the taint, as the scheduler's TaintToleration plugin does."""
-    return any(
-        (not toleration.effect or toleration.effect == taint.effect)
-        and (
-            (not toleration.key and toleration.operator == "Exists")
-            or (toleration.key == taint.key and (toleration.operator == "Exists" or toleration.value == taint.value))
-        )
-        for toleration in tolerations
-    )
-
-
-def repelled(tolerations: tuple[Toleration, ...], taints: Iterable[Taint]) -> Taint | None:
-    """Return the first taint that keeps pods away and is not tolerated. PreferNoSchedule keeps nobody away."""
-    for taint in taints:
-        if taint.effect in _REPELLING and not tolerates(tolerations, taint):
-            return taint
-    return None
 
 
 class Room:
@@ -50,12 +33,17 @@ class Room:
     """
 
     def __init__(
-        self, observation: ClusterObservation, nodes: list[NodeRoom] | None = None, handed: Handed | None = None
+        self,
+        observation: ClusterObservation,
+        nodes: list[NodeRoom] | None = None,
+        handed: Handed | None = None,
+        moving: Iterable[PodRules] = (),
     ) -> None:
         """Begin with what was observed free, or with what is left of it."""
         self._observation = observation
         self._stockroom = Stockroom(observation.device_classes)
         self._handed = handed or Handed()
+        self._moving = tuple(moving)
         self._laid_out = nodes
         self._answers = Answers() if nodes is not None else UNTOUCHED.of(observation)
 
@@ -73,7 +61,7 @@ class Room:
 
     def copy(self) -> Room:
         """Return the same room, to try something in."""
-        return Room(self._observation, [replace(node) for node in self._nodes], self._handed.copy())
+        return Room(self._observation, [replace(node) for node in self._nodes], self._handed.copy(), self._moving)
 
     def count(self, shape: ReplicaShape, limit: int) -> int:
         """Count the replicas of this shape that fit, up to `limit`. A replica is a whole group of pods or nothing."""
@@ -86,12 +74,12 @@ class Room:
 
     def take(self, shape: ReplicaShape, replicas: int) -> None:
         """Take the room of replicas, as much of it as there is: what was promised may have been lost since."""
-        self._answers = Answers()
+        self._change(shape)
         pods = replicas * shape.group_size
         for node in self._admitting(shape):
             if not pods:
                 return
-            here = self._held(node, shape, min(pods, replicas) if shape.apart else pods, self._handed)
+            here = self._held(node, shape, _on_one(shape, pods, replicas), self._handed)
             if here:
                 node.free = node.free.minus(pod_on(node, shape).times(here))
                 pods -= here
@@ -101,30 +89,32 @@ class Room:
 
         Nobody tells which that were. Devices that are claimed do not come back, for nobody knows whose they were.
         """
-        self._answers = Answers()
+        self._change(shape)
         pods = replicas * shape.group_size
         for node in self._nodes:
             if not pods or not _admits(node, shape):
                 continue
             pod = pod_on(node, shape)
-            here = min(pods, node.allocatable.minus(node.free).holds(pod), replicas if shape.apart else pods)
+            here = min(node.allocatable.minus(node.free).holds(pod), _on_one(shape, pods, replicas))
             node.free = total([node.free, pod.times(here)])
             pods -= here
 
     def vacate(self, shape: ReplicaShape, replicas: int, newcomer: ReplicaShape) -> None:
         """Give back of the room of replicas that had a node what a newcomer can surely have, wherever they were."""
-        self._answers = Answers()
+        self._change(shape)
         pods, there = replicas * shape.group_size, [node for node in self._nodes if _held_by(node, shape)]
         places = [min(_held_by(node, shape), replicas) if shape.apart else _held_by(node, shape) for node in there]
         known = sure(places, pods)
         for node, number in zip(there, known, strict=True):
             node.free = total([node.free, pod_on(node, shape).times(number)])
         unsure = [node for node, most, number in zip(there, places, known, strict=True) if number < most]
-        if newcomer.devices or not all(_serves(node, newcomer) for node in unsure):
+        if newcomer.rules is not None and (newcomer.rules.together or newcomer.rules.evenly):
+            self._change(newcomer)  # nobody knows which pods it will find there
+        if newcomer.devices or newcomer.rules or not all(_serves(node, newcomer) for node in unsure):
             return
         for _ in range(pods - sum(known) if unsure else 0):
             pod, wanted = pod_on(unsure[0], shape), pod_on(unsure[0], newcomer)
-            needed = beside(pod, wanted, [node.free for node in unsure])
+            needed = in_place(pod, wanted, [node.free for node in unsure])
             if needed is None:
                 return
             for node in unsure:
@@ -158,7 +148,16 @@ class Room:
             self._laid_out = nodes_of(self._observation)
         return self._laid_out
 
+    def _change(self, shape: ReplicaShape) -> None:
+        """Forget the answers: pods of a shape come or go."""
+        self._answers = Answers()
+        if shape.rules is not None:
+            self._moving = (*self._moving, shape.rules)
+
     def _count(self, shape: ReplicaShape, limit: int) -> int:
+        if shape.rules is not None:
+            pods = beside.fitting(shape.rules, self._seats(shape, limit * shape.group_size), self._moving)
+            return min(limit, pods // shape.group_size)
         nodes = self._admitting(shape)
         if not shape.devices:
             return self._counted(shape, limit, nodes)
@@ -178,7 +177,15 @@ class Room:
             taint = repelled(shape.tolerations, chosen[0].taints)
             return f"{count(len(chosen), 'node')} tainted {taint}, which the workload does not tolerate"
         obstacle = self._stockroom.obstacle(shape, (stock for node in admitted for stock in node.devices))
-        return obstacle or self._too_few_devices(shape, admitted) or _scarcity(shape, admitted)
+        if shape.rules is not None and not obstacle:
+            obstacle = beside.hindrance(shape, shape.rules, self._seats(shape, shape.group_size), self._moving)
+        return obstacle or self._too_few_devices(shape, admitted) or scarcity(shape, admitted)
+
+    def _seats(self, shape: ReplicaShape, most: int) -> list[Seat] | None:
+        """Lay out the nodes for a shape with rules: devices that several nodes can reach are none of any."""
+        nodes, handed = [node.alone() for node in self._admitting(shape)], self._handed.copy()
+        holds = {node.name: self._held(node, shape, most, handed) for node in nodes if not node.one_of}
+        return beside.seats(shape, self._nodes, self._observation.closed, holds)
 
     def _counted(self, shape: ReplicaShape, limit: int, nodes: Iterable[NodeRoom]) -> int:
         pods, wanted, handed = 0, limit * shape.group_size, self._handed.copy()
@@ -218,12 +225,19 @@ class Room:
             ):
                 continue
             left = [self._stockroom.free(node.name, node.devices, option, self._handed) for node in nodes]
-            needs = f"needs {'every one' if option.every else _amount(name, Quantity(option.count * ONE))}"
+            needs = f"needs {'every one' if option.every else amount(name, Quantity(option.count * ONE))}"
             if not any(left):
                 return f"{needs} on one node, none is free on {count(len(nodes), 'node')}"
-            largest, summed = (_amount(name, Quantity(number * ONE)) for number in (max(left), sum(left)))
+            largest, summed = (amount(name, Quantity(number * ONE)) for number in (max(left), sum(left)))
             return f"{needs} on one node, largest has {largest} free ({summed} over {count(len(nodes), 'node')})"
         return ""
+
+
+def _on_one(shape: ReplicaShape, pods: int, replicas: int) -> int:
+    """Say how many of so many pods can be on one node, whatever room it has."""
+    if shape.rules is not None and (shape.rules.apart or shape.rules.ports):
+        return min(pods, 1)
+    return min(pods, replicas) if shape.apart else pods
 
 
 def _apart(held: list[int], size: int, limit: int) -> int:
@@ -245,7 +259,7 @@ def _ways(shape: ReplicaShape, nodes: list[NodeRoom]) -> list[list[NodeRoom]]:
     """
     shared = [any(stock.shared for stock in node.devices) for node in nodes]
     own = [any(not stock.shared for stock in node.devices) for node in nodes]
-    alone = [replace(node, devices=tuple(stock for stock in node.devices if not stock.shared)) for node in nodes]
+    alone = [node.alone() for node in nodes]
     if any(shared) and len(shape.devices) > 1:
         return [alone]
     if not (any(shared) and any(own)):
@@ -253,36 +267,6 @@ def _ways(shape: ReplicaShape, nodes: list[NodeRoom]) -> list[list[NodeRoom]]:
     if all(pods_fitting(node, shape) >= sum(stock.free for stock in node.devices) for node in nodes):
         return [nodes]
     return [alone, [replace(node, devices=tuple(one for one in node.devices if one.shared)) for node in nodes]]
-
-
-def _scarcity(shape: ReplicaShape, nodes: list[NodeRoom]) -> str:
-    """Name the resource that too little of is free on any one node, accelerators first."""
-    for name in sorted(shape.requests.amounts, key=_by_scarcity):
-        request = shape.requests.amounts[name]
-        largest = max(node.free.amounts.get(name, Quantity(0)) for node in nodes)
-        if not largest:
-            return f"needs {_amount(name, request)} on one node, none is free on {count(len(nodes), 'node')}"
-        if largest < request:
-            summed = sum(node.free.amounts.get(name, 0) for node in nodes)
-            return (
-                f"needs {_amount(name, request)} on one node, largest has {_amount(name, largest)} free"
-                f" ({_amount(name, Quantity(summed))} over {count(len(nodes), 'node')})"
-            )
-    together = listed(amounts(shape.requests))
-    able = sum(pods_fitting(node, shape) > 0 for node in nodes) if shape.apart else 0
-    if able:
-        return f"needs {together} free on each of {count(shape.group_size, 'node')}, {able} of {len(nodes)} has that"
-    group = f" for {count(shape.group_size, 'pod')} of a group" if shape.group_size > 1 else ""
-    return f"none of {count(len(nodes), 'node')} has {together} free together{group}"
-
-
-def _amount(name: str, quantity: Quantity) -> str:
-    return amounts(Resources(amounts={name: quantity}))[0]
-
-
-def _by_scarcity(name: str) -> tuple[bool, bool, str]:
-    """Sort resources by how likely they are what runs out: GPUs, other extended resources, then the rest."""
-    return (not is_gpu(name), "/" not in name, name)
 
 
 def _held_by(node: NodeRoom, shape: ReplicaShape) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from reconciler.core import bounds, commandjobs
 from reconciler.core.dialect import has_expression
+from reconciler.core.engines.exporting import export_kind
 from reconciler.core.engines.fluxnames import APPLIER, HOOK, READER, ROOT, SOURCE, TOOLKIT, lasting
 from reconciler.core.kinds import cluster_scoped, group_kind
 from reconciler.core.spelling import nearest
@@ -186,11 +187,12 @@ def _rights(desired: Desired, cluster: ClusterName) -> list[str]:
 
 
 def _kinds(desired: Desired, cluster: ClusterName) -> list[str]:
-    """List what workspaces that reach a cluster hold or allow beyond what ``edit`` covers, as ``group/Kind``."""
+    """List what workspaces that reach a cluster hold, export or allow beyond ``edit``, as ``group/Kind``."""
     found: set[str] = set()
     for workspace in desired.workspaces.values():
         if cluster in workspace.destinations:
             found.update(workspace.allowed_kinds)
+            found.update(map(export_kind, filter(None, [workspace.shared_networking])))
             held = (
                 group_kind(resource.manifest)
                 for spec in bounds.deployed(desired, workspace.name)

@@ -22,10 +22,11 @@ from reconciler.core.holding import Reserved, keep_free, reserved, uses
 from reconciler.core.narrowing import narrowed
 from reconciler.core.needs import Needs, Part
 from reconciler.core.reach import Rung
-from reconciler.core.seats import Site, seated, subset_of
+from reconciler.core.seats import Site, seated
 from reconciler.core.select import refuse
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
+from reconciler.core.subsets import subset_of
 from reconciler.core.told import Told
 from reconciler.core.wholes import whole
 from reconciler.core.wording import count

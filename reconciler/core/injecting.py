@@ -16,8 +16,7 @@ from reconciler.core.kinds import group_kind
 from reconciler.core.mergedlists import Unmergeable
 from reconciler.core.narrowing import selects
 from reconciler.core.podsof import Place, places
-from reconciler.core.seats import subset_of
-from reconciler.core.subsets import Injection, injection, pod_of_subset
+from reconciler.core.subsets import Injection, injection, pod_of_subset, subset_of
 from reconciler.core.workloadkinds import Kinds
 from reconciler.errors import InvalidInput
 from reconciler.model.placement import Placement

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from reconciler.model.capacity import ClusterObservation, Pool
+from reconciler.model.capacity import ClosedNode, ClusterObservation, Pool
 from reconciler.model.ids import ClusterName
 
 V = TypeVar("V")
@@ -23,15 +23,15 @@ class Kept(Generic[V]):
 
     def __init__(self, make: Callable[[ClusterObservation], V]) -> None:
         self._make = make
-        self._last: dict[ClusterName, tuple[tuple[Pool, ...], object, V]] = {}
+        self._last: dict[ClusterName, tuple[tuple[Pool, ...], object, tuple[ClosedNode, ...], V]] = {}
 
     def of(self, seen: ClusterObservation) -> V:
         """Return the value for a cluster as it is seen."""
         last = self._last.get(seen.cluster)
-        if last is not None and last[0] is seen.pools and last[1] == seen.device_classes:
-            return last[2]
+        if last is not None and last[0] is seen.pools and last[1:3] == (seen.device_classes, seen.closed):
+            return last[3]
         if len(self._last) >= _CLUSTERS:
             self._last.clear()
         made = self._make(seen)
-        self._last[seen.cluster] = seen.pools, seen.device_classes, made
+        self._last[seen.cluster] = seen.pools, seen.device_classes, seen.closed, made
         return made

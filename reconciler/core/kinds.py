@@ -1,7 +1,8 @@
 """Which Kubernetes kinds belong to a whole cluster, and which of them a template may not carry.
 
 Kubernetes says this in its API discovery, which nobody asks here: rendering is pure. The lists are those of Kubernetes
-1.37; of other people's kinds those called ``Cluster...`` are taken to be cluster-scoped, as is the custom.
+1.37, and of the schedulers of GPU platforms, whose queues and the like bound all tenants; of other people's kinds those
+called ``Cluster...`` are taken to be cluster-scoped, as is the custom.
 """
 
 from __future__ import annotations
@@ -21,6 +22,14 @@ CLUSTER_SCOPED = frozenset({
     "scheduling.k8s.io/PriorityClass", "storage.k8s.io/CSIDriver", "storage.k8s.io/CSINode",
     "storage.k8s.io/StorageClass", "storage.k8s.io/VolumeAttachment", "storage.k8s.io/VolumeAttributesClass",
 })  # fmt: skip
+
+PLATFORM_SCOPED = frozenset({
+    "kai.scheduler/Topology", "kueue.x-k8s.io/AdmissionCheck", "kueue.x-k8s.io/Cohort",
+    "kueue.x-k8s.io/MultiKueueCluster", "kueue.x-k8s.io/MultiKueueConfig", "kueue.x-k8s.io/ProvisioningRequestConfig",
+    "kueue.x-k8s.io/ResourceFlavor", "kueue.x-k8s.io/Topology", "kueue.x-k8s.io/WorkloadPriorityClass",
+    "scheduling.run.ai/Queue", "scheduling.volcano.sh/Queue", "topology.volcano.sh/HyperNode",
+})  # fmt: skip
+"""Kinds of Kueue, KAI and Volcano that have no namespace and are not called so."""
 
 _CLUSTER_SCOPED_GROUPS = frozenset({
     "admissionregistration.k8s.io", "certificates.k8s.io", "flowcontrol.apiserver.k8s.io", "storagemigration.k8s.io",
@@ -53,7 +62,7 @@ def group_kind(manifest: Mapping[str, Json]) -> str:
 def cluster_scoped(kind: str) -> bool:
     """Tell whether objects of a ``group/Kind`` have no namespace."""
     group, _, name = kind.partition("/")
-    if kind in CLUSTER_SCOPED or group in _CLUSTER_SCOPED_GROUPS:
+    if kind in CLUSTER_SCOPED or kind in PLATFORM_SCOPED or group in _CLUSTER_SCOPED_GROUPS:
         return True
     return "." in group and not group.endswith(".k8s.io") and name.startswith("Cluster")
 

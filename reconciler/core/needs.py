@@ -6,22 +6,26 @@ the cluster that is looked at. What nobody can know, as the pods of a chart, cou
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.core import podtemplate
+from reconciler.core.bound import bound
 from reconciler.core.domains import Domains
 from reconciler.core.exclusive import exclusive
 from reconciler.core.fieldpath import at, replicas_at
 from reconciler.core.fit import Room
 from reconciler.core.gpuask import missing, shapes
 from reconciler.core.gpushape import gpus_of_pod
+from reconciler.core.kubernetes.neighbours import pod_on_node
 from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.podsof import gang, groups, made
+from reconciler.core.podsof import gang, groups, made, metadata_of
+from reconciler.core.selecting import clash, described, means
 from reconciler.core.wording import count, is_gpu, listed
 from reconciler.core.workloadkinds import NONE, Kinds, known
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.gpr import GpuAsk
+from reconciler.model.neighbours import PodOnNode
 from reconciler.model.request import Request
 from reconciler.model.units import ONE, Quantity, Resources, total
 from reconciler.model.workload import DeploySpec, Json, StepType
@@ -29,6 +33,7 @@ from reconciler.model.workload import DeploySpec, Json, StepType
 NVIDIA = "nvidia.com/gpu"
 """What GPUs are called where a cluster shows none."""
 
+_MINGLED = "wants {} among pods of several kinds, which nobody counts together"
 _NOTHING = ReplicaShape(requests=Resources())
 _MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
 """What reading a manifest raises that a person wrote and no API server has looked at."""
@@ -146,26 +151,29 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
     named = dict.fromkeys(step.name for step in spec.steps if step.type is StepType.MANIFEST)
     parts: list[Part] = []
+    pods: list[tuple[Hashable, PodOnNode]] = []
     gangs: list[Gang] = []
     strange: list[str] = []
     domains: list[Domains] = []
     loose: list[Part] = []
     for name in named:
         try:
-            found = _parts(manifests[name], kinds, tuple(manifests[other] for other in named if other in manifests))
+            others = tuple(manifests[other] for other in named if other in manifests)
+            found, made_of = _parts(manifests[name], kinds, others)
             gang = _gang(manifests[name], kinds, found)
             apart = exclusive(manifests[name], kinds)
         except _MALFORMED:
             strange.append(f"{name}{_said(manifests[name], kinds)}")
             continue
         parts += found
+        pods += made_of
         gangs += () if gang is None else (gang,)
         if apart is not None:
             domains.append(apart.domains)
             found = tuple(Part(shape=shape, replicas=number) for shape, number in apart.loose)
         loose += found
     return Pods(
-        parts=tuple(parts),
+        parts=tuple(_unmingled(part, pods) for part in parts),
         strange=tuple(strange),
         gangs=tuple(gangs),
         domains=tuple(domains),
@@ -184,21 +192,38 @@ def _said(manifest: Mapping[str, Json], kinds: Kinds) -> str:
         return f" ({error})"
 
 
-def _parts(manifest: Mapping[str, Json], kinds: Kinds, others: tuple[Mapping[str, Json], ...]) -> tuple[Part, ...]:
+def _parts(
+    manifest: Mapping[str, Json], kinds: Kinds, others: tuple[Mapping[str, Json], ...]
+) -> tuple[tuple[Part, ...], list[tuple[Hashable, PodOnNode]]]:
     """Read the pods that one object makes, those that are alike together; none where nobody counts them.
 
-    A number of replicas that an expression gives counts as one. Raises one of _MALFORMED where it cannot be read.
+    Beside them stands what rules go by of each template's pods, and the likeness of their shape. A number of replicas
+    that an expression gives counts as one. Raises one of _MALFORMED where it cannot be read.
     """
     for finding in podtemplate.findings(manifest, kinds=kinds):
         raise ValueError(finding.message)
     parts: dict[Hashable, Part] = {}
+    pods: list[tuple[Hashable, PodOnNode]] = []
     for one in made(manifest, kinds, others):
         if one.replicas is None:
             raise ValueError("nobody knows how many pods it makes")
-        shape = replica_shape(one.spec)
+        metadata = metadata_of(manifest, one.place)
+        shape = bound(replica_shape(one.spec, metadata), one, manifest, others)
         alike = parts.get(shape.likeness)
+        pods.append((shape.likeness, pod_on_node(one.spec, metadata)))
         parts[shape.likeness] = Part(shape=shape, replicas=one.replicas + (alike.replicas if alike else 0))
-    return tuple(part for part in parts.values() if part.replicas)
+    return tuple(part for part in parts.values() if part.replicas), pods
+
+
+def _unmingled(part: Part, pods: Iterable[tuple[Hashable, PodOnNode]]) -> Part:
+    """Say that a part fits nowhere whose rules are about pods of the other parts, too: nobody counts them together."""
+    rules = part.shape.rules
+    if rules is None:
+        return part
+    others = (pod for likeness, pod in pods if likeness != part.shape.likeness)
+    if not any(clash(rules.ports, pod.ports) or any(means(rule, rules, pod) for rule in rules.all) for pod in others):
+        return part
+    return replace(part, shape=replace(part.shape, obstacle=_MINGLED.format(described(rules))))
 
 
 def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[Part, ...]) -> Gang | None:

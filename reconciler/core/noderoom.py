@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.model.capacity import ClusterObservation, ReplicaShape, Taint
 from reconciler.model.devices import DeviceStock
+from reconciler.model.neighbours import PodOnNode
 from reconciler.model.units import ONE, Resources
 
 PODS = "pods"
@@ -25,6 +26,12 @@ class NodeRoom:
     devices: tuple[DeviceStock, ...]
     one_of: tuple[NodeRoom, ...] = ()
     """Of room that is on one of several nodes, and nobody knows on which: those."""
+    pods: tuple[PodOnNode, ...] | None = None
+
+    def alone(self) -> NodeRoom:
+        """Return the node with the devices that no other can reach."""
+        own = tuple(stock for stock in self.devices if not stock.shared)
+        return self if len(own) == len(self.devices) else replace(self, devices=own)
 
 
 def nodes_of(observation: ClusterObservation) -> list[NodeRoom]:
@@ -37,6 +44,7 @@ def nodes_of(observation: ClusterObservation) -> list[NodeRoom]:
             free=node.free,
             allocatable=node.allocatable,
             devices=node.devices,
+            pods=node.pods,
         )
         for pool in sorted(observation.pools, key=lambda pool: pool.name)
         for node in sorted(pool.nodes, key=lambda node: node.name)

@@ -8,8 +8,16 @@ from pydantic import ValidationError
 
 from reconciler.core import yamlio
 from reconciler.core.findings import Finding, Loc
+from reconciler.core.kubernetes.neighbours import pod_rules
 from reconciler.core.schema.complaints import complaints
-from reconciler.core.schema.observation import NodeFile, ObservationFile, PlacedFile, PoolFile, WorkloadFile
+from reconciler.core.schema.observation import (
+    NodeFile,
+    ObservationFile,
+    PlacedFile,
+    PoolFile,
+    ReplicaFile,
+    WorkloadFile,
+)
 from reconciler.core.schema.strict import resources
 from reconciler.core.wording import told
 from reconciler.errors import InvalidInput, Problem
@@ -26,6 +34,7 @@ from reconciler.model.capacity import (
 )
 from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.neighbours import PodOnNode
 from reconciler.model.units import Resources
 from reconciler.model.workload import Json, WorkloadRef
 
@@ -130,7 +139,11 @@ def _closed(file: ObservationFile) -> Iterator[ClosedNode]:
             if not _is_open(node):
                 labels = {**pool.labels, **node.labels}
                 yield ClosedNode(
-                    name=node.name, allocatable=_allocatable(node, allocatable), ready=node.ready, labels=labels
+                    name=node.name,
+                    allocatable=_allocatable(node, allocatable),
+                    ready=node.ready,
+                    labels=labels,
+                    pods=_pods(node),
                 )
 
 
@@ -139,7 +152,12 @@ def _node(file: NodeFile, pool: Resources) -> Node:
     allocatable = _allocatable(file, pool)
     taints: tuple[Taint, ...] = tuple(taint.value_of() for taint in file.taints)
     free = allocatable.minus(resources(file.used))
-    return Node(name=file.name, free=free, allocatable=allocatable, labels=file.labels, taints=taints)
+    return Node(name=file.name, free=free, allocatable=allocatable, labels=file.labels, taints=taints, pods=_pods(file))
+
+
+def _pods(file: NodeFile) -> tuple[PodOnNode, ...] | None:
+    """Read which pods are on a node; None where nobody says."""
+    return None if file.pods is None else tuple(pod for one in file.pods for pod in one.value_of())
 
 
 def _allocatable(file: NodeFile, pool: Resources) -> Resources:
@@ -151,7 +169,6 @@ def _allocatable(file: NodeFile, pool: Resources) -> Resources:
 
 def _workload(file: WorkloadFile) -> WorkloadObservation:
     """Read a workload."""
-    replica = file.replica
     return WorkloadObservation(
         ref=WorkloadRef(namespace=file.namespace, name=file.name, kind=file.kind),
         wanted=file.wanted,
@@ -162,15 +179,7 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
             if waiting.replicas
         ),
         deficit_since=file.deficit_since,
-        shape=None
-        if replica is None
-        else ReplicaShape(
-            requests=resources(replica.requests),
-            node_selector=replica.node_selector,
-            node_terms=tuple(term.value_of() for term in replica.node_selector_terms),
-            tolerations=tuple(toleration.value_of() for toleration in replica.tolerations),
-            group_size=replica.group_size,
-        ),
+        shape=None if file.replica is None else _shape(file.replica, file.namespace),
         asks=tuple(
             Ask(
                 signal=signal.name,
@@ -182,4 +191,25 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
             for signal in file.signals
             if signal.replicas
         ),
+    )
+
+
+def _shape(file: ReplicaFile, namespace: str) -> ReplicaShape:
+    """Read what one replica needs; its rules are read as those of a pod are."""
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    raw = file.model_dump(mode="json", by_alias=True, exclude_none=True)
+    spec = {
+        "affinity": {one: {required: raw[one]} for one in ("podAffinity", "podAntiAffinity")},
+        "topologySpreadConstraints": raw["topologySpreadConstraints"],
+        "containers": [{"ports": raw["hostPorts"]}],
+    }
+    rules, obstacle = pod_rules(spec, {"labels": file.labels, "namespace": namespace})
+    return ReplicaShape(
+        requests=resources(file.requests),
+        node_selector=file.node_selector,
+        node_terms=tuple(term.value_of() for term in file.node_selector_terms),
+        tolerations=tuple(toleration.value_of() for toleration in file.tolerations),
+        group_size=file.group_size,
+        rules=rules,
+        obstacle=obstacle,
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from reconciler.core.demand import unseen
-from reconciler.core.fit import repelled
 from reconciler.core.situation import Situation
+from reconciler.core.tainting import repelled
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability

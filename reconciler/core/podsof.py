@@ -85,6 +85,17 @@ def labels_at(manifest: Mapping[str, Json], place: Place) -> Path:
     return within(template.labels, item, _pattern(template))
 
 
+def metadata_of(manifest: Mapping[str, Json], place: Place) -> Json:
+    """Return what is known beforehand of the pods of a template: their namespace, and labels without expressions."""
+    way = labels_at(manifest, place)
+    labels = (at(manifest, way) if way else None) or {}
+    namespace = str(at(manifest, ("metadata", "namespace")) or "")
+    return {
+        "labels": {key: value for key, value in labels.items() if not has_expression(f"{key}{value}")},
+        "namespace": "" if has_expression(namespace) else namespace,
+    }
+
+
 def groups(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     """Count the groups that an object makes; None where its pods are no group, or nobody knows how many."""
     if kind.together is None:

@@ -170,7 +170,7 @@ class _Writer:
     def _keep(self, change: Receive | Amend | Close, kept: RequestRecord) -> None:
         """Write a request's record, or note why it cannot be written."""
         try:
-            files = self._recorded(kept)
+            files = self._recorded(kept, change.written if isinstance(change, Receive) else None)
         except (InvalidInput, UnicodeError) as error:
             told = Suppressed(workload=kept.workload, reason=Reason.NOT_RENDERED, message=str(error))
             self.suppressed.append(told)
@@ -234,12 +234,12 @@ class _Writer:
         cluster = f"clusters/{placement.cluster}"
         return placement, {checked_path(f"{cluster}/{name}"): data for name, data in sorted(files.items())}
 
-    def _recorded(self, kept: RequestRecord) -> dict[str, bytes]:
-        """Write a request's record. Raises InvalidInput for one that could not be read again.
+    def _recorded(self, kept: RequestRecord, written: bytes | None = None) -> dict[str, bytes]:
+        """Write a request's record where it is not `written`. Raises InvalidInput for one that could not be read again.
 
         Of one that the API was asked for, that was made sure of before its caller got an answer.
         """
-        data = requestrecord.write_request(kept, sure=kept.asker is Asker.API)
+        data = written or requestrecord.write_request(kept, sure=kept.asker is Asker.API)
         path = checked_path(requestrecord.request_path(kept.workload))
         self.records[path, data] = replace(kept, request=kept.request.settled)
         return {path: data}

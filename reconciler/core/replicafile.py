@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from reconciler.core.findings import dotted
+from reconciler.core.rulesfile import RulesFile, write_rules
 from reconciler.core.schema.strict import refusal
 from reconciler.model.capacity import NodeRequirement, NodeTerm, ReplicaShape, Toleration
 from reconciler.model.devices import DeviceOption, DeviceRequest
@@ -43,6 +44,8 @@ def write_shape(shape: ReplicaShape) -> str:
         document["devices"] = [[_option(option) for option in request.options] for request in shape.devices]
     if shape.apart:
         document["apart"] = True
+    if shape.rules is not None:
+        document["rules"] = write_rules(shape.rules)
     if shape.obstacle:
         document["obstacle"] = shape.obstacle
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
@@ -137,6 +140,7 @@ class ReplicaFile(BaseModel):
     devices: list[list[OptionFile]] = []
     group_size: int = Field(default=1, ge=1)
     apart: bool = False
+    rules: RulesFile | None = None
     obstacle: str = ""
 
     def value(self) -> ReplicaShape:
@@ -151,5 +155,6 @@ class ReplicaFile(BaseModel):
             ),
             group_size=self.group_size,
             apart=self.apart,
+            rules=None if self.rules is None else self.rules.value(),
             obstacle=self.obstacle,
         )

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from reconciler.core.ending import ended, revert
 from reconciler.core.enrolling import lasting, notes, observed
+from reconciler.core.needs import needs
 from reconciler.core.requestrecord import differences, digest_of
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
@@ -125,7 +126,8 @@ def _receive(situation: Situation, standing: Standing, asked: Request) -> None:
         observed=observed(asked, situation.desired),
     )
     limits = situation.desired.limits.get(asked.workspace)
-    standing.change(Receive(record=record, notes=notes(asked, limits, situation.desired.kinds)))
+    unknown = needs(asked, kinds=situation.desired.kinds).unknown
+    standing.change(Receive(record=record, notes=notes(asked, limits, unknown)))
 
 
 def _follow(situation: Situation, standing: Standing, record: RequestRecord, asked: Request) -> None:

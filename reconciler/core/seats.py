@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from reconciler.core.narrowing import of_nodes, preference, takes
+from reconciler.core.subsets import subset_of
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.policy import BurstPolicy, Cluster
-from reconciler.model.workloadspread import Subset, WorkloadSpread
+from reconciler.model.workloadspread import Subset
 
 Site = tuple[ClusterName, str]
 """A cluster and the subset that it is used for; without a WorkloadSpread that is empty."""
@@ -43,11 +44,6 @@ def seated(
     for placement in placements:
         held[site(placement, policy, clusters)] += placement.replicas
     return held
-
-
-def subset_of(spread: WorkloadSpread, name: str) -> Subset | None:
-    """Find a subset by name."""
-    return next((one for one in spread.subsets if one.name == name), None)
 
 
 def _changes_nothing(one: Subset) -> bool:

@@ -5,11 +5,14 @@ Each rule is about the cluster alone; how many replicas it can hold is for `fit`
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from reconciler.core.demand import unseen
 from reconciler.core.engines import engine
-from reconciler.core.fit import repelled
+from reconciler.core.provided import lacking
 from reconciler.core.restraints import ledger_path
 from reconciler.core.situation import Situation
+from reconciler.core.tainting import repelled
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Restraint, RestraintKind, where
@@ -65,7 +68,36 @@ def refuse(
     if problem is not None:
         remedy = "mend the template"
         return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)
-    # 6. A person, or a burst that has just ended there, holds it back.
+    # 6. It does not have what the objects refer to.
+    lacks = lacking(cluster, template.prerequisites, observed.clusters.get(name))
+    if lacks is not None:
+        return lacks
+    # 7. A person, or a burst that has just ended there, holds it back.
+    held = _held_back(workload, name, subset, restraints, now)
+    if held is not None:
+        return held
+    # 8. It cannot be seen.
+    blind = unseen(desired.fleet, observed, name, now)
+    if blind:
+        return Refusal(
+            cluster=name, reason=Reason.UNSEEN, message=blind, remedy="see why its observations do not arrive"
+        )
+    # 9. It says itself that it is not well.
+    observation = observed.clusters[name]
+    if not observation.healthy:
+        return Refusal(
+            cluster=name,
+            reason=Reason.UNHEALTHY,
+            message=observation.message or "it reports itself unhealthy",
+            remedy="mend the cluster",
+        )
+    return None
+
+
+def _held_back(
+    workload: WorkloadId, name: ClusterName, subset: str, restraints: tuple[Restraint, ...], now: datetime
+) -> Refusal | None:
+    """Say by what and until when a cluster, or a subset's part of it, gets nothing of a workload; None where it may."""
     for restraint in restraints:
         if restraint.cluster == name and restraint.subset in ("", subset) and now < restraint.until:
             held = restraint.kind is RestraintKind.HOLD
@@ -75,21 +107,6 @@ def refuse(
                 message=f"{restraint.reason}; until {restraint.until:%Y-%m-%dT%H:%M:%SZ}",
                 remedy=f"wait, or take it out of {ledger_path(workload)} on the output branch" if held else "wait",
             )
-    # 7. It cannot be seen.
-    blind = unseen(desired.fleet, observed, name, now)
-    if blind:
-        return Refusal(
-            cluster=name, reason=Reason.UNSEEN, message=blind, remedy="see why its observations do not arrive"
-        )
-    # 8. It says itself that it is not well.
-    observation = observed.clusters[name]
-    if not observation.healthy:
-        return Refusal(
-            cluster=name,
-            reason=Reason.UNHEALTHY,
-            message=observation.message or "it reports itself unhealthy",
-            remedy="mend the cluster",
-        )
     return None
 
 

@@ -300,7 +300,7 @@ def _written_once(changes: Sequence[Change]) -> list[Change]:
                 at = last[record.workload]
                 earlier = folded[at]
                 if isinstance(earlier, Receive):
-                    folded[at] = replace(earlier, record=record)
+                    folded[at] = replace(earlier, record=record, written=None)
                 elif isinstance(earlier, Amend):
                     folded[at] = replace(earlier, after=record)
                 folded[position] = replace(change, record=None)

@@ -59,6 +59,11 @@ class Injection:
         return {MATCHED: json.dumps(named, separators=(",", ":"))}
 
 
+def subset_of(spread: WorkloadSpread, name: str) -> Subset | None:
+    """Find a subset by name."""
+    return next((one for one in spread.subsets if one.name == name), None)
+
+
 def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster) -> Injection:
     """Say what a subset injects into pods on one of its clusters.
 

@@ -10,6 +10,7 @@ The dialect is described in `dialect`, its limits in `sandbox`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -92,7 +93,7 @@ def check(spec: DeploySpec) -> tuple[Finding, ...]:
     ]
     found += [
         Finding(loc=loc, message="expressions are not read in keys", severity=Severity.WARNING)
-        for root, value in _documents(spec)
+        for root, value in _expressive(spec)
         for loc, key in _keys(root, value)
         if has_expression(key)
     ]
@@ -207,7 +208,7 @@ class _Renderer:
 
 def _leaves(spec: DeploySpec) -> Iterator[tuple[Loc, str]]:
     """Yield every leaf in which an expression is read and that has one."""
-    for root, value in _documents(spec):
+    for root, value in _expressive(spec):
         yield from _strings(root, value)
     for index, chart in enumerate(spec.helm):
         for name, text in (("releaseName", chart.release_name), ("releaseNamespace", chart.release_namespace)):
@@ -224,6 +225,14 @@ def _documents(spec: DeploySpec) -> Iterator[tuple[Loc, Json]]:
         yield ("spec", "helmConfig", index, "values"), chart.values
     for index, resource in enumerate(spec.manifests):
         yield ("spec", "manifestResources", index, "manifest"), resource.manifest
+
+
+def _expressive(spec: DeploySpec) -> Iterator[tuple[Loc, Json]]:
+    """Yield the free-form parts in which there may be an expression; most have none.
+
+    A text stands in JSON as it is, but for quotes and control characters, which no sign of an expression has.
+    """
+    return ((root, value) for root, value in _documents(spec) if has_expression(json.dumps(value, ensure_ascii=False)))
 
 
 def _fixed(spec: DeploySpec) -> Iterator[tuple[Loc, str]]:

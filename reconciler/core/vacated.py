@@ -13,7 +13,7 @@ def sure(places: Sequence[int], pods: int) -> list[int]:
     return [max(0, most - spare) for most in places]
 
 
-def beside(pod: Resources, wanted: Resources, nodes: Sequence[Resources]) -> Resources | None:
+def in_place(pod: Resources, wanted: Resources, nodes: Sequence[Resources]) -> Resources | None:
     """Say what a newcomer needs of a node beside the room of one pod, so that it fits in that pod's place anywhere.
 
     `nodes` are what is free on those that the pod can be on; what is needed has to be taken off each of them. None

@@ -25,9 +25,11 @@ from reconciler.ports import Wake
 MOST = 1000
 """Orders that may wait at once."""
 
+_LOOK = 0.001
 _QUIET = 0.002
 _LONGEST = 0.1
-"""Seconds: a pass that has orders waits until none has come for the first of them, and no longer than the second.
+"""Seconds: a pass that has orders looks for others after each of the first, waits until none has come for the second,
+and no longer than the third.
 
 Callers that were answered together come back together; a pass that began with the first of them would leave the others
 to the next, and every push would carry half of what it could.
@@ -84,19 +86,16 @@ class Desk:
         self.wake(ORDER)
         return slip.receipt
 
-    def gather(self, *, patience: float = 0.0) -> int:
-        """Wait a moment for others where somebody waits already, and return how many wait.
-
-        Where nobody does, somebody may come for `patience` seconds.
-        """
-        until, before = time.monotonic() + patience, 0
-        while not self._waiting and time.monotonic() < until:
-            time.sleep(_QUIET)
-        until = time.monotonic() + _LONGEST
-        while (now := len(self._waiting)) > before and time.monotonic() < until:
-            before = now
-            time.sleep(_QUIET)
-        return len(self._waiting)
+    def gather(self, *, enough: int = MOST, patience: float = _QUIET) -> int:
+        """Wait until `enough` orders wait, or until none has come for `patience` seconds; return how many wait."""
+        now = time.monotonic()
+        seen, until, latest = len(self._waiting), now + patience, now + _LONGEST
+        while (waiting := len(self._waiting)) < enough and now < min(until, latest):
+            if waiting > seen:
+                seen, until = waiting, now + patience
+            time.sleep(_LOOK)
+            now = time.monotonic()
+        return waiting
 
     def take(self, most: int | None = None) -> Batch:
         """Take what waits, oldest first, without what has been taken back; from here on nothing is.

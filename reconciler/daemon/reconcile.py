@@ -27,6 +27,7 @@ from reconciler.daemon.receiving import received
 from reconciler.daemon.source import SourceReader, missing
 from reconciler.errors import Problem
 from reconciler.model.branches import Advance, branch_of
+from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
@@ -129,24 +130,27 @@ def look(world: World, memory: Memory, *, fetch: bool = True, orders: tuple[Orde
     return View.of(situation, tips, decide(situation))
 
 
-def situation_at(world: World, memory: Memory, tips: Tips, orders: tuple[Order, ...]) -> Situation:
-    """Read both branches as they stand at `tips`, and look at the clusters."""
+def situation_at(
+    world: World, memory: Memory, tips: Tips, orders: tuple[Order, ...], seen: Observed | None = None
+) -> Situation:
+    """Read both branches as they stand at `tips`, and look at the clusters, unless they were `seen` a moment ago."""
     if tips.source is None:
         raise missing(world.repository, world.source_branch)
     desired = memory.source.desired(tips.source)
     ledger = memory.branch.ledger(tips.output)
-    world.clusters.follow(desired)
+    if seen is None:
+        world.clusters.follow(desired)
+        seen = with_strangers_told(world.clusters.observe(), desired)
     now = world.clock.now()
-    observed = with_strangers_told(world.clusters.observe(), desired)
-    demands = demand.measure(desired, observed, memory.history, now)
+    demands = demand.measure(desired, seen, memory.history, now)
     memory.history = demand.remembered(demands)
-    memory.lost = losing.missed(memory.lost, desired, observed, now)
+    memory.lost = losing.missed(memory.lost, desired, seen, now)
     memory.enrolment = memory.enrolment.following(desired, ledger.requests)
-    signs = Signs.of(ledger, observed, desired.fleet, now)
+    signs = Signs.of(ledger, seen, desired.fleet, now)
     return Situation(
         desired=memory.enrolment.desired,
         ledger=ledger,
-        observed=observed,
+        observed=seen,
         demands=demands,
         now=now,
         reach=memory.enrolment.reach,

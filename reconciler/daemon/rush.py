@@ -13,6 +13,7 @@ from reconciler.daemon.bulletin import Bulletin
 from reconciler.daemon.desk import Batch
 from reconciler.daemon.reconcile import Memory, Outcome, Sending, View, World, begun, draft, put_down, situation_at
 from reconciler.errors import Transient
+from reconciler.model.capacity import Observed
 from reconciler.model.plan import Suppressed
 from reconciler.model.request import Verb
 from reconciler.model.tree import Tips
@@ -27,7 +28,8 @@ class _Sent:
 class Rush:
     """Takes in batches, of which one at a time is on its way to the remote.
 
-    A batch is decided as if the push before it had ended well. Where it has not, both wait on or fail together.
+    A batch is decided as if the push before it had ended well. Where it has not, both wait on or fail together. The
+    clusters are looked at once: nothing is placed in a rush.
     """
 
     def __init__(self, world: World, memory: Memory, bulletin: Bulletin, tips: Tips) -> None:
@@ -35,10 +37,18 @@ class Rush:
         self._world, self._memory, self._bulletin = world, memory, bulletin
         self._tips = tips
         self._held = _held(bulletin)
+        self._seen: Observed | None = None
         self._under_way: _Sent | None = None
         self._landed: _Sent | None = None
+        self.answered = 0
+        """How many orders were answered last."""
         self.done: list[Outcome] = []
         """What has been pushed, a batch after the other."""
+
+    @property
+    def under_way(self) -> int:
+        """How many orders are on their way to the remote."""
+        return len(self._under_way.batch.slips) if self._under_way is not None else 0
 
     def take_in(self, batch: Batch) -> None:
         """Decide a batch and put it down, wait for the push before it, and begin its own.
@@ -67,6 +77,7 @@ class Rush:
         self._tell()
 
     def _tell(self) -> None:
+        self.answered = 0
         if self._landed is None:
             return
         batch, outcome = self._landed.batch, self._landed.sending.outcome
@@ -74,6 +85,7 @@ class Rush:
         with batch.at_stake():
             self._bulletin.post(outcome)
         batch.answer(outcome)
+        self.answered = len(batch.slips)
         self.done.append(outcome)
 
     def _land(self) -> None:
@@ -86,7 +98,8 @@ class Rush:
 
     def _drafted(self, batch: Batch) -> tuple[View, Rendered]:
         decided = partial(receive, held=self._held)
-        situation = situation_at(self._world, self._memory, self._tips, batch.orders)
+        situation = situation_at(self._world, self._memory, self._tips, batch.orders, self._seen)
+        self._seen = situation.observed
         return draft(self._world, View.of(situation, self._tips, decided(situation)), decided)
 
 

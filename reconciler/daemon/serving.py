@@ -26,7 +26,8 @@ LONGEST_RUSH = 5.0
 """Seconds for which everything else may wait for receiving."""
 
 _RETURN = 0.02
-"""Seconds in which callers that were just answered have called again, if they do."""
+"""Seconds in which callers that were just answered have called again, if they do; on a busy machine that takes longer,
+and so does the push that they would go along with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,16 +75,17 @@ class Serving:
     def _receive(self, until: float, *, fetch: bool) -> Outcome | None:
         """Receive batch after batch; None if all orders were taken back meanwhile.
 
-        The first is half of what waits, so that there is something to decide while it is being pushed. A Conflict is
-        left to the next pass where something has been pushed before it.
+        A Conflict is left to the next pass where something has been pushed before it.
         """
         rush = Rush(self._world, self._memory, self._bulletin, self._tips(fetch=fetch))
         try:
             try:
-                batch = self._desk.take((self._desk.gather() + 1) // 2)
+                batch = self._desk.take(_half(self._desk.gather()))
                 while batch.orders:
+                    began = time.monotonic()
                     rush.take_in(batch)
-                    batch = self._next(rush, until)
+                    patience = max(_RETURN, (time.monotonic() - began) / 2)
+                    batch = self._next(rush, until, patience)
             finally:
                 rush.settle()
         except Conflict:
@@ -102,11 +104,26 @@ class Serving:
         self._desk.put_back(waiting.slips)
         return tips
 
-    def _next(self, rush: Rush, until: float) -> Batch:
-        """Take what waits while a push is under way, or what comes right after it; nothing when it is late."""
+    def _next(self, rush: Rush, until: float, patience: float) -> Batch:
+        """Take what waits while a push is under way, or what comes right after it; nothing when it is late.
+
+        Whoever has just been answered is about to come back, and is waited for for `patience` seconds. Too few for a
+        push of their own wait for the one under way: a push of one takes as long as one of fifty.
+        """
         if time.monotonic() >= until:
             return self._desk.take(0)
-        if not self._desk.gather():
+        back = self._desk.gather(patience=0) + rush.answered
+        half = _half(back + rush.under_way)
+        waiting = self._desk.gather(enough=min(half, back), patience=patience)
+        if waiting < half / 2 or not waiting:
             rush.settle()
-            self._desk.gather(patience=_RETURN)
-        return self._desk.take()
+            half = _half(self._desk.gather(enough=waiting + rush.answered, patience=patience))
+        return self._desk.take(half)
+
+
+def _half(crowd: int) -> int:
+    """Say how many of all who are there one push is to carry, so that as many are decided meanwhile; few go together.
+
+    Of a large batch and a small one in turn, each would wait for the other: nobody would ever work beside a push.
+    """
+    return crowd if crowd < MANY else (crowd + 1) // 2

@@ -11,6 +11,7 @@ from reconciler.errors import Problem
 from reconciler.model.deployed import EngineReport
 from reconciler.model.devices import DeviceRequest, DeviceStock
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
+from reconciler.model.neighbours import PodOnNode, PodRules
 from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadRef
 
@@ -70,8 +71,9 @@ class ReplicaShape:
     """What one replica needs. `group_size` pods of these requests make one replica; each pod must fit on one node.
 
     A node has to have every label of the selector and to meet one of the terms, where there are any. `devices` are
-    asked for by claims (DRA), a device no more than once. `apart` has the pods of a group on a node each. `obstacle`
-    says why nobody can count what it needs: then it fits nowhere.
+    asked for by claims (DRA), a device no more than once. `apart` has the pods of a group on a node each. `rules` are
+    about the pods beside it, None where it has none. `obstacle` says why nobody can count what it needs: then it fits
+    nowhere.
     """
 
     requests: Resources
@@ -81,6 +83,7 @@ class ReplicaShape:
     devices: tuple[DeviceRequest, ...] = ()
     group_size: int = 1
     apart: bool = False
+    rules: PodRules | None = None
     obstacle: str = ""
 
     @property
@@ -94,6 +97,7 @@ class ReplicaShape:
             self.devices,
             self.group_size,
             self.apart,
+            self.rules,
             self.obstacle,
         )
 
@@ -103,7 +107,7 @@ class Node:
     """One node: what is free on it (allocatable less used, never negative) and its own labels and taints.
 
     `allocatable` is what it has for pods altogether, as far as anybody says; `devices` are those that claims can have
-    there.
+    there. `pods` are those on it, each counted once for the like of it; None where nobody says.
     """
 
     name: str
@@ -112,16 +116,21 @@ class Node:
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     devices: tuple[DeviceStock, ...] = ()
+    pods: tuple[PodOnNode, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedNode:
-    """A node that no pod can go to, with all its labels: one that is not `ready`, or is cordoned or about to go."""
+    """A node that no pod can go to, with all its labels: one that is not `ready`, or is cordoned or about to go.
+
+    `pods` are those on it; None where nobody says.
+    """
 
     name: str
     allocatable: Resources
     ready: bool
     labels: Mapping[str, str] = field(default_factory=dict)
+    pods: tuple[PodOnNode, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

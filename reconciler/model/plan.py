@@ -27,6 +27,7 @@ class Reason(StrEnum):
     LABELS = "Labels"
     TAINTED = "Tainted"
     ENGINE = "Engine"
+    NEEDS_FIRST = "NeedsFirst"
     HELD = "Held"
     CLUSTER_LIMIT = "ClusterLimit"
     CLUSTER_LOST = "ClusterLost"
@@ -236,12 +237,14 @@ class Restore:
 class Receive:
     """A request is taken into the ledger. `author` is who asked for it by the API, None where a file did.
 
-    `notes` say what is not known of it, a sentence each.
+    `notes` say what is not known of it, a sentence each. `written` is its record as a file where somebody has tried
+    whether it can be one.
     """
 
     record: RequestRecord
     notes: tuple[str, ...] = ()
     author: Identity | None = None
+    written: bytes | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

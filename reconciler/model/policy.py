@@ -11,6 +11,8 @@ from reconciler.errors import Problem
 from reconciler.model.capacity import Taint, Toleration
 from reconciler.model.gpr import GprBinding, GprTemplate, WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceName
+from reconciler.model.networking import SharedNetworking
+from reconciler.model.prerequisites import Provides
 from reconciler.model.request import Request
 from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadTemplate
@@ -108,7 +110,8 @@ class Cluster:
     """One cluster. `price_per_gpu_hour` is in dollars, None when unknown.
 
     Without a `connection` it is watched where the daemon's kubeconfig has a context of the cluster's name.
-    `autoscaling` is what its autoscaler may add, which nothing that can be seen tells.
+    `autoscaling` is what its autoscaler may add, and `provides` what it has for placed objects to refer to: nothing
+    that can be seen tells either.
     """
 
     name: ClusterName
@@ -119,6 +122,7 @@ class Cluster:
     price_per_gpu_hour: float | None = None
     connection: Connection | None = None
     autoscaling: tuple[ScalableNodes, ...] = ()
+    provides: Provides = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +138,8 @@ class Workspace:
 
     `allowed_kinds` are ``group/Kind`` (``/Namespace`` for the core group) that its manifests may hold although they are
     refused by default. `command_jobs` None means that commands which are no plain object are refused. Bursts never go
-    to the primary; `requests_on_primary` tells whether what a person asks for by name may.
+    to the primary; `requests_on_primary` tells whether what a person asks for by name may. With `shared_networking`
+    placements export their Services.
     """
 
     name: WorkspaceName
@@ -145,6 +150,7 @@ class Workspace:
     allowed_kinds: tuple[str, ...] = ()
     command_jobs: CommandJobs | None = None
     requests_on_primary: bool = True
+    shared_networking: SharedNetworking | None = None
 
     @property
     def destinations(self) -> tuple[ClusterName, ...]:

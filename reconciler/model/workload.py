@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from reconciler.model.ids import BlobId, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.prerequisites import Prerequisite
 
 Json: TypeAlias = Any
 """A value of a YAML document: null, bool, int, float, str, list or a mapping with string keys. Never mutated."""
@@ -115,6 +116,7 @@ class WorkloadTemplate:
     ``replicas``: without it every placement deploys what is written, whatever its share. `blob` is the version of the
     file that is in force, which may be older than the one at the source commit. `gpr_templates` name the terms under
     which it may have GPUs. A `request` is one that stands for what a person asked for by name; nothing else uses it.
+    `prerequisites` are what a cluster must have before any of it works there.
     """
 
     name: TemplateName
@@ -130,6 +132,7 @@ class WorkloadTemplate:
     path: str = ""
     line: int = 0
     blob: BlobId | None = None
+    prerequisites: tuple[Prerequisite, ...] = ()
 
     @property
     def workload(self) -> WorkloadId:

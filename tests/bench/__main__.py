@@ -231,7 +231,7 @@ def main() -> int:
             ("deciding_peak_memory_mb", decided["mb"], 150.0),
             ("daemon_peak_memory_mb", memory(work), 150.0),
             ("watched_cluster_memory_mb", cluster_memory(), 25.0),
-            ("api_write_over_floor", write_over_floor(work), 0.25),
+            ("api_write_over_floor", write_over_floor(work), 0.15),  # ten times the floor, 0.10, is the aim
             ("api_list_of_10000_over_empty", list_over_empty(), 5.0),
         ]
     for name, value, bound in figures:

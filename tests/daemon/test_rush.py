@@ -127,6 +127,20 @@ def test_callers_do_not_keep_everything_else_waiting(shop: Shop, monkeypatch: py
     assert shop.placed() == set(crowd())
 
 
+def test_no_push_carries_more_than_half_of_all_who_are_there(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = [f"late-{one}" for one in range(30)]
+
+    def come(number: int) -> None:
+        if number == 1:
+            shop.ask(*late)
+
+    before_each_push(shop, monkeypatch, come)
+    shop.ask(*crowd(20))
+    outcome = shop.serve(fetch=False)
+    assert len(outcome.commits) == 50
+    assert outcome.pushes == 3, "of 10, then of 25 as 40 wait and 10 are under way, then of the 15 that are left"
+
+
 def test_branch_that_moves_between_two_batches_costs_nobody_the_place(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

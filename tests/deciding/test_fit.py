@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.fit import Room, repelled
+from reconciler.core.fit import Room
+from reconciler.core.tainting import repelled
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape, Taint, Toleration
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import Resources, parse_quantity
@@ -65,6 +66,11 @@ def test_prefer_no_schedule_keeps_nobody_away() -> None:
 
 def test_an_empty_key_with_exists_tolerates_everything() -> None:
     assert repelled((Toleration(operator="Exists"),), [Taint(key="a", effect="NoExecute")]) is None
+
+
+def test_a_toleration_of_some_future_kubernetes_tolerates_nothing() -> None:
+    greater = Toleration(key="cores", operator="Gt", value="8")
+    assert repelled((greater,), [Taint(key="cores", value="8")]) == Taint(key="cores", value="8")
 
 
 def test_a_shortfall_tells_what_is_needed_and_what_the_best_node_has() -> None:

@@ -147,18 +147,28 @@ class Cluster:
         }
         self.create("/api/v1/nodes", node)
 
-    def occupy(self, node: str, requests: Mapping[str, str], *, namespace: str = "others", name: str = "") -> None:
-        """Put somebody else's pod on a node, past the scheduler, to use these resources up."""
+    def occupy(
+        self,
+        node: str,
+        requests: Mapping[str, str],
+        *,
+        namespace: str = "others",
+        name: str = "",
+        labels: Mapping[str, str] | None = None,
+        ports: Iterable[int] = (),
+    ) -> None:
+        """Put somebody else's pod on a node, past the scheduler, to use these resources and host ports up."""
         self.ensure_namespace(namespace)
         container = {
             "name": "busy",
             "image": "registry.invalid/busy:1",
             "resources": {"requests": dict(requests), "limits": {k: v for k, v in requests.items() if "/" in k}},
+            "ports": [{"containerPort": port, "hostPort": port} for port in ports],
         }
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {"name": name or f"busy-{node}"},
+            "metadata": {"name": name or f"busy-{node}", "labels": dict(labels or {})},
             "spec": {"nodeName": node, "containers": [container], "tolerations": [{"operator": "Exists"}]},
         }
         self.create(f"/api/v1/namespaces/{namespace}/pods", pod)

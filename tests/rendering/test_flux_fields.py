@@ -22,7 +22,12 @@ from tests.rendering.specs import CONFIG, JOBS, PLACEMENT, WEB, WORKSPACE, chart
 
 WORKER_2 = ClusterName("worker-2")
 JOBFUL = replace(WORKSPACE, command_jobs=JOBS)
-SCALER = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"}}
+SCALER = {
+    "apiVersion": "autoscaling/v2",
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": {"name": "web", "namespace": "vllm-demo"},
+    "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}},
+}
 
 FIELDS = {
     "source.toolkit.fluxcd.io/v1 GitRepository": """
@@ -36,7 +41,8 @@ FIELDS = {
     "kustomize.toolkit.fluxcd.io/v1 Kustomization": """
         interval retryInterval timeout path prune deletionPolicy wait serviceAccountName targetNamespace
         sourceRef sourceRef.kind sourceRef.name dependsOn dependsOn.name ignore ignore.paths ignore.target
-        ignore.target.kind patches patches.target patches.target.group patches.target.kind patches.patch
+        ignore.target.kind ignore.target.name patches patches.target patches.target.group patches.target.kind
+        patches.patch
     """,
     "helm.toolkit.fluxcd.io/v2 HelmRelease": """
         interval timeout releaseName targetNamespace storageNamespace serviceAccountName

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from reconciler.core import commands
+from reconciler.core.engines.scaling import autoscaler
 from reconciler.core.subsets import Injection
 from reconciler.core.workloadkinds import Kinds
 from reconciler.model.placement import Placement
 from reconciler.model.policy import EngineName, Flux, Workspace
 from reconciler.model.workload import DeploySpec, HelmConfig, Json, StepType
 
-_AUTOSCALERS = frozenset({"HorizontalPodAutoscaler", "ScaledObject"})
 _DEFAULT = "default"
 
 
@@ -80,7 +80,7 @@ def chart_steps(spec: DeploySpec) -> tuple[HelmConfig, ...]:
 
 def autoscaled(spec: DeploySpec) -> bool:
     """Tell whether an autoscaler ships with a spec, so that the engine has to leave the replica count alone."""
-    return any(resource.manifest.get("kind") in _AUTOSCALERS for resource in spec.manifests)
+    return any(autoscaler(resource.manifest) for resource in spec.manifests)
 
 
 def target_namespace(spec: DeploySpec, workspace: Workspace) -> str:

@@ -8,17 +8,16 @@ in a row do. A chart and a Job stand alone: they begin once everything before th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Literal
 
 from reconciler.core import commandjobs
-from reconciler.core.engines import fluxcharts, payload, subsetpods
-from reconciler.core.engines.deployment import Deployment, autoscaled, chart_steps
+from reconciler.core.engines import fluxcharts, payload, scaling, subsetpods
+from reconciler.core.engines.deployment import Deployment, chart_steps
 from reconciler.core.engines.fluxnames import APPLIER, SOURCE, SUBSTITUTE, TOOLKIT, lasting
 from reconciler.core.engines.wanting import command_refusals, once, unreachable
 from reconciler.core.kinds import group_kind
-from reconciler.core.workloadkinds import Kinds, scaled_at
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName
@@ -80,7 +79,7 @@ class FluxEngine:
     def marker(self, deployment: Deployment) -> bytes:
         """Write the Kustomizations, each with the digest."""
         stages = _stages(deployment)
-        written = (emit(_kustomization(deployment, number, stage)) for number, stage in enumerate(stages))
+        written = (emit(_kustomization(deployment, number, stages)) for number in range(len(stages)))
         return "---\n".join(written).encode()
 
 
@@ -170,7 +169,7 @@ def _annotations(item: payload.Item) -> dict[str, str]:
     return found
 
 
-def _kustomization(deployment: Deployment, number: int, stage: Sequence[payload.Item]) -> Json:
+def _kustomization(deployment: Deployment, number: int, stages: Sequence[Sequence[payload.Item]]) -> Json:
     placement, spec = deployment.placement, deployment.spec
     retain = spec.deletion_policy is DeletionPolicy.RETAIN
     document: dict[str, Json] = {
@@ -185,7 +184,7 @@ def _kustomization(deployment: Deployment, number: int, stage: Sequence[payload.
         "spec": {
             "interval": lasting(_INTERVAL),
             "retryInterval": lasting(_RETRY),
-            "timeout": lasting(_timeout(deployment, stage)),
+            "timeout": lasting(_timeout(deployment, stages[number])),
             "path": f"./{placement.path}/{_directory(number)}",
             "prune": True,
             "deletionPolicy": "Orphan" if retain else "Delete",
@@ -196,21 +195,20 @@ def _kustomization(deployment: Deployment, number: int, stage: Sequence[payload.
     }
     if number:
         document["spec"]["dependsOn"] = [{"name": f"{placement.name}-s{number - 1:02d}"}]
-    if autoscaled(spec) and (ignored := list(_scaled(stage, deployment.kinds))):
+    if ignored := _left_alone(deployment, stages, number):
         document["spec"]["ignore"] = ignored
     return document
 
 
-def _scaled(stage: Sequence[payload.Item], kinds: Kinds) -> Iterator[Json]:
-    """Say of which objects an autoscaler owns the replicas, and where those are."""
-    found: dict[tuple[str, ...], set[str]] = {}
-    for item in stage:
-        pointers = tuple("/" + "/".join(way) for way in scaled_at(item.manifest, kinds))
-        if pointers:
-            found.setdefault(pointers, set()).add(item.manifest["kind"])
-    for pointers, named in sorted(found.items()):
-        called = "|".join(sorted(named))
-        yield {"paths": [*pointers], "target": {"kind": f"({called})" if len(named) > 1 else called}}
+def _left_alone(deployment: Deployment, stages: Sequence[Sequence[payload.Item]], number: int) -> list[Json]:
+    """Say of which objects of a stage an autoscaler owns the replicas, whichever stage that is in."""
+    scalers = [item for stage in stages for item in stage if scaling.autoscaler(item.manifest)]
+    if not scalers:
+        return []
+    scaled = scaling.targets((item.manifest, payload.namespace_of(item, deployment)) for item in scalers)
+    every = scaling.vague(item.manifest for item in scalers)
+    here = ((item.manifest, payload.namespace_of(item, deployment)) for item in stages[number])
+    return list(scaling.left_alone(here, scaled, deployment.kinds, every=every))
 
 
 def _timeout(deployment: Deployment, stage: Sequence[payload.Item]) -> timedelta:

@@ -4,7 +4,8 @@ Each object is a file of its own, named so that the alphabet is the order of the
 ``NN-<step>-<kind>-<name>.yaml``. Namespaces come before everything (``00-namespace-<name>.yaml``), wherever their step
 stands, since nothing can be applied without its namespace. An object gets the label ``overspill.dev/placement``, and so
 do the pods of the usual workload kinds. What a subset of a WorkloadSpread changes in pods is changed here; selectors
-and everything else of the user's stay as they are.
+and everything else of the user's stay as they are, but for the replicas that an autoscaler beside them owns
+(`scaling`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.core import commandjobs, commands, podsof, validate
-from reconciler.core.engines import subsetpods
+from reconciler.core.engines import exporting, scaling, subsetpods
 from reconciler.core.engines.deployment import Deployment
 from reconciler.core.fieldpath import at
 from reconciler.core.findings import Finding
@@ -77,13 +78,22 @@ def items(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> list[Item
         elif step.name in charts:
             found.extend(_chart(deployment, number, charts[step.name]))
     made = subsetpods.injected(deployment, of_subset(found), rendered)
-    return [item if one is None else replace(item, manifest=one) for item, one in zip(found, made, strict=True)]
+    found = [item if one is None else replace(item, manifest=one) for item, one in zip(found, made, strict=True)]
+    return [*found, *_exports(deployment, found)]
 
 
 def of_subset(found: list[Item]) -> list[Mapping[str, Json] | None]:
     """Return the objects that a subset may change; a command's Job and what others may share are none."""
     labels = ("metadata", "labels", commandjobs.STEP_LABEL)
     return [None if one.kept or at(one.manifest, labels) else one.manifest for one in found]
+
+
+def _exports(deployment: Deployment, made: list[Item]) -> Iterator[Item]:
+    """Export the Services among objects, each in the step of its own, where the workspace shares a network."""
+    made = [item for item in made if not item.kept]
+    objects = [(item.manifest, namespace_of(item, deployment)) for item in made]
+    for position, manifest in exporting.exports(deployment.workspace, objects, deployment.kinds):
+        yield replace(made[position], manifest=manifest)
 
 
 def _command(deployment: Deployment, number: int, step: str, cmd: str) -> Iterator[Item]:
@@ -148,8 +158,11 @@ def write(
         ("/ConfigMap", placement.target_namespace, _marker_name(placement)): "Overspill itself"
     }
     files: dict[str, bytes] = {}
+    scaled = scaling.targets((item.manifest, namespace_of(item, deployment)) for item in objects)
     for item in objects:
         manifest = _finished(item, deployment, annotations(item))
+        way = scaling.owned(manifest, namespace_of(item, deployment), scaled, deployment.kinds)
+        manifest = scaling.without(manifest, way)
         metadata = manifest["metadata"]
         identity = (group_kind(manifest), str(metadata.get("namespace", "")), str(metadata["name"]))
         if identity in origins:
@@ -161,6 +174,12 @@ def write(
     return files
 
 
+def namespace_of(item: Item, deployment: Deployment) -> str:
+    """Return the namespace that an object which lives in one goes to."""
+    own = item.manifest["metadata"].get("namespace")
+    return str(own) if own else item.namespace or deployment.placement.target_namespace
+
+
 def _finished(item: Item, deployment: Deployment, annotations: Mapping[str, str]) -> dict[str, Json]:
     """Copy an object and add what is ours to it: namespace, label, annotations. Nothing of the user's is replaced."""
     placement = deployment.placement
@@ -170,7 +189,7 @@ def _finished(item: Item, deployment: Deployment, annotations: Mapping[str, str]
     if not metadata.get("namespace") and _in_namespace(kind, deployment):
         name = metadata.pop("name")
         metadata.pop("namespace", None)
-        metadata = {"name": name, "namespace": item.namespace or placement.target_namespace, **metadata}
+        metadata = {"name": name, "namespace": namespace_of(item, deployment), **metadata}
     manifest["metadata"] = metadata
     if not item.kept:
         metadata["labels"] = _labelled(metadata.get("labels"), placement)

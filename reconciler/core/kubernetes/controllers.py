@@ -34,10 +34,10 @@ class ControllerRecord:
 def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS) -> ControllerRecord:
     """Read a Deployment, StatefulSet, ReplicaSet or Job, and by the `marks` of its pods whose they are."""
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
-    template = spec.get("template") or {}
+    template, namespace = spec.get("template") or {}, raw["metadata"].get("namespace")
     return ControllerRecord(
         wanted=_pods_of_job(spec, status) if resource is Resource.JOBS else _or(spec.get("replicas"), 1),
-        shape=replica_shape(template.get("spec") or {}),
+        shape=replica_shape(template.get("spec") or {}, {**(template.get("metadata") or {}), "namespace": namespace}),
         claims=pod_claims(template.get("spec") or {}),
         owner=controller_of(raw["metadata"]),
         refused=_refused(status),

@@ -10,11 +10,13 @@ from functools import lru_cache
 from reconciler.core.kubernetes import causes
 from reconciler.core.kubernetes.claims import NO_CLAIMS, PodClaims, claims_held, pod_claims
 from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks, belonging
+from reconciler.core.kubernetes.neighbours import pod_on_node
 from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.resources import Owner
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import PlacementName
+from reconciler.model.neighbours import PodOnNode
 from reconciler.model.units import Resources
 from reconciler.model.workload import Json
 
@@ -34,11 +36,12 @@ class Held:
 class PodRecord:
     """What is kept of a pod that has not finished.
 
-    `node` is empty until it is bound. One that is `leaving` takes its room on the node still, but is no replica any
-    more. One that is `ready` is what autoscalers measure. `shape` is known of pods that are held, and of those of our
-    placements that have no node; of theirs that are not ready, the `trouble` is known as well. `claims` are known of
-    pods that are held; `holds` names the claims of one of ours that has a node, and one of ours is `helping` that asks
-    for no device at all. It `belongs` to other objects than its owner, by its labels.
+    `node` is empty until it is bound, and `here`, what rules can ask about it there, is None. One that is `leaving`
+    takes its room on the node still, but is no replica any more. One that is `ready` is what autoscalers measure.
+    `shape` is known of pods that are held, and of those of our placements that have no node; of theirs that are not
+    ready, the `trouble` is known as well. `claims` are known of pods that are held; `holds` names the claims of one of
+    ours that has a node, and one of ours is `helping` that asks for no device at all. It `belongs` to other objects
+    than its owner, by its labels.
     """
 
     node: str
@@ -54,6 +57,7 @@ class PodRecord:
     helping: bool = False
     trouble: str = ""
     belongs: tuple[Owner, ...] = ()
+    here: PodOnNode | None = None
 
     @property
     def runs(self) -> bool:
@@ -82,12 +86,13 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS) -> PodRecord | None:
         leaving=leaving,
         ready=ready,
         held=held,
-        shape=replica_shape(spec) if held or (ours and not node) else None,
+        shape=replica_shape(spec, metadata) if held or (ours and not node) else None,
         claims=pod_claims(spec) if held else NO_CLAIMS,
         holds=claims_held(metadata.get("namespace") or "", spec, status) if placement and node else (),
         helping=ours and not requests.extended and not spec.get("resourceClaims"),
         trouble=causes.trouble(status, held.cause if held else "") if ours and not ready else "",
         belongs=belonging(labels, metadata.get("namespace", ""), marks),
+        here=pod_on_node(spec, metadata) if node else None,
     )
 
 

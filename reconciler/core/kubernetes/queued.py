@@ -73,13 +73,16 @@ def read_queued(raw: Json) -> QueuedRecord | None:
     if not any(count for count, _ in pod_sets):
         return None
     _, largest = max(pod_sets, key=lambda one: one[0])
+    template = largest.get("template") or {}
     return QueuedRecord(
         owner=owner,
         signal=sys.intern(f"{SPOKEN[Resource.QUEUED]} {spec.get('queueName') or ''}".rstrip()),
         replicas=sum(count for count, _ in pod_sets),
         since=moment(reserved["lastTransitionTime"]),
         cause=_cause(reserved.get("message") or ""),
-        shape=replica_shape((largest.get("template") or {}).get("spec") or {}),
+        shape=replica_shape(
+            template.get("spec") or {}, {**(template.get("metadata") or {}), "namespace": metadata.get("namespace")}
+        ),
     )
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from reconciler.model.units import Quantity, Resources, parse_quantity
 from reconciler.model.workload import Json
 
+_HUGE_PAGES = "hugepages-"
 _parse = lru_cache(maxsize=4096)(parse_quantity)
 
 
@@ -31,8 +32,8 @@ def pod_requests(spec: Json) -> Resources:
 
     The rule of Kubernetes' resource helpers: containers and sidecars together, or the largest init container beside the
     sidecars that were started before it, whichever is more, resource by resource; then the overhead of the runtime.
-    Requests of the pod as a whole (1.34) go before the sum. A limit without a request counts as one, which the API
-    server writes into pods but not into templates.
+    Requests of the pod as a whole (1.34) go before the sum; its limits only where there is none, and for huge pages. A
+    limit without a request counts as one, which the API server writes into pods but not into templates.
     """
     steady: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
@@ -48,7 +49,11 @@ def pod_requests(spec: Json) -> Resources:
     for container in spec.get("containers") or ():
         _add(steady, _container(container))
     _raise(peak, steady)
-    peak |= _with_limits(spec.get("resources") or {})
+    whole = spec.get("resources")
+    if whole:
+        limits = amounts(whole.get("limits"))
+        pages = {name: amount for name, amount in limits.items() if name.startswith(_HUGE_PAGES)}
+        peak = {**limits, **peak, **pages, **amounts(whole.get("requests"))}
     _add(peak, amounts(spec.get("overhead")))
     return shared(peak)
 

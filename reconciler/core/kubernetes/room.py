@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
@@ -11,6 +12,7 @@ from reconciler.core.kubernetes.pods import PodRecord
 from reconciler.core.noderoom import PODS
 from reconciler.model.capacity import ClosedNode, Node, Pool
 from reconciler.model.devices import DeviceStock
+from reconciler.model.neighbours import PodOnNode
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import Json
 
@@ -21,6 +23,7 @@ class NodeRoom:
     def __init__(self) -> None:
         self._nodes: dict[str, NodeRecord] = {}
         self._used: dict[str, dict[str, int]] = {}
+        self._there: dict[str, Counter[PodOnNode]] = {}
         self._made: dict[str, Node] = {}
         self._groups: tuple[NodeGroup, ...] | None = None
         self.version = 0
@@ -47,8 +50,13 @@ class NodeRoom:
         used = self._used.setdefault(pod.node, {})
         for name, amount in (*pod.requests.amounts.items(), (PODS, ONE)):
             used[name] = used.get(name, 0) + sign * amount
+        there = self._there.setdefault(pod.node, Counter())
+        if pod.here is not None:
+            there[pod.here] += sign
+            if not there[pod.here]:
+                del there[pod.here]
         if not used[PODS]:
-            del self._used[pod.node]
+            del self._used[pod.node], self._there[pod.node]
         self._made.pop(pod.node, None)
 
     def pools(self, devices: Mapping[str, tuple[DeviceStock, ...]]) -> tuple[Pool, ...]:
@@ -69,10 +77,20 @@ class NodeRoom:
     def closed(self) -> tuple[ClosedNode, ...]:
         """List the nodes that take no pods, by name."""
         return tuple(
-            ClosedNode(name=name, allocatable=record.allocatable, ready=record.ready, labels=dict(record.labels))
+            ClosedNode(
+                name=name,
+                allocatable=record.allocatable,
+                ready=record.ready,
+                labels=dict(record.labels),
+                pods=self._pods(name),
+            )
             for name, record in sorted(self._nodes.items())
             if not record.open
         )
+
+    def _pods(self, node: str) -> tuple[PodOnNode, ...]:
+        """List the pods on a node."""
+        return tuple(self._there[node].elements()) if node in self._there else ()
 
     def _put(self, name: str, record: NodeRecord | None) -> Effect:
         if self._nodes.get(name) == record:
@@ -101,6 +119,7 @@ class NodeRoom:
                 allocatable=allocatable,
                 labels=group.own[name],
                 devices=devices,
+                pods=self._pods(name),
             )
             self._made[name] = made
         return made

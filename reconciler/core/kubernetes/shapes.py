@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from reconciler.core.kubernetes.neighbours import pod_rules
 from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.model.capacity import NodeRequirement, NodeTerm, ReplicaShape, Toleration
 from reconciler.model.workload import Json
 
 
-def replica_shape(spec: Json) -> ReplicaShape:
-    """Read what one pod asks of a node; the devices that it claims are for `claims` to say.
+def replica_shape(spec: Json, metadata: Json = None) -> ReplicaShape:
+    """Read what one pod asks of a node and of the pods beside it; the devices that it claims are for `claims` to say.
 
-    Required node affinity becomes part of the node selector where it says no more than one could.
+    `metadata` are the pod's or its template's, as far as they are known: rules go by its labels and namespace. Required
+    node affinity becomes part of the node selector where it says no more than one could.
     """
     selector = dict(spec.get("nodeSelector") or {})
     terms = node_terms(_required(spec))
     if terms is not None and len(terms) == 1:
         terms = _moved(terms[0], selector)
+    rules, obstacle = pod_rules(spec, metadata)
     return ReplicaShape(
         requests=pod_requests(spec),
         node_selector=dict(sorted(selector.items())),
         node_terms=terms or (),
         tolerations=tuple(tolerations(spec)),
+        rules=rules,
+        obstacle=obstacle,
     )
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from reconciler.core.schema.addresses import GitAddress
 from reconciler.core.schema.connection import ArgoCDConnectionFile, ConnectionFile
+from reconciler.core.schema.provides import ProvidesFile
 from reconciler.core.schema.strict import Amounts, Duration, Labels, Metadata, Name, Strict, Text, resources
 from reconciler.core.schema.taints import TaintFile
 from reconciler.model import policy as model
@@ -124,6 +125,7 @@ class ClusterSpec(Strict):
         None, description="How the daemon reaches it, to watch it; by the context of its name if absent."
     )
     autoscaling: list[ScalableNodesFile] = Field([], description="What its autoscaler may add: told in wait times.")
+    provides: ProvidesFile | None = Field(None, description="What it has for placed objects to refer to.")
 
 
 class ClusterFile(Strict):
@@ -145,4 +147,5 @@ class ClusterFile(Strict):
             price_per_gpu_hour=self.spec.price_per_gpu_hour,
             connection=None if self.spec.connection is None else self.spec.connection.value_of(self.metadata.name),
             autoscaling=tuple(nodes.value_of() for nodes in self.spec.autoscaling),
+            provides={} if self.spec.provides is None else self.spec.provides.value_of(),
         )

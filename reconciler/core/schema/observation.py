@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, mod
 
 from reconciler.core.findings import shortened
 from reconciler.core.schema.affinity import NodeTermFile
+from reconciler.core.schema.neighbours import HostPortFile, PodAffinityTermFile, PodsOnNodeFile, TopologySpreadFile
 from reconciler.core.schema.strict import Amounts, Labels, Name, Strict, Text, refusal
 from reconciler.core.schema.taints import TaintFile, TolerationFile
 from reconciler.core.times import NO_SUCH_YEAR, is_plausible
@@ -62,6 +63,9 @@ class NodeFile(Strict):
     allocatable: Amounts = Field({}, description="Instead of the pool's, for the resources named.")
     labels: Labels = Field({})
     taints: list[TaintFile] = Field([])
+    pods: list[PodsOnNodeFile] | None = Field(
+        None, description="The pods on it, for rules about neighbours; left out where nobody looked."
+    )
     ready: bool = True
     cordoned: bool = False
 
@@ -103,6 +107,11 @@ class ReplicaFile(Strict):
     node_selector: Labels = Field({})
     node_selector_terms: list[NodeTermFile] = Field([], description="Required node affinity: one of them has to hold.")
     tolerations: list[TolerationFile] = Field([])
+    labels: Labels = Field({}, description="The labels of its pods, which the rules below go by.")
+    pod_affinity: list[PodAffinityTermFile] = Field([], description="Required: pods that it must be beside.")
+    pod_anti_affinity: list[PodAffinityTermFile] = Field([], description="Required: pods that it must not be beside.")
+    topology_spread_constraints: list[TopologySpreadFile] = Field([])
+    host_ports: list[HostPortFile] = Field([], description="Ports of its node that each pod takes.")
     group_size: Annotated[int, Field(ge=1, le=100_000)] = Field(1, description="Pods of these requests in one replica.")
 
 

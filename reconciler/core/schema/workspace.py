@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from reconciler.core.findings import shortened
 from reconciler.core.schema.strict import Metadata, Name, Strict, refusal
+from reconciler.model import networking
 from reconciler.model import policy as model
 from reconciler.model.ids import ClusterName, WorkspaceName
 
@@ -48,6 +49,29 @@ class CommandJobsFile(Strict):
     image: PinnedImage = Field(description="The image that runs a command, with kubectl in it.")
 
 
+class SharedNetworkingFile(Strict):
+    """A network that clusters share, to which placements export their Services."""
+
+    api: Annotated[networking.NetworkApi, Field(strict=False)] = Field(
+        description="Whose ServiceExports: those of the multicluster-services API, or KubeSlice's."
+    )
+    slice: Name | None = Field(None, description="With kubeslice: the slice; the workspace's own name by default.")
+
+    @model_validator(mode="after")
+    def _sliced(self) -> SharedNetworkingFile:
+        """Refuse a slice where there are none."""
+        if self.slice is not None and self.api is not networking.NetworkApi.KUBESLICE:
+            raise refusal(
+                f"has a slice, which {self.api} knows nothing of", "try api: kubeslice, or leave the slice out"
+            )
+        return self
+
+    def value_of(self, workspace: str) -> networking.SharedNetworking:
+        """Make the model's value."""
+        sliced = self.api is networking.NetworkApi.KUBESLICE
+        return networking.SharedNetworking(api=self.api, slice=(self.slice or workspace) if sliced else "")
+
+
 class WorkspaceSpec(Strict):
     """A tenant's clusters, namespaces and limits."""
 
@@ -58,6 +82,9 @@ class WorkspaceSpec(Strict):
     allowed_kinds: list[GroupKind] = Field([], description="group/Kind that manifests may hold beyond the usual.")
     command_jobs: CommandJobsFile | None = None
     requests_on_primary: bool = Field(True, description="What is asked for by name may be placed on the primary.")
+    shared_networking: SharedNetworkingFile | None = Field(
+        None, description="Placements bring ServiceExports for their Services."
+    )
 
 
 class WorkspaceFile(Strict):
@@ -70,7 +97,7 @@ class WorkspaceFile(Strict):
 
     def value_of(self) -> model.Workspace:
         """Make the model's value."""
-        spec, jobs = self.spec, self.spec.command_jobs
+        spec, jobs, shared = self.spec, self.spec.command_jobs, self.spec.shared_networking
         return model.Workspace(
             name=WorkspaceName(self.metadata.name),
             primary=ClusterName(spec.primary_cluster),
@@ -80,4 +107,5 @@ class WorkspaceFile(Strict):
             allowed_kinds=tuple(spec.allowed_kinds),
             command_jobs=None if jobs is None else model.CommandJobs(image=jobs.image),
             requests_on_primary=spec.requests_on_primary,
+            shared_networking=None if shared is None else shared.value_of(self.metadata.name),
         )

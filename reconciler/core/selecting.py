@@ -1,0 +1,61 @@
+"""Label selectors of pods, as apimachinery's labels package reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from reconciler.core.wording import listed
+from reconciler.model.neighbours import HostPort, LabelRequirement, PodOnNode, PodRule, PodRules
+
+_ANY = HostPort(port=0).address
+
+
+def selects(selector: Iterable[LabelRequirement], labels: Mapping[str, str]) -> bool:
+    """Tell whether a pod of these labels is meant; one without requirements means every pod."""
+    return all(_met(one, labels.get(one.key)) for one in selector)
+
+
+def means(rule: PodRule, rules: PodRules, pod: PodOnNode) -> bool:
+    """Tell whether a rule of some pods may be about a pod that is there; where nobody knows, it is."""
+    if rule.namespaces:
+        return pod.namespace in rule.namespaces and selects(rule.selector, dict(pod.labels))
+    return (not rules.namespace or pod.namespace == rules.namespace) and selects(rule.selector, dict(pod.labels))
+
+
+def is_sure(rule: PodRule, rules: PodRules) -> bool:
+    """Tell whether a rule is about all the pods that it means, and not perhaps about fewer."""
+    return not rule.wide and bool(rule.namespaces or rules.namespace)
+
+
+def clash(mine: Iterable[HostPort], theirs: Iterable[HostPort]) -> bool:
+    """Tell whether two pods want a port of the same node."""
+    taken = list(theirs)
+    return any(
+        (one.port, one.protocol) == (other.port, other.protocol)
+        and (one.address == other.address or _ANY in (one.address, other.address))
+        for one in mine
+        for other in taken
+    )
+
+
+def described(rules: PodRules) -> str:
+    """Say what pods demand of one another: ``one pod in each zone, host port 80/TCP to itself``."""
+    said = [f"one pod in each {rule.key}" for rule in rules.apart]
+    said += [f"all pods in one {rule.key}" for rule in rules.together]
+    said += [f"at most {rule.max_skew} more in one {rule.key} than in another" for rule in rules.evenly]
+    said += [f"host port {port.port}/{port.protocol} to itself" for port in rules.ports]
+    return listed(said)
+
+
+def _met(requirement: LabelRequirement, value: str | None) -> bool:
+    match requirement.operator:
+        case "In":
+            return value is not None and value in requirement.values
+        case "NotIn":
+            return value is None or value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:  # an operator of some future Kubernetes: nobody knows what it asks
+            return False

@@ -1,0 +1,47 @@
+"""docs/platform.md: its tests are there, it lists all that a cluster can be asked for, its examples are in force."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from reconciler.core import yamlio
+from reconciler.core.engines.scaling import autoscaler
+from reconciler.core.load import assemble, parse_file
+from reconciler.model.ids import ClusterName, CommitId, WorkspaceName
+from reconciler.model.networking import NetworkApi
+from reconciler.model.prerequisites import Category
+
+CHECKOUT = Path(__file__).parents[2]
+PAGE = (CHECKOUT / "docs" / "platform.md").read_text()
+EXAMPLES = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def test_every_test_that_it_names_is_there() -> None:
+    named = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", PAGE)
+    assert len(named) > 20
+    missing = [f"{path}::{name}" for path, name in named if f"\ndef {name}(" not in (CHECKOUT / path).read_text()]
+    assert missing == []
+
+
+def test_everything_that_a_cluster_can_be_asked_for_is_listed() -> None:
+    section = PAGE.partition("\n## What a cluster must have first\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?`) \|", section, re.MULTILINE)
+    assert [name for row in rows for name in re.findall(r"`(\w+)`", row)] == [*Category]
+
+
+def test_the_cluster_and_the_workspace_that_it_shows_are_in_force() -> None:
+    others = "apiVersion: overspill.dev/v1alpha1\nkind: Cluster\nmetadata: {name: worker-1}\n"
+    files = {f"{number}.yaml": text for number, text in enumerate((EXAMPLES[0], EXAMPLES[2], others))}
+    desired = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in files.items()})
+    assert desired.problems == ()
+    assert desired.clusters[ClusterName("worker-2")].provides[Category.QUEUES] == ("ml/*", "research")
+    shared = desired.workspaces[WorkspaceName("llm")].shared_networking
+    assert shared is not None
+    assert (shared.api, shared.slice) == (NetworkApi.KUBESLICE, "red")
+
+
+def test_the_autoscaler_that_it_shows_is_one() -> None:
+    (document,) = yamlio.parse(EXAMPLES[1].encode(), "a.yaml")
+    assert autoscaler(document.value)
+    assert document.value["spec"]["scaleTargetRef"]["name"] == "vllm"

@@ -1,0 +1,107 @@
+"""What a request's pods claim counts, and what only a scheduler can judge fits nowhere and says why."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.core.fit import Room
+from reconciler.core.needs import needs, pods_of
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.devices import DeviceOption, DeviceRequest
+from reconciler.model.workload import Json
+from tests.kinds.samples import lws
+from tests.platform.samples import deployment, obj
+from tests.requests.asking import gpus, manifests, request
+from tests.situations import free
+
+TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
+CLAIMING = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "model"}]}
+
+
+def shapes(*objects: Json) -> list[ReplicaShape]:
+    return [part.shape for part in pods_of(request(spec=manifests(*objects))).parts]
+
+
+def claim_template(**request_: Json) -> Json:
+    exactly = {"deviceClassName": "gpu.nvidia.com", **request_}
+    devices = {"requests": [{"name": "gpu", "exactly": exactly}]}
+    return obj("resource.k8s.io/v1", "ResourceClaimTemplate", spec={"spec": {"devices": devices}})
+
+
+def job(pods: int = 4, *, metadata: Json = None, **annotations: str) -> Json:
+    template = {"metadata": {"annotations": annotations}, "spec": {"containers": [{"name": "a"}]}}
+    made = obj("batch/v1", "Job", spec={"parallelism": pods, "completions": pods, "template": template})
+    return {**made, "metadata": {**made["metadata"], **(metadata or {})}}
+
+
+def test_devices_that_pods_claim_by_a_template_of_the_same_request_are_counted() -> None:
+    (shape,) = shapes(deployment(CLAIMING, replicas=1), claim_template(count=2))
+    option = DeviceOption(device_class="gpu.nvidia.com", count=2)
+    assert shape.devices == (DeviceRequest(options=(option,)),)
+    assert not shape.obstacle
+
+
+def test_what_a_template_in_the_cluster_claims_nobody_knows() -> None:
+    (shape,) = shapes(deployment(CLAIMING, replicas=1))
+    assert shape.obstacle == "claims devices by the ResourceClaimTemplate model, which is not known"
+    assert Room(free("worker-2", 8)).count(shape, 1) == 0
+
+
+def test_a_group_that_has_to_be_in_one_topology_domain_fits_nowhere_and_says_why() -> None:
+    (shape,) = shapes(job(4, **{TOPOLOGY: "cloud.provider.com/rack"}))
+    assert shape.obstacle == f"wants its pods in one topology domain ({TOPOLOGY}), which nobody counts here"
+    assert Room(free("worker-2", 8)).count(shape, 4) == 0
+    assert Room(free("worker-2", 8)).shortfall(shape) == shape.obstacle
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        job(1, **{TOPOLOGY: "rack"}),
+        job(4, **{"kueue.x-k8s.io/podset-preferred-topology": "rack"}),
+        deployment(replicas=4, metadata={"annotations": {TOPOLOGY: "rack"}}),
+    ],
+    ids=["one pod", "only preferred", "pods that are admitted one by one"],
+)
+def test_a_topology_that_decides_nothing_is_none(made: Json) -> None:
+    assert [one.obstacle for one in shapes(made)] == [""]
+
+
+def test_kais_and_volcanos_ways_to_say_so_are_known() -> None:
+    required = "kai.scheduler/topology-required-placement"
+    (shape,) = shapes(job(4, metadata={"annotations": {required: "rack"}}))
+    assert "one topology domain" in shape.obstacle
+    tasks = [{"name": "worker", "replicas": 4, "template": {"spec": {"containers": []}}}]
+    for mode, words in (("hard", "one network domain"), ("soft", "")):
+        spec = {"tasks": tasks, "networkTopology": {"mode": mode, "highestTierAllowed": 1}}
+        (shape,) = shapes(obj("batch.volcano.sh/v1alpha1", "Job", spec=spec))
+        assert words in shape.obstacle
+        assert bool(words) is bool(shape.obstacle)
+
+
+def test_a_set_in_the_annotations_of_its_workers_is_looked_at() -> None:
+    made = lws()
+    made["spec"]["leaderWorkerTemplate"]["workerTemplate"]["metadata"]["annotations"] = {TOPOLOGY: "rack"}
+    assert all("one topology domain" in one.obstacle for one in shapes(made))
+
+
+def test_pods_of_one_nvlink_domain_fit_nowhere_and_say_why() -> None:
+    channel = {"numNodes": 4, "channel": {"resourceClaimTemplate": {"name": "model"}}}
+    domain = obj("resource.nvidia.com/v1beta1", "ComputeDomain", "rack", channel)
+    (shape,) = shapes(deployment(CLAIMING, replicas=4), domain)
+    assert shape.obstacle == "wants its pods in one NVLink domain (ComputeDomain rack), which nobody counts here"
+
+
+def test_a_part_of_a_gpu_that_only_kai_hands_out_fits_nowhere_and_says_why() -> None:
+    (shape,) = shapes(deployment(replicas=1, metadata={"annotations": {"gpu-fraction": "0.5"}}))
+    assert shape.obstacle == "asks for a part of a GPU (gpu-fraction), which nobody counts here"
+
+
+def test_gpr_details_say_what_nobody_can_count() -> None:
+    asked = request(spec=manifests(job(4, **{TOPOLOGY: "rack"})), ask=gpus(8, 4))
+    assert needs(asked, free("worker-2", 8, 8, 8, 8)).main.shape.obstacle == ""
+
+
+def test_a_template_that_cannot_be_read_is_told() -> None:
+    broken = obj("resource.k8s.io/v1", "ResourceClaimTemplate", spec={"spec": 3})
+    assert pods_of(request(spec=manifests(deployment(CLAIMING, replicas=1), broken))).strange == ("part-0",)

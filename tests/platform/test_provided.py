@@ -1,0 +1,233 @@
+"""A cluster that says what it has gets nothing that needs more; of what it does not say, that is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from reconciler.core.explain import explain
+from reconciler.core.filling import fill
+from reconciler.core.load import assemble, parse_file
+from reconciler.core.provided import lacking
+from reconciler.model.capacity import ClusterObservation
+from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.policy import Desired
+from reconciler.model.prerequisites import Category, Prerequisite
+from reconciler.model.workload import Json
+from tests.fleet.samples import FLEET, cluster, load
+from tests.platform.samples import deployment, lending, providing
+from tests.requests.asking import manifests, request, wants
+from tests.situations import NOW, VLLM, free, ordering, plan, short, situation
+from tests.situations import cluster as cluster_of
+
+WITH_CLAIM = manifests(deployment({"volumes": [{"persistentVolumeClaim": {"claimName": "models"}}]}))
+"""Its pods mount the claim ml/models, which is not deployed with them."""
+
+
+def placed(made: Plan) -> list[str]:
+    return [str(change.placement.cluster) for change in made.changes if isinstance(change, Place)]
+
+
+def decided(*names: str, fleet: Desired) -> Plan:
+    return plan(short(1), *(free(name, 8) for name in names), wanted=fleet)
+
+
+def test_a_cluster_without_the_volume_is_passed_over_with_the_reason_and_the_remedy() -> None:
+    fleet = lending(providing("worker-2", volumes=()), providing("worker-3", volumes=("ml/models",)), spec=WITH_CLAIM)
+    made = decided("worker-2", "worker-3", fleet=fleet)
+    (change,) = made.changes
+    assert isinstance(change, Place)
+    assert placed(made) == ["worker-3"]
+    (refusal,) = change.refused
+    assert refusal.reason is Reason.NEEDS_FIRST
+    assert refusal.message == "has no PersistentVolumeClaim ml/models, which Deployment model needs"
+    assert refusal.remedy == "create it there and list it in its spec.provides.volumes, or ship it with the workload"
+
+
+def test_with_no_other_cluster_the_workload_waits_and_says_for_what() -> None:
+    fleet = lending(providing("worker-2", volumes=("ml/other",)), spec=WITH_CLAIM, policy=ordering("worker-2"))
+    made = decided("worker-2", fleet=fleet)
+    assert not made.changes
+    (held,) = made.suppressed
+    assert [refusal.reason for refusal in held.refusals] == [Reason.NEEDS_FIRST]
+
+
+def test_what_nobody_says_keeps_nothing_away() -> None:
+    fleet = lending(providing("worker-2", secrets=()), spec=WITH_CLAIM, policy=ordering("worker-2"))
+    assert placed(decided("worker-2", fleet=fleet)) == ["worker-2"]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "has"),
+    [
+        (("ml/models",), True),
+        (("models",), True),
+        (("ml/*",), True),
+        (("model?",), True),
+        (("*",), True),
+        (("other/models",), False),
+        (("ml/model",), False),
+        ((), False),
+    ],
+)
+def test_names_are_globs_and_without_a_namespace_hold_in_any(patterns: tuple[str, ...], *, has: bool) -> None:
+    one = Prerequisite(category=Category.VOLUMES, name="ml/models", by="Deployment model")
+    assert (lacking(providing("worker-2", volumes=patterns), (one,), None) is None) is has
+
+
+def test_a_slash_in_a_kind_or_an_image_is_part_of_the_name() -> None:
+    image = Prerequisite(category=Category.IMAGES, name="registry.example.com/server:1", by="Deployment model")
+    assert lacking(providing("worker-2", images=("server:1",)), (image,), None) is not None
+    assert lacking(providing("worker-2", images=("registry.example.com/*",)), (image,), None) is None
+
+
+def test_device_classes_that_are_seen_need_not_be_declared() -> None:
+    one = Prerequisite(category=Category.DEVICE_CLASSES, name="gpu.nvidia.com", by="Deployment model")
+    undeclared, other = providing("worker-2"), providing("worker-2", deviceClasses=("mig.nvidia.com",))
+    assert lacking(undeclared, (one,), seen("gpu.nvidia.com")) is None
+    assert lacking(undeclared, (one,), seen("gpu.amd.com")) is not None
+    assert lacking(undeclared, (one,), seen()) is None  # nobody has looked
+    assert lacking(other, (one,), seen("gpu.nvidia.com")) is None
+    assert lacking(other, (one,), seen()) is not None
+
+
+def seen(*classes: str) -> ClusterObservation:
+    names = dict.fromkeys(classes, ())
+    return ClusterObservation(cluster=ClusterName("worker-2"), observed_at=NOW, device_classes=names)
+
+
+def test_several_things_that_lack_are_named() -> None:
+    pod = {"serviceAccountName": "reader", "schedulerName": "volcano"}
+    fleet = lending(
+        providing("worker-2", schedulers=(), serviceAccounts=()),
+        spec=manifests(deployment(pod)),
+        policy=ordering("worker-2"),
+    )
+    (held,) = decided("worker-2", fleet=fleet).suppressed
+    (refusal,) = held.refusals
+    assert refusal.message == "has no scheduler volcano, which Deployment model needs, nor ServiceAccount ml/reader"
+    assert refusal.remedy == (
+        "create them there and list them in its spec.provides.schedulers and spec.provides.serviceAccounts,"
+        " or ship them with the workload"
+    )
+
+
+def test_explain_tells_what_nobody_knows() -> None:
+    fleet = lending(providing("worker-2"), spec=WITH_CLAIM, policy=ordering("worker-2"))
+    told = situation(short(1), free("worker-2", 8), wanted=fleet)
+    assert explain(VLLM, told, Plan(changes=(), suppressed=())).conclusion[-1] == (
+        "worker-2 does not say whether it has PersistentVolumeClaim ml/models: "
+        "list what it has in its spec.provides.volumes."
+    )
+
+
+def test_a_request_is_kept_from_a_cluster_that_lacks_something_and_one_that_is_alike_but_for_that_is_not() -> None:
+    clusters = (cluster_of("worker-1"), providing("worker-2", volumes=()), providing("worker-3", volumes=("models",)))
+    asks = request("worker-2", "worker-3", name="first", spec=WITH_CLAIM)
+    alike = request("worker-2", "worker-3", name="second", spec=manifests(deployment()))
+    wanted = wants(asks, alike, clusters=clusters)
+    made = plan(free("worker-2", 8), free("worker-3", 8), wanted=wanted)
+    assert {
+        str(one.placement.workload.name): str(one.placement.cluster) for one in made.changes if isinstance(one, Place)
+    } == {
+        "first": "worker-3",
+        "second": "worker-2",
+    }
+
+
+MOUNTS: Json = {"persistentVolumeClaim": {"claimName": "models"}}
+WARNING = (
+    "nobody says whether worker-2 has PersistentVolumeClaim llm-demo/models",
+    "list it in the Cluster's spec.provides.volumes",
+)
+
+
+def template(kind: str = "WorkloadTemplate", *, replicas: Json = "{{ replicas }}", mode: str = "") -> str:
+    """Write a template whose Deployment mounts a claim, which may be deployed with it in this access mode."""
+    metadata = {"name": "vllm", "namespace": "llm-demo"}
+    pod = {"containers": [], "volumes": [MOUNTS]}
+    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+    parts = {"server": {**made, "spec": {"replicas": replicas, "template": {"spec": pod}}}}
+    if mode:
+        claim = {"name": "models", "namespace": "llm-demo"}
+        access = {"accessModes": [mode]}
+        parts["claim"] = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": claim, "spec": access}
+    deployed = {
+        "manifestResources": [{"name": name, "manifest": manifest} for name, manifest in parts.items()],
+        "steps": [{"name": name, "type": "manifest"} for name in parts],
+        "burstDuration": "10m",
+        "workspaceName": "llm",
+        "clusterNames": [] if kind == "WorkloadTemplate" else ["worker-1", "worker-2"],
+    }
+    version = "gpr.kubeslice.io/v1alpha1"
+    name = {"name": "vllm", "namespace": "kubeslice-acme"}
+    return json.dumps({"apiVersion": version, "kind": kind, "metadata": name, "spec": deployed})
+
+
+def warnings(**files: str) -> list[tuple[str, str]]:
+    return [(one.message, one.hint) for one in load({**FLEET, **files}).problems]
+
+
+def test_check_warns_of_what_no_cluster_speaks_of() -> None:
+    assert warnings(**{"templates/vllm.yaml": template()}) == [WARNING]
+    says = cluster("worker-2", "{provides: {volumes: []}}")
+    assert warnings(**{"templates/vllm.yaml": template(), "clusters/worker-2.yaml": says}) == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "where"), [("ReadWriteOnce", "on one node"), ("ReadWriteOncePod", "in one pod"), ("ReadWriteMany", "")]
+)
+def test_a_volume_for_one_node_that_replicas_share_is_told(mode: str, where: str) -> None:
+    expected = (
+        f"the replicas of Deployment vllm share the {mode} claim models",
+        f"it is mounted {where} only; use ReadWriteMany, ReadOnlyMany or volumeClaimTemplates",
+    )
+    assert warnings(**{"templates/vllm.yaml": template(mode=mode)}) == ([expected] if where else [])
+
+
+def test_one_replica_has_its_volume_for_itself() -> None:
+    text = template("WorkloadPlacement", replicas=1, mode="ReadWriteOnce")
+    assert not [message for message, _ in warnings(**{"a.yaml": text}) if "share" in message]
+    text = template("WorkloadPlacement", replicas=2, mode="ReadWriteOnce")
+    assert [message for message, _ in warnings(**{"a.yaml": text}) if "share" in message]
+
+
+def test_a_request_in_a_file_is_looked_at_as_well() -> None:
+    told = warnings(**{"placements/vllm.yaml": template("WorkloadPlacement", replicas=2)})
+    expected = WARNING[0].replace("worker-2 has", "worker-1 and worker-2 have")
+    assert expected in [message for message, _ in told]
+
+
+def test_a_name_that_only_an_expression_says_is_looked_at_when_it_is_filled_in() -> None:
+    pod: Json = {"volumes": [{"persistentVolumeClaim": {"claimName": "models-{{ cluster.name }}"}}]}
+    spec = manifests(deployment(pod))
+    lacks = (
+        "has no PersistentVolumeClaim ml/models-worker-2, which Deployment model needs"
+        " (create it there and list it in its spec.provides.volumes, or ship it with the workload)"
+    )
+    cases: tuple[tuple[tuple[str, ...], str], ...] = ((("ml/models-worker-2",), ""), ((), lacks))
+    for volumes, problem in cases:
+        fleet = lending(providing("worker-2", volumes=volumes), spec=spec, policy=ordering("worker-2"))
+        (sheet,) = fill(decided("worker-2", fleet=fleet), fleet).values()
+        assert sheet.problem == problem
+
+
+def test_the_file_of_a_cluster_says_what_it_has() -> None:
+    text = cluster("worker-2", "{provides: {schedulers: [volcano], queues: ['ml/*'], volumes: []}}")
+    desired = assemble(CommitId(""), {"a.yaml": parse_file(text.encode())})
+    assert desired.problems == ()
+    assert desired.clusters[ClusterName("worker-2")].provides == {
+        Category.SCHEDULERS: ("volcano",),
+        Category.QUEUES: ("ml/*",),
+        Category.VOLUMES: (),
+    }
+
+
+def test_every_category_is_a_field_of_provides() -> None:
+    for category in Category:
+        text = cluster("worker-2", f"{{provides: {{{category}: [a]}}}}")
+        desired = assemble(CommitId(""), {"a.yaml": parse_file(text.encode())})
+        assert desired.problems == ()
+        assert desired.clusters[ClusterName("worker-2")].provides == {category: ("a",)}

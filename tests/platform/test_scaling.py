@@ -1,0 +1,115 @@
+"""An autoscaler owns the replicas of what it scales: no engine is given them, and none puts them right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from reconciler.core.engines import scaling
+from reconciler.core.engines.deployment import autoscaled
+from reconciler.core.fieldpath import at
+from reconciler.model.policy import EngineName
+from reconciler.model.workload import Json
+from reconciler.model.workloadkind import WorkloadKind, path
+from tests.kinds.samples import lws
+from tests.platform.samples import deployment, obj
+from tests.rendering.specs import chart, files, spec
+
+ENGINES = [*EngineName]
+
+
+def hpa(kind: str = "Deployment", version: str = "apps/v1", name: str = "model", **metadata: Json) -> Json:
+    target = {"apiVersion": version, "kind": kind, "name": name}
+    bounds = {"minReplicas": "{{ replicas }}", "maxReplicas": 8}
+    return obj("autoscaling/v2", "HorizontalPodAutoscaler", "scaler", {"scaleTargetRef": target, **bounds}, **metadata)
+
+
+def written(*objects: Json, engine: EngineName, charts: Any = None) -> dict[str, Json]:
+    """What an engine is given, by kind and name."""
+    deployed = spec(*((f"part-{number}", one) for number, one in enumerate(objects)))
+    made = files(deployed, engine, charts=charts)
+    found = (one for data in made.values() for one in yaml.safe_load_all(data) if one and one.get("metadata"))
+    return {f"{one['kind']} {one['metadata']['name']}": one for one in found}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("scaler", "target"),
+    [
+        (hpa(), deployment(replicas=3)),
+        (
+            hpa("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1"),
+            obj("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec=lws()["spec"]),
+        ),
+        (hpa("Rollout", "argoproj.io/v1alpha1"), obj("argoproj.io/v1alpha1", "Rollout", spec={"replicas": 3, "a": 1})),
+        (hpa("Strange", "example.com/v1"), obj("example.com/v1", "Strange", spec={"replicas": 3, "a": 1})),
+        (obj("keda.sh/v1alpha1", "ScaledObject", spec={"scaleTargetRef": {"name": "model"}}), deployment(replicas=3)),
+    ],
+    ids=lambda value: value["kind"],
+)
+def test_what_is_scaled_comes_without_replicas(scaler: Json, target: Json, engine: EngineName) -> None:
+    assert at(target, path("spec.replicas"))
+    alone = written(target, engine=engine)[f"{target['kind']} model"]["spec"]
+    beside = written(target, scaler, engine=engine)[f"{target['kind']} model"]["spec"]
+    assert alone.pop("replicas")
+    assert beside == alone
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "scaler",
+    [
+        hpa(name="other"),
+        hpa("StatefulSet"),
+        hpa(version="example.com/v1"),
+        hpa(namespace="other"),
+        obj("keda.sh/v1alpha1", "ScaledJob", spec={"jobTargetRef": {}}),
+    ],
+    ids=["another name", "another kind", "another group", "another namespace", "jobs of its own"],
+)
+def test_what_is_not_scaled_keeps_its_share(scaler: Json, engine: EngineName) -> None:
+    assert written(deployment(replicas=3), scaler, engine=engine)["Deployment model"]["spec"]["replicas"] == 3
+
+
+def test_of_two_groups_of_replicas_the_one_with_the_scale_is_left_out() -> None:
+    service = obj("serving.kserve.io/v1alpha1", "LLMInferenceService", spec={"replicas": 2, "prefill": {"replicas": 3}})
+    scaler = hpa("LLMInferenceService", "serving.kserve.io/v1alpha1")
+    made = written(service, scaler, engine=EngineName.MANIFESTS)["LLMInferenceService model"]
+    assert made["spec"] == {"prefill": {"replicas": 3}}
+
+
+def test_a_kind_that_is_declared_is_scaled_where_it_says() -> None:
+    kind = WorkloadKind(group="game.example.com", kind="GameServerSet", replicas=(path("spec.rooms.size"),))
+    kinds = {kind.name: kind}
+    made = obj("game.example.com/v1", "GameServerSet", spec={"rooms": {"size": 3, "of": 2}})
+    scaler = hpa("GameServerSet", "game.example.com/v1")
+    way = scaling.owned(made, "ml", scaling.targets([(scaler, "ml")]), kinds)
+    assert way == path("spec.rooms.size")
+    assert scaling.without(made, way)["spec"] == {"rooms": {"of": 2}}
+    assert scaling.owned(made, "ml", scaling.targets([(scaler, "ml")]), {kind.name: replace(kind, replicas=())}) == ()
+
+
+def test_flux_puts_right_what_is_not_scaled_and_leaves_alone_what_is() -> None:
+    other = deployment(replicas=3)
+    other = {**other, "metadata": {**other["metadata"], "name": "router"}}
+    made = written(deployment(replicas=3), other, hpa(), engine=EngineName.FLUX)
+    (stage,) = (one for name, one in made.items() if name.startswith("Kustomization"))
+    assert stage["spec"]["ignore"] == [
+        {"paths": ["/spec/replicas"], "target": {"kind": "Deployment", "name": "model"}},
+    ]
+
+
+def test_objects_of_a_chart_that_is_rendered_here_are_scaled_as_well() -> None:
+    objects = (deployment(replicas=3), hpa())
+    charts = {"vllm-app": tuple({**one, "metadata": {**one["metadata"], "namespace": "vllm-demo"}} for one in objects)}
+    made = files(spec(chart()), EngineName.MANIFESTS, charts=charts)
+    (found,) = (yaml.safe_load(data) for name, data in made.items() if "deployment" in name)
+    assert "replicas" not in found["spec"]
+
+
+def test_argo_cd_is_told_that_it_may_not_put_a_charts_replicas_right() -> None:
+    assert autoscaled(spec(chart(), ("scaler", hpa())))
+    assert not autoscaled(spec(chart(), ("job", obj("keda.sh/v1alpha1", "ScaledJob"))))
