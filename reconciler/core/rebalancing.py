@@ -58,7 +58,8 @@ def rebalance(situation: Situation, workload: WorkloadId, *, by: str, reason: st
         template=template,
         policy=policy,
         placements=placements,
-        told=f"rebalanced by {by}: {clause(reason)}" if clause(reason) else f"rebalanced by {by}",
+        by=by,
+        reason=clause(reason),
     )
     changes = tuple(made.changes())
     for change in changes:
@@ -103,7 +104,8 @@ class _Rebalancing:
     template: WorkloadTemplate
     policy: BurstPolicy
     placements: tuple[Placement, ...]
-    told: str
+    by: str
+    reason: str
 
     def changes(self) -> Iterator[Change]:
         """Yield what gives up replicas, then what gets some: ends, shrinks, growths, new placements."""
@@ -252,21 +254,23 @@ class _Rebalancing:
         """
         shape, cluster = share.offer.shape, share.offer.rung.cluster
         choice = replace(self.growth.choice(share.offer, shape, self.workload.workspace), because=share.because)
-        detail, here = self._detail(cluster, division.counts), self._on(cluster)
+        here = self._on(cluster)
         if here:
             before = max(here, key=lambda one: (one.created_at, one.name))
             replicas = before.replicas + share.replicas
             grown = lifecycle.renewed(before, self.situation.desired, self.situation.now, replicas)
+            detail = self._detail(cluster, division.counts)
             return Resize(before=before, after=replace(grown, shape=shape), detail=detail, choice=choice)
         first = min(leaving, key=lambda one: (one.expires_at, one.created_at, one.name))
         made = self.growth.placement(self.template, self.policy, shape, cluster, share.replicas)
         made = replace(made, created_at=first.created_at, expires_at=first.expires_at)
-        detail = f"{detail}; it ends when {first.name} on {first.cluster} would have"
+        detail = self._detail(cluster, division.counts, f"it ends when {first.name} on {first.cluster} would have")
         return Place(placement=made, shortage=None, choice=choice, refused=refused, detail=detail)
 
-    def _detail(self, cluster: ClusterName, counts: Mapping[ClusterName, int]) -> str:
-        """Say who asked for it, and what a cluster had of all and gets; why it may have none, if that is so."""
+    def _detail(self, cluster: ClusterName, counts: Mapping[ClusterName, int], *more: str) -> str:
+        """Say who asked for it, what a cluster had of all and gets, and why: of a long reason the end is cut off."""
         has, gets, gone = self.held[cluster], counts.get(cluster, 0), self._gone(cluster)
         why = f" ({gone.message})" if gone is not None else ""
         had = f"{has or 'none'} of {count(self.held.total(), 'replica')}"
-        return f"{self.told}; {cluster} had {had} and gets {gets or 'none'}{why}"
+        shares = f"{cluster} had {had} and gets {gets or 'none'}{why}"
+        return f"rebalanced by {self.by}: {'; '.join((shares, *more, *filter(None, (self.reason,))))}"

@@ -50,9 +50,9 @@ def test_the_commits_are_in_the_name_of_who_asked_and_say_what_each_cluster_had(
     overspill.done("rebalance", "llm/vllm", "--author", ANN, "--reason", "worker-2 is nearer")
     log = " ".join(fleet.git("log", "-2", "--format=%an %cn: %B", "placements").split())
     assert log.count("Ann Overspill: ") == 2
-    assert "Rebalanced by Ann: worker-2 is nearer; worker-3 had 3 of 3 replicas and gets 1." in log
-    assert "Rebalanced by Ann: worker-2 is nearer; worker-2 had none of 3 replicas and gets 2;" in log
-    assert f"it ends when {lopsided} on worker-3 would have." in log
+    assert "Rebalanced by Ann: worker-3 had 3 of 3 replicas and gets 1; worker-2 is nearer." in log
+    assert "Rebalanced by Ann: worker-2 had none of 3 replicas and gets 2;" in log
+    assert f"it ends when {lopsided} on worker-3 would have; worker-2 is nearer." in log
     assert "worker-2 chosen: 2 GPUs free, 2 replicas fit." in log
 
 
@@ -87,7 +87,7 @@ def test_before_the_first_burst_it_begins_no_branch(overspill: Terminal, fleet: 
 
 def test_it_is_tried_again_when_the_branch_moves_under_it(overspill: Terminal, fleet: Remote, lopsided: str) -> None:
     push_first(fleet, "First")
-    assert "resize(llm/vllm): 3 to 1 replica on worker-3 (rebalanced by Ann; " in overspill.done(
+    assert "resize(llm/vllm): 3 to 1 replica on worker-3 (rebalanced by Ann: " in overspill.done(
         "rebalance", "llm/vllm", "--author", ANN
     )
     assert "First" in fleet.subjects("placements")[:3]

@@ -1,8 +1,9 @@
 """How Karmada, KubeAdmiral, OpenKruise and OCM divide replicas, as far as Overspill means the same.
 
 Each case goes through the functions that a pass goes through: `reach.order` for weights and limits, `share_out` for
-more replicas, `give_back` for fewer; `anew` is what `overspill rebalance` goes by. Where peers fail, Overspill places what it may and tells what is left over; where
-they let replicas wait in a cluster beyond its capacity ("overflow"), it places none, and only their plan is compared.
+more replicas, `give_back` for fewer; `anew` is what `overspill rebalance` goes by. Where peers fail, Overspill places
+what it may and tells what is left over; where they let replicas wait in a cluster beyond its capacity ("overflow"), it
+places none, and only their plan is compared.
 """
 
 from __future__ import annotations

@@ -181,11 +181,11 @@ def test_every_change_says_who_asked_for_it_and_what_each_cluster_had_and_gets()
     assert isinstance(end, Revert)
     assert isinstance(begin, Place)
     assert end.why is Why.REQUESTED
-    assert end.detail == "rebalanced by Ann: it is near; worker-3 had 4 of 4 replicas and gets none"
+    assert end.detail == "rebalanced by Ann: worker-3 had 4 of 4 replicas and gets none; it is near"
     (left,) = there.placements.values()
     assert begin.detail == (
-        "rebalanced by Ann: it is near; worker-2 had none of 4 replicas and gets 4;"
-        f" it ends when {left.name} on worker-3 would have"
+        "rebalanced by Ann: worker-2 had none of 4 replicas and gets 4;"
+        f" it ends when {left.name} on worker-3 would have; it is near"
     )
 
 
