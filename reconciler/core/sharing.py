@@ -234,8 +234,9 @@ def _lacking(division: Division, policy: BurstPolicy) -> str:
         return ""
     distribution, (clusters, groups) = policy.distribution, division.lacking
     few = groups < distribution.min_groups
+    bound = "spreadConstraint.minGroups" if few else "minClusters"
     least = values(distribution.min_groups, policy) if few else count(distribution.min_clusters, "cluster")
     return (
         f"policy {policy.name} spreads over {least} at least, and only {groups if few else clusters} can be used:"
-        " until then each has one replica"
+        f" until then each has one replica (free or add such clusters, or lower spec.distribution.{bound})"
     )

@@ -15,6 +15,7 @@ from reconciler.core.gathered import FEW, Gathered, Placed
 from reconciler.core.kinds import group_kind
 from reconciler.core.kruise import CONFIGURATION
 from reconciler.core.policies import Templates
+from reconciler.core.schema.complaints import nearest
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadspread import TargetFile, WorkloadSpreadFile
 from reconciler.core.spreadrules import GROUPS, WORKSPACE, Rule
@@ -27,6 +28,8 @@ from reconciler.model.workloadspread import WorkloadSpread
 
 _TARGET: Loc = ("spec", "targetRef")
 _ANNOTATION: Loc = ("metadata", "annotations", WORKSPACE)
+_COMPARED = 100
+"""Characters of a kind that are compared with those that are known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +176,14 @@ def _known_as(target: TargetFile) -> str:
     kind = next((one for one in BUILT_IN.values() if one.kind == target.kind and one.replicas), None)
     if kind is not None and kind.group != target.group:
         return f"try apiVersion: {'/'.join(part for part in (kind.group, *kind.versions[:1]) if part)}"
+    if kind is None and (likely := nearest(target.kind[:_COMPARED], _of_group(target.group))):
+        return f"try kind: {likely}"
     return f"add a WorkloadKind for {shortened(target.group_kind)}, or put it on Kruise's whitelist"
+
+
+def _of_group(group: str) -> list[str]:
+    """List the kinds of a group whose replicas can be spread."""
+    return [one.kind for one in BUILT_IN.values() if one.group == group and one.replicas]
 
 
 def _tell_workspace(work: Gathered, spread: _Spread, desired: Desired) -> None:

@@ -154,7 +154,9 @@ def test_a_patch_that_nobody_can_count_fits_nowhere_and_says_so(spec: object, wh
     patched = replace(RENTED, patch={"spec": spec})
     made = plan(short(1), free("worker-4", 8), wanted=fleet(patched))
     assert out(made) == {}
-    assert made.suppressed[0].refusals[0].message == f"subset rented patches {why}, which nobody can count here"
+    (refused,) = (one for one in made.suppressed[0].refusals if one.cluster == "worker-4")
+    assert refused.message == f"subset rented patches {why}, which nobody can count here"
+    assert refused.remedy == "change what its pods, or the patch of its subset, ask for"
 
 
 def test_percentages_are_of_all_replicas_wherever_they_are_and_rounded_up() -> None:

@@ -343,6 +343,10 @@ TARGETS = {
             "(add a WorkloadKind for game.example.com/GameServerSet, or put it on Kruise's whitelist)"
         ),
     ),
+    "a kind that is misspelt": (
+        "{apiVersion: apps/v1, kind: Deploymnet, name: vllm}",
+        "TargetReference's GroupKind is not permitted. (try kind: Deployment)",
+    ),
     "a known kind of another group": (
         "{apiVersion: argo.io/v1, kind: Rollout, name: vllm}",
         "TargetReference's GroupKind is not permitted. (try apiVersion: argoproj.io/v1alpha1)",
