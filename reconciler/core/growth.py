@@ -21,6 +21,7 @@ from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.holding import Reserved, keep_free, reserved, uses
 from reconciler.core.narrowing import narrowed
 from reconciler.core.needs import Needs, Part
+from reconciler.core.packing import tightest_first
 from reconciler.core.reach import Rung
 from reconciler.core.seats import Site, seated
 from reconciler.core.select import refuse
@@ -320,14 +321,13 @@ class Growth:
         for shape, newcomer, replicas in alike.values():
             room.vacate(shape, replicas, newcomer)
         flying = self._flight(cluster, gone) if gone else self._standing.in_flight(cluster)
+        parts: list[tuple[ReplicaShape, int]] = []
         for placement, replicas in flying.replicas:
             whole = self._whole(placement) if replicas >= placement.replicas else ()  # nothing of it has come yet
-            for part in whole:
-                room.take(*part.room)
-            if not whole:
-                room.take(placement.shape, replicas)
-        for homeless in flying.going:
-            room.take(homeless.shape, homeless.replicas)
+            parts += [part.room for part in whole] or [(placement.shape, replicas)]
+        parts += [(homeless.shape, homeless.replicas) for homeless in flying.going]
+        for shape, replicas in tightest_first(room, parts, lambda part: part[0]):
+            room.take(shape, replicas)
         return room
 
     def evict(self, cluster: ClusterName, leaving: Iterable[Placement], newcomer: ReplicaShape) -> None:
