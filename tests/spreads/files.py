@@ -59,7 +59,7 @@ def fleet_for(kind: str, api_version: str, name: str, namespace: str) -> dict[st
     return {
         **FLEET,
         **{
-            f"clusters/{worker}.yaml": cluster(worker).replace(
+            f"clusters/{worker}.yaml": cluster(worker, f"{{provides: {{kinds: ['*/{kind}']}}}}").replace(
                 "  name:", f"  labels: {{topology.kubernetes.io/zone: {zone}}}\n  name:"
             )
             for worker, zone in zones.items()
