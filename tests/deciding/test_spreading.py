@@ -18,6 +18,7 @@ from reconciler.model.capacity import (
     Toleration,
 )
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId
+from reconciler.model.neighbours import LabelRequirement, PodRule, PodRules
 from reconciler.model.plan import Move, Place, Reason, Revert
 from reconciler.model.policy import Availability, BurstPolicy, Candidate
 from reconciler.model.workloadspread import Bound, PreferredTerm
@@ -146,6 +147,12 @@ def test_a_patch_of_the_node_selector_narrows_what_fits() -> None:
         ({"containers": [{"name": "vllm", "resources": {"limits": {}}}]}, "the resources of containers vllm"),
         ({"nodeSelector": {"$patch": "replace"}}, "spec.nodeSelector by a directive"),
         ({"topologySpreadConstraints": []}, "spec.topologySpreadConstraints"),
+        ({"hostNetwork": True}, "spec.hostNetwork"),
+        ({"$retainKeys": ["containers"]}, "spec by a directive"),
+        (
+            {"initContainers": [{"name": "fetch", "restartPolicy": "Always"}]},
+            "the restartPolicy of initContainers fetch",
+        ),
     ],
 )
 def test_a_patch_that_nobody_can_count_fits_nowhere_and_says_so(spec: object, why: str) -> None:
@@ -153,6 +160,37 @@ def test_a_patch_that_nobody_can_count_fits_nowhere_and_says_so(spec: object, wh
     made = plan(short(1), free("worker-4", 8), wanted=fleet(patched))
     assert out(made) == {}
     assert made.suppressed[0].refusals[0].message == f"subset rented patches {why}, which nobody can count here"
+
+
+ALONE = PodRules(
+    labels=(("app", "vllm"), ("role", "server")),
+    apart=(
+        PodRule(key="kubernetes.io/hostname", selector=(LabelRequirement(key="app", operator="In", values=("vllm",)),)),
+    ),
+)
+"""No two of them on a node."""
+
+
+def test_a_patch_of_a_label_that_pods_are_kept_apart_by_fits_nowhere_and_says_so() -> None:
+    patched = replace(RENTED, patch={"metadata": {"labels": {"app": "other"}}})
+    made = plan(short(1, replica=shape(rules=ALONE)), free("worker-4", 8), wanted=fleet(patched))
+    assert out(made) == {}
+    assert made.suppressed[0].refusals[0].message == (
+        "subset rented patches metadata.labels.app, which rules about its pods go by"
+    )
+
+
+def test_a_patch_of_any_other_label_leaves_the_rules_about_its_pods_as_they_are() -> None:
+    labels = {"role": "spare", "new": "yes"}
+    patched = replace(RENTED, patch={"metadata": {"labels": labels, "annotations": None}})
+    seen = free("worker-4", 4, 4)
+    named = [replace(one, labels={"kubernetes.io/hostname": one.name}, pods=()) for one in seen.pools[0].nodes]
+    seen = replace(seen, pools=(replace(seen.pools[0], nodes=tuple(named)),))
+    (placed,) = plan(short(3, replica=shape(rules=ALONE)), seen, wanted=fleet(patched)).changes
+    assert isinstance(placed, Place)
+    assert placed.placement.replicas == 2
+    assert placed.placement.shape.rules is not None
+    assert dict(placed.placement.shape.rules.labels) == {"app": "vllm", "role": "spare", "new": "yes"}
 
 
 def test_percentages_are_of_all_replicas_wherever_they_are_and_rounded_up() -> None:
