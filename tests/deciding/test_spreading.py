@@ -162,11 +162,10 @@ def test_a_patch_that_nobody_can_count_fits_nowhere_and_says_so(spec: object, wh
     assert made.suppressed[0].refusals[0].message == f"subset rented patches {why}, which nobody can count here"
 
 
+VLLM_PODS = LabelRequirement(key="app", operator="In", values=("vllm",))
 ALONE = PodRules(
     labels=(("app", "vllm"), ("role", "server")),
-    apart=(
-        PodRule(key="kubernetes.io/hostname", selector=(LabelRequirement(key="app", operator="In", values=("vllm",)),)),
-    ),
+    apart=(PodRule(key="kubernetes.io/hostname", selector=(VLLM_PODS,)),),
 )
 """No two of them on a node."""
 
@@ -184,8 +183,8 @@ def test_a_patch_of_any_other_label_leaves_the_rules_about_its_pods_as_they_are(
     labels = {"role": "spare", "new": "yes"}
     patched = replace(RENTED, patch={"metadata": {"labels": labels, "annotations": None}})
     seen = free("worker-4", 4, 4)
-    named = [replace(one, labels={"kubernetes.io/hostname": one.name}, pods=()) for one in seen.pools[0].nodes]
-    seen = replace(seen, pools=(replace(seen.pools[0], nodes=tuple(named)),))
+    nodes = [replace(one, labels={"kubernetes.io/hostname": one.name}, pods=()) for one in seen.pools[0].nodes]
+    seen = replace(seen, pools=(replace(seen.pools[0], nodes=tuple(nodes)),))
     (placed,) = plan(short(3, replica=shape(rules=ALONE)), seen, wanted=fleet(patched)).changes
     assert isinstance(placed, Place)
     assert placed.placement.replicas == 2
