@@ -142,12 +142,12 @@ class _Loan:
         found, workspace = dict[Site, Choice](), self.demand.workload.workspace
         for cluster in dict.fromkeys(share.offer.rung.cluster for share in shares):
             here = [share for share in shares if share.offer.rung.cluster == cluster]
-            room = self.growth.room(cluster, workspace)
+            room = self.growth.rooms.room(cluster, workspace)
             for share in tightest_first(room, here, lambda one: one.offer.shape):
                 own = share.offer.shape
                 choice = self.growth.choice(share.offer, own, workspace)
                 found[share.offer.rung.site] = replace(choice, because=share.because)
-                self.growth.take(cluster, own, share.replicas)
+                self.growth.rooms.take(cluster, own, share.replicas)
         return found
 
     def _whole(self) -> Whole | None:
