@@ -163,7 +163,7 @@ class LabelSelectorFile(Strict):
 class TargetFilterFile(Strict):
     """Which pods of the workload are meant, where it has several roles."""
 
-    selector: LabelSelectorFile = Field(LabelSelectorFile(), description="The pods that subsets change; none said: all.")
+    selector: LabelSelectorFile = Field(LabelSelectorFile(), description="The pods that subsets change; none: all.")
     replicas_path_list: list[str] = Field([], description="Where their replicas are said.")
 
 
