@@ -267,6 +267,14 @@ def test_a_percentage_waits_for_the_scale_down_window_as_the_replicas_themselves
     assert kept(made) == []
 
 
+def test_what_comes_home_leaves_each_subset_with_its_percentage_of_what_is_left() -> None:
+    tiers = NodeTerm(labels=(NodeRequirement(key=TIER, operator="In", values=("home", "own")),))
+    wanted, seen = fleet(subset("near", tiers, most="50%"), RENTED), (free("worker-2", 9), free("worker-4", 9))
+    there = ledger(stands("worker-2", 2, "near"), stands("worker-4", 6, "rented"))  # near: 7 of 13, 5 of them at home
+    made = plan(short(4, running=5), *seen, wanted=wanted, there=there, history=wanted_before(4))
+    assert sorted(kept(made)) == [("worker-2/near", 0), ("worker-4/rented", 4)]  # near: 5 of 9
+
+
 def test_what_was_placed_before_there_was_a_spread_counts_for_the_subset_that_it_could_be_of() -> None:
     there = ledger(stands("worker-2", 3))
     seen = [free("worker-2", 9), free("worker-4", 9)]
