@@ -63,7 +63,7 @@ def _divided(
         Share(
             offer=found[rung.cluster],
             replicas=division.counts[rung.cluster] - held[rung.cluster],
-            because=_because(division, rung, policy),
+            because=spoken_for(division, rung, policy),
         )
         for rung in rungs
         if rung.cluster in division.because
@@ -133,6 +133,12 @@ def told(policy: BurstPolicy) -> str:
     return ", ".join(said)
 
 
+def spoken_for(division: Division, rung: Rung, policy: BurstPolicy) -> str:
+    """Say what spoke for a cluster; its place in the order alone needs no words."""
+    plain = policy.distribution.strategy is StrategyName.ORDERED and division.counts[rung.cluster] > rung.least
+    return "" if plain else division.because[rung.cluster]
+
+
 def values(number: int, policy: BurstPolicy) -> str:
     """Call so many values of the label that a policy spreads over."""
     return f"{count(number, 'value')} of {policy.distribution.spread_by}"
@@ -200,12 +206,6 @@ def _rooms(situation: Situation, standing: Standing, placements: Sequence[Placem
             bound = room if rung.limit is None else max(0, rung.limit - held[rung.cluster])
             found[rung.cluster] = min(room, bound)
     return found
-
-
-def _because(division: Division, rung: Rung, policy: BurstPolicy) -> str:
-    """Say what spoke for a cluster; its place in the order alone needs no words."""
-    plain = policy.distribution.strategy is StrategyName.ORDERED and division.counts[rung.cluster] > rung.least
-    return "" if plain else division.because[rung.cluster]
 
 
 def _left_out(division: Division, policy: BurstPolicy) -> Iterator[Refusal]:
