@@ -124,6 +124,10 @@ class Room:
                 node.free = node.free.minus(needed)
             self._nodes.append(replace(unsure[0], free=total([pod, needed]), devices=(), one_of=tuple(unsure)))
 
+    def choices(self, shape: ReplicaShape) -> int:
+        """Count the nodes that hold at least one pod of this shape, devices aside."""
+        return sum(1 for node in self._nodes if _admits(node, shape) and pods_fitting(node, shape))
+
     def free(self, shape: ReplicaShape) -> Resources:
         """Add up what is free of the requested resources and devices on the nodes that admit this shape."""
         names = shape.requests.amounts.keys()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,9 +11,10 @@ from reconciler.core.affinity import wanted_labels
 from reconciler.core.demand import Blind, matured, next_maturity
 from reconciler.core.devices import asked
 from reconciler.core.growth import Growth, why_not
+from reconciler.core.packing import tightest_first
 from reconciler.core.queueing import Turn
 from reconciler.core.reach import rung_of
-from reconciler.core.seats import site
+from reconciler.core.seats import Site, site
 from reconciler.core.shares import Share
 from reconciler.core.sharing import spread
 from reconciler.core.situation import Situation
@@ -58,7 +59,7 @@ def _blind(demand: Blind, placed: int) -> Suppressed:
 
 def _filled(choice: Choice, replicas: int) -> Refusal:
     """Say of a cluster that took its share why it did not take more."""
-    limited = choice.fits > replicas
+    limited = choice.limit is not None and choice.fits > replicas
     more = f"may have {choice.limit} at most" if limited else "has no room for more"
     return Refusal(
         cluster=choice.cluster,
@@ -118,10 +119,9 @@ class _Loan:
         template, policy = self.situation.desired.templates[workload], self.situation.desired.policies[workload]
         found = spread(self.growth, template, policy, shape, lacking)
         passed = found.refusals
+        choices = self._taken(found.shares)
         for share in found.shares:
-            own = share.offer.shape
-            choice = replace(self.growth.choice(share.offer, own, workload.workspace), because=share.because)
-            self.growth.rooms.take(choice.cluster, own, share.replicas)
+            own, choice = share.offer.shape, choices[share.offer.rung.site]
             self.standing.change(self._change(share, choice, own, passed, lacking))
             if share.replicas == share.offer.replicas:
                 passed = (*passed, _filled(choice, share.replicas))
@@ -136,6 +136,19 @@ class _Loan:
                 short=left,
                 refusals=found.refusals,
             )
+
+    def _taken(self, shares: Sequence[Share]) -> Mapping[Site, Choice]:
+        """Take the room of what was shared out, and say what spoke for each part of it then."""
+        found, workspace = dict[Site, Choice](), self.demand.workload.workspace
+        for cluster in dict.fromkeys(share.offer.rung.cluster for share in shares):
+            here = [share for share in shares if share.offer.rung.cluster == cluster]
+            room = self.growth.rooms.room(cluster, workspace)
+            for share in tightest_first(room, here, lambda one: one.offer.shape):
+                own = share.offer.shape
+                choice = self.growth.choice(share.offer, own, workspace)
+                found[share.offer.rung.site] = replace(choice, because=share.because)
+                self.growth.rooms.take(cluster, own, share.replicas)
+        return found
 
     def _whole(self) -> Whole | None:
         """Return what it takes if it goes whole."""

@@ -92,6 +92,7 @@ def _whole(
         name=lifecycle.placement_name(workload, cluster.name, situation.now),
         cluster=cluster.name,
         engine=cluster.engine,
+        subset="",
         shape=shape,
     )
     return Found(offer=offer, needs=needed, placement=moved)

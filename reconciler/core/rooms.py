@@ -15,6 +15,7 @@ from reconciler.core.fit import Room
 from reconciler.core.flight import Flight, flight
 from reconciler.core.holding import Reserved, keep_free, reserved
 from reconciler.core.needs import Needs, Part
+from reconciler.core.packing import Wanted, tightest_first
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wholes import whole
@@ -143,14 +144,13 @@ class Rooms:
         for shape, newcomer, replicas in alike.values():
             room.vacate(shape, replicas, newcomer)
         flying = self._flight(cluster, gone) if gone else self._standing.in_flight(cluster)
+        parts: list[Wanted] = []
         for placement, replicas in flying.replicas:
             whole = self._whole(placement) if replicas >= placement.replicas else ()  # nothing of it has come yet
-            for part in whole:
-                room.take(*part.room)
-            if not whole:
-                room.take(placement.shape, replicas)
-        for homeless in flying.going:
-            room.take(homeless.shape, homeless.replicas)
+            parts += [part.room for part in whole] or [(placement.shape, replicas)]
+        parts += [(homeless.shape, homeless.replicas) for homeless in flying.going]
+        for shape, replicas in tightest_first(room, parts, lambda part: part[0]):
+            room.take(shape, replicas)
         return room
 
     def _flight(self, cluster: ClusterName, gone: Mapping[str, Placement]) -> Flight:

@@ -13,6 +13,7 @@ from reconciler.core.gathered import FEW
 from reconciler.core.narrowing import selects, takes
 from reconciler.core.schema.complaints import nearest
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
+from reconciler.core.wholes import in_groups
 from reconciler.core.workloadkinds import Kinds, known
 from reconciler.errors import Severity
 from reconciler.model.capacity import NodeRequirement, NodeTerm
@@ -81,6 +82,15 @@ def beside_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -
             message = f"they go before spec.clusters of BurstPolicy {policy.name}"
             hint = "leave spec.clusters out there, or give the template another BurstPolicy"
             yield Finding(loc=_SUBSETS, message=message, hint=hint, severity=Severity.WARNING)
+
+
+def whole(templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:
+    """Tell which of a spread's templates are not spread, since all that runs in groups is on one cluster."""
+    for template in templates:
+        if in_groups(template.spec, kinds):
+            message = f"{template.workload} runs in groups and has one cluster, so that it cannot be spread"
+            hint = "delete the WorkloadSpread, and name its clusters in spec.clusters of its BurstPolicy"
+            yield Finding(loc=_TARGET, message=message, hint=hint, severity=Severity.WARNING)
 
 
 def unmet(
