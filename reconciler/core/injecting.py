@@ -70,9 +70,13 @@ def injected(manifest: Mapping[str, Json], asked: Injection, workspace: Workspac
     made = manifest
     try:
         for way in ways:
+            if not isinstance(at(made, way), Mapping):
+                continue  # what an object lacks, its own check tells
+            before = at(made, (*way, "spec"))
             made = _put(made, way, pod_of_subset(at(made, way), asked))
             if asked.subset.patch:
-                _check_mounts(at(made, (*way, "spec")), made)
+                _check_containers(before, _object(at(made, (*way, "spec"))))
+                _check_mounts(_object(at(made, (*way, "spec"))), made)
         if asked.start:
             made = _put(made, _ORDINALS, _from(asked.start, at(made, _ORDINALS)))
         _check_selector(manifest, made)
@@ -106,13 +110,13 @@ def _ways(manifest: Mapping[str, Json], spread: WorkloadSpread, kinds: Kinds) ->
         for place in reversed(tuple(places(manifest, kinds)))
         if plain(place.template) and place.loc
     }
-    labelled = [way for way in there if selects(spread, _labels(at(manifest, (*way, "metadata", "labels"))))]
+    labelled = [way for way in there if selects(spread, _object(at(manifest, (*way, "metadata", "labels"))))]
     if not labelled:
         labelled = [way for way, place in there.items() if _split(place) & {*spread.replicas_paths}]
     return tuple(way for way in reversed(there) if way in labelled)
 
 
-def _labels(value: Json) -> Mapping[str, Json]:
+def _object(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, Mapping) else {}
 
 
@@ -146,6 +150,16 @@ def _from(start: int, ordinals: Json) -> dict[str, Json]:
     return {**there, "start": start + (own if type(own) is int else 0)}
 
 
+def _check_containers(before: Json, spec: Mapping[str, Json]) -> None:
+    """Raise Unmergeable where a container is there only since the patch names it, and has no image of its own."""
+    for part in ("initContainers", "containers"):
+        known = [one.get("name") for one in _mappings(at(before, (part,)))]
+        for index, container in enumerate(_mappings(spec.get(part))):
+            if container.get("name") not in known and not container.get("image"):
+                there = f" (there is {', '.join(map(str, known))})" if known else ""
+                raise Unmergeable(("spec", part, index), f"{container.get('name')!r} has no image{there}")
+
+
 def _check_mounts(spec: Mapping[str, Json], manifest: Mapping[str, Json]) -> None:
     """Raise Unmergeable where a container mounts a volume that neither the pod nor a claim template has."""
     claims = at(manifest, ("spec", "volumeClaimTemplates"))
@@ -166,8 +180,8 @@ def _mappings(value: Json) -> Iterator[Mapping[str, Json]]:
 def _check_selector(before: Mapping[str, Json], made: Mapping[str, Json]) -> None:
     """Raise Unmergeable where an object would not select its own pods any more."""
     way = ("spec", "template", "metadata", "labels")
-    old, new = _labels(at(before, way)), _labels(at(made, way))
-    for key, value in _labels(at(made, ("spec", "selector", "matchLabels"))).items():
+    old, new = _object(at(before, way)), _object(at(made, way))
+    for key, value in _object(at(made, ("spec", "selector", "matchLabels"))).items():
         if old.get(key) == value != new.get(key):
             raise Unmergeable((*way, key), "is what the object selects its pods by, and has to stay")
 

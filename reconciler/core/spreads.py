@@ -118,6 +118,7 @@ def _warn(
         *spreadwarnings.beside_policies(policies.values(), written),
         *spreadwarnings.whole(governed, desired.kinds),
         *spreadwarnings.unselected(spread.value, governed, desired.kinds),
+        *spreadwarnings.unmade(spread.value, governed, desired),
     ]
     if "Cluster" not in work.excused:
         homes = [desired.workspaces[name] for name in dict.fromkeys(template.workspace for template in governed)]
