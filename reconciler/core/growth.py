@@ -107,7 +107,13 @@ class Growth:
             return entry.needs if entry is not None else None
         template = self._desired.templates.get(placement.workload)
         found = whole(template, self._desired.kinds) if template is not None else None
-        return found.of(placement.replicas) if found is not None else None
+        if found is None:
+            return None
+        needed, policy = found.of(placement.replicas), self._desired.policies.get(placement.workload)
+        if policy is None or not placement.subset or placement.cluster not in self._desired.clusters:
+            return needed
+        rung = Rung(cluster=placement.cluster, rank=0, limit=None, subset=placement.subset)
+        return needed.shaped(lambda shape: self.shaped(policy, rung, shape))
 
     def domains(self, cluster: ClusterName, key: str) -> int:
         """Count the topology domains of a label that what stands on a cluster wants for itself."""
@@ -134,7 +140,7 @@ class Growth:
     def _whole(self, placement: Placement) -> tuple[Part, ...]:
         """Return the parts of what went out whole, as a leader and its workers; nothing where there is but one."""
         needed = self.needs(placement)
-        return needed.parts if needed is not None and needed.others else ()
+        return needed.parts if needed is not None and (needed.others or placement.subset) else ()
 
     def assess(
         self,

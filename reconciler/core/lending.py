@@ -12,7 +12,7 @@ from reconciler.core.demand import Blind, matured, next_maturity
 from reconciler.core.devices import asked
 from reconciler.core.growth import Growth, why_not
 from reconciler.core.queueing import Turn
-from reconciler.core.reach import rung_of
+from reconciler.core.reach import rung_at
 from reconciler.core.seats import site
 from reconciler.core.shares import Share
 from reconciler.core.sharing import spread
@@ -149,20 +149,23 @@ class _Loan:
         """
         workload, reach = self.demand.workload, self.situation.reach
         here = max(self.standing.of(workload), key=lambda one: (one.created_at, one.name), default=None)
-        rungs = reach.order(workload) if here is None else (rung_of(reach.order(workload), here.cluster),)
+        desired = self.situation.desired
+        place = None if here is None else site(here, desired.policies[workload], desired.clusters)
+        rungs = reach.order(workload) if place is None else (rung_at(reach.order(workload), place),)
         total = lacking + (0 if here is None else here.replicas)
         there = None if here is None else goes_whole.of(here.replicas)
         needed = goes_whole.of(total)
         refusals: tuple[Refusal, ...] = ()
         for rung in rungs:
             answer = together.assess(
-                self.situation, self.growth, workload, rung, goes_whole, replicas=total, there=there
+                self.situation, self.growth, workload, rung, goes_whole, replicas=total, there=there, added=lacking
             )
             if isinstance(answer, Refusal):
                 refusals = (*refusals, answer)
                 continue
             choice = self.growth.choice(answer, shape, workload.workspace)
-            together.take(self.growth, rung.cluster, needed if there is None else more(needed, there))
+            newly = needed if there is None else more(needed, there)
+            together.take(self.growth, rung.cluster, together.within(self.growth, workload, rung, newly))
             share = Share(offer=answer, replicas=lacking)
             self.standing.change(self._change(share, choice, shape, refusals, lacking))
             return
