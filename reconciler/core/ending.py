@@ -140,7 +140,7 @@ def moved(
         shape=joined.shape if joined else offer.shape,
     )
     choice = growth.choice(offer, offer.shape, placement.workload.workspace)
-    growth.take(cluster.name, offer.shape, placement.replicas)
+    growth.rooms.take(cluster.name, offer.shape, placement.replicas)
     return Move(
         before=placement,
         after=after,

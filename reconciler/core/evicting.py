@@ -79,7 +79,7 @@ class Evictions:
             if kind is not None:
                 self._hopeless[kind] = self.standing.position, held
             return ()
-        self.growth.evict(best.rung.cluster, best.victims, best.newcomer)
+        self.growth.rooms.evict(best.rung.cluster, best.victims, best.newcomer)
         self._evictable.clear()
         self._yielding.clear()
         for victim in best.victims:
@@ -144,7 +144,7 @@ class Evictions:
             return None
 
         def enough(victims: Sequence[Placement]) -> bool:
-            room = self.growth.room(rung.cluster, whose, without=victims, newcomer=newcomer)
+            room = self.growth.rooms.room(rung.cluster, whose, without=victims, newcomer=newcomer)
             return _served(room, wanted, whole=whole) >= served
 
         return Eviction(rung=rung, newcomer=newcomer, victims=_fewest(candidates, enough), served=served)
@@ -169,7 +169,7 @@ class Evictions:
         own = workload if any(one.workload == workload for _, one in self._giving(cluster)) else None
         key = (cluster, whose, len(candidates), own, self.standing.position, newcomer.likeness)
         if key not in self._rooms:
-            self._rooms[key] = self.growth.room(cluster, whose, without=candidates, newcomer=newcomer)
+            self._rooms[key] = self.growth.rooms.room(cluster, whose, without=candidates, newcomer=newcomer)
         return self._rooms[key]
 
     def _giving(self, cluster: ClusterName) -> tuple[tuple[int, Placement], ...]:

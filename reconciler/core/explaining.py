@@ -59,7 +59,7 @@ def _assessment(record: RequestRecord, situation: Situation, growth: Growth, run
         placed=sum(one.replicas for one in here if one.cluster == rung.cluster),
         fits=0 if isinstance(answer, Refusal) else answer[0].replicas,
         limit=None,
-        free=growth.room(rung.cluster, record.request.workspace).free(needed.main.shape) if seen else Resources(),
+        free=growth.rooms.room(rung.cluster, record.request.workspace).free(needed.main.shape) if seen else Resources(),
         price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
         refusal=answer if isinstance(answer, Refusal) else None,
     )

@@ -1,34 +1,27 @@
-"""Where new replicas of a workload can go: its clusters in order, what each offers, and why the others do not.
-
-Capacity is handed out once: what one workload is given in a pass is gone for the next, and so is what replicas need
-that were committed earlier and have no node yet.
-"""
+"""Where new replicas of a workload can go: its clusters in order, what each offers, and why the others do not."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from reconciler.core import headcount, lifecycle
+from reconciler.core import lifecycle
 from reconciler.core.clashes import Clashes
 from reconciler.core.enrolling import Entry
-from reconciler.core.fit import Room
-from reconciler.core.flight import Flight, flight
 from reconciler.core.gprlimits import beyond_limits, within_limits
 from reconciler.core.gpushape import gpus_of_pod
-from reconciler.core.holding import Reserved, keep_free, reserved, uses
+from reconciler.core.holding import uses
 from reconciler.core.narrowing import narrowed
-from reconciler.core.needs import Needs, Part
 from reconciler.core.reach import Rung
+from reconciler.core.rooms import Rooms
 from reconciler.core.seats import Site, seated
 from reconciler.core.select import refuse
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.subsets import subset_of
 from reconciler.core.told import Told
-from reconciler.core.wholes import whole
 from reconciler.core.wording import count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
@@ -64,7 +57,7 @@ class Offer:
 
 
 class Growth:
-    """The room of every cluster while one pass hands it out. A cluster that nobody asks for is never looked at."""
+    """What clusters can take of workloads in one pass."""
 
     def __init__(self, situation: Situation, standing: Standing) -> None:
         """Begin with all that was observed free."""
@@ -73,14 +66,10 @@ class Growth:
         self._observed = situation.observed
         self._now = situation.now
         self._standing = standing
+        self.rooms = Rooms(situation, standing)
         self.clashes = Clashes(situation, standing)
-        self._rooms: dict[ClusterName, Room] = {}
-        self._handed: Counter[ClusterName] = Counter()
-        self._views: dict[tuple[ClusterName, WorkspaceName | None], tuple[Hashable, Room]] = {}
-        self._reserved: tuple[int, Reserved] | None = None
         self._engines = tuple(sorted({cluster.engine for cluster in self._desired.clusters.values()}))
         self.told = Told()
-        self._evicted: dict[ClusterName, tuple[tuple[Placement, ReplicaShape], ...]] = {}
         self._idle: dict[WorkspaceName, tuple[Hashable, list[RequestRecord]]] = {}
 
     @property
@@ -99,28 +88,6 @@ class Growth:
             held[placement.cluster] += placement.replicas
         return held
 
-    def needs(self, placement: Placement) -> Needs | None:
-        """Return what a placement takes that went out whole; None where its replicas are all there is to it."""
-        if placement.workload.request:
-            enrolment = self._situation.enrolment
-            entry = enrolment.entries.get(placement.workload) if enrolment is not None else None
-            return entry.needs if entry is not None else None
-        template = self._desired.templates.get(placement.workload)
-        found = whole(template, self._desired.kinds) if template is not None else None
-        if found is None:
-            return None
-        needed, policy = found.of(placement.replicas), self._desired.policies.get(placement.workload)
-        if policy is None or not placement.subset or placement.cluster not in self._desired.clusters:
-            return needed
-        rung = Rung(cluster=placement.cluster, rank=0, limit=None, subset=placement.subset)
-        return needed.shaped(lambda shape: self.shaped(policy, rung, shape))
-
-    def domains(self, cluster: ClusterName, key: str) -> int:
-        """Count the topology domains of a label that what stands on a cluster wants for itself."""
-        there = (self.needs(placement) for placement in self._standing.on(cluster))
-        wanted = [one for needed in there if needed is not None for one in needed.domains]
-        return sum(len(one.units) for one in wanted if one.key == key)
-
     def seated(self, workload: WorkloadId, policy: BurstPolicy) -> Counter[Site]:
         """Count the replicas that each cluster has of a workload for each subset; of none for the empty one."""
         return seated(self._standing.of(workload), policy, self._desired.clusters)
@@ -136,11 +103,6 @@ class Growth:
         """Return the shape that a replica has on a cluster: what its subset asks for beside its own."""
         found = subset_of(policy.spread, rung.subset) if policy.spread is not None and rung.subset else None
         return shape if found is None else narrowed(shape, found, self._desired.clusters[rung.cluster])
-
-    def _whole(self, placement: Placement) -> tuple[Part, ...]:
-        """Return the parts of what went out whole, as a leader and its workers; nothing where there is but one."""
-        needed = self.needs(placement)
-        return needed.parts if needed is not None and (needed.others or placement.subset) else ()
 
     def assess(
         self,
@@ -201,7 +163,7 @@ class Growth:
                     message=f"has {here} of at most {count(rung.limit, 'replica')}",
                     remedy=f"raise its maxReplicas in policy {policy.name}",
                 )
-        room = self.room(name, workload.workspace)
+        room = self.rooms.room(name, workload.workspace)
         fits = room.count(shape, wanted)
         if not fits:
             flying = self._standing.in_flight(name)
@@ -240,38 +202,12 @@ class Growth:
 
     def _unused(self, workspace: WorkspaceName) -> list[RequestRecord]:
         """List the reservations of a workspace of which it uses nothing."""
-        own, now = self._reservations().of.get(workspace, []), self._standing.position
+        own, now = self.rooms.reservations().of.get(workspace, []), self._standing.position
         known = self._idle.get(workspace)
         if known is None or known[0] != now:
             clusters = {one.cluster for one in own if one.cluster is not None}
             there = [placement for cluster in sorted(clusters) for placement in self._standing.on(cluster)]
             known = self._idle[workspace] = now, [record for record, used in uses(own, there) if not used]
-        return known[1]
-
-    def room(
-        self,
-        cluster: ClusterName,
-        workspace: WorkspaceName | None,
-        *,
-        without: Sequence[Placement] = (),
-        newcomer: ReplicaShape | None = None,
-    ) -> Room:
-        """Return what is free in a cluster for a workspace, less what is in flight and what this pass has handed out.
-
-        What others have reserved is not free; without a workspace all are others. `without` tells what a `newcomer`
-        would surely have if some placements, and their pods, were not there. Pods of a placement that has ended take
-        what they ask for until they are gone, also those without a node.
-        """
-        leaving = [(one, newcomer) for one in without] if newcomer is not None else []
-        there = self._reservations().on.get(cluster, ())
-        held = [one for one in there if one.request.workspace != workspace]
-        if leaving or not held:
-            room = self._without(cluster, leaving) if leaving else self._all(cluster)
-            return self._less(room, held, without, cluster) if held else room
-        view = cluster, workspace if len(held) < len(there) else None
-        now, known = self.state(cluster), self._views.get(view)
-        if known is None or known[0] != now:
-            known = self._views[view] = now, self._less(self._all(cluster), held, (), cluster)
         return known[1]
 
     def state(self, cluster: ClusterName, workspace: WorkspaceName | None = None) -> Hashable:
@@ -280,7 +216,7 @@ class Growth:
         if workspace is not None and workspace in self._desired.limits:
             unused = self._unused(workspace)
             held = self._standing.held_by(workspace), len(unused), any(one.cluster == cluster for one in unused)
-        return self._handed[cluster], self._standing.moved(cluster), self._standing.holdings, held
+        return self.rooms.moment(cluster), held
 
     def kind(self, entry: Entry) -> Hashable:
         """Return what is equal for requests of which each cluster says the same."""
@@ -288,77 +224,12 @@ class Growth:
 
     def moment(self) -> Hashable:
         """Return what is another after each change that this pass has decided on, wherever it is."""
-        return self._standing.position, self._handed.total()
-
-    def _less(
-        self, room: Room, held: Iterable[RequestRecord], without: Iterable[Placement], cluster: ClusterName
-    ) -> Room:
-        """Return a room without what is reserved in it."""
-        paths = {one.path for one in without}
-        left = [one for one in self._standing.on(cluster) if one.path not in paths]
-        room = room.copy()
-        keep_free(room, held, left, self._observed.clusters[cluster])
-        return room
-
-    def _reservations(self) -> Reserved:
-        """Sort what is reserved, anew when any of it has changed."""
-        holdings = self._standing.holdings
-        if self._reserved is None or self._reserved[0] != holdings:
-            self._reserved = holdings, Reserved(reserved(self._situation, self._standing))
-        return self._reserved[1]
-
-    def _all(self, cluster: ClusterName) -> Room:
-        """Return what is free whoever asks."""
-        if cluster not in self._rooms:
-            self._rooms[cluster] = self._without(cluster, ())
-        return self._rooms[cluster]
-
-    def _without(self, cluster: ClusterName, leaving: Iterable[tuple[Placement, ReplicaShape]]) -> Room:
-        """Work out what is free if some placements are not there. All that this pass has handed out is in flight."""
-        left = (*self._evicted.get(cluster, ()), *leaving)
-        seen, gone = self._observed.clusters[cluster], {one.path: one for one, _ in left}
-        room = Room(seen)
-        alike: dict[Hashable, tuple[ReplicaShape, ReplicaShape, int]] = {}
-        for placement, newcomer in left:
-            key = placement.shape.likeness, newcomer.likeness
-            *_, replicas = alike.get(key, (0,))
-            alike[key] = placement.shape, newcomer, replicas + headcount.bound(placement, seen)
-        for shape, newcomer, replicas in alike.values():
-            room.vacate(shape, replicas, newcomer)
-        flying = self._flight(cluster, gone) if gone else self._standing.in_flight(cluster)
-        for placement, replicas in flying.replicas:
-            whole = self._whole(placement) if replicas >= placement.replicas else ()  # nothing of it has come yet
-            for part in whole:
-                room.take(*part.room)
-            if not whole:
-                room.take(placement.shape, replicas)
-        for homeless in flying.going:
-            room.take(homeless.shape, homeless.replicas)
-        return room
-
-    def evict(self, cluster: ClusterName, leaving: Iterable[Placement], newcomer: ReplicaShape) -> None:
-        """Count the room of placements as free: they are ended for a newcomer."""
-        self._evicted[cluster] = (*self._evicted.get(cluster, ()), *((one, newcomer) for one in leaving))
-        self._rooms.pop(cluster, None)
-        self._handed[cluster] += 1
-
-    def _flight(self, cluster: ClusterName, gone: Mapping[str, Placement]) -> Flight:
-        """Find what is in flight in a cluster where some placements, and their pods, are not counted."""
-        seen, names = self._observed.clusters[cluster], {one.name for one in gone.values()}
-        homeless = {name: waiting for name, waiting in seen.homeless.items() if name not in names}
-        left = (one for one in self._standing.on(cluster) if one.path not in gone)
-        situation = self._situation
-        return flight(left, replace(seen, homeless=homeless), situation.rollouts, self._desired.policies, self._now)
-
-    def take(self, cluster: ClusterName, shape: ReplicaShape, replicas: int) -> None:
-        """Hand out room to replicas that have just been decided on."""
-        self._all(cluster).take(shape, replicas)
-        self._handed[cluster] += 1
+        return self._standing.position, self.rooms.handed
 
     def choice(self, offer: Offer, shape: ReplicaShape, workspace: WorkspaceName) -> Choice:
         """Record what spoke for a cluster at the moment it was taken."""
         cluster = self._desired.clusters[offer.rung.cluster]
-        room = self.room(cluster.name, workspace)
+        room = self.rooms.room(cluster.name, workspace)
         return Choice(
             cluster=cluster.name,
             rank=offer.rung.rank,

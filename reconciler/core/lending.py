@@ -121,7 +121,7 @@ class _Loan:
         for share in found.shares:
             own = share.offer.shape
             choice = replace(self.growth.choice(share.offer, own, workload.workspace), because=share.because)
-            self.growth.take(choice.cluster, own, share.replicas)
+            self.growth.rooms.take(choice.cluster, own, share.replicas)
             self.standing.change(self._change(share, choice, own, passed, lacking))
             if share.replicas == share.offer.replicas:
                 passed = (*passed, _filled(choice, share.replicas))

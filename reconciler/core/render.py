@@ -105,7 +105,7 @@ class _Writer:
         self.commits: list[Commit] = []
         self.changes: list[Change] = []
         self.suppressed: list[Suppressed] = []
-        self.unwritable: dict[tuple[WorkloadId, ClusterName], str] = {}
+        self.unwritable: dict[tuple[WorkloadId, str], str] = {}
         self.records: dict[tuple[str, bytes], Placement | RequestRecord] = {}
         self._material = material
         self._desired = situation.desired
@@ -245,12 +245,12 @@ class _Writer:
         return {path: data}
 
     def _refuse(self, placement: Placement, problem: str) -> None:
-        self.unwritable[placement.workload, placement.cluster] = problem
+        self.unwritable[placement.workload, placement.where] = problem
         self.suppressed.append(
             Suppressed(
                 workload=placement.workload,
                 reason=Reason.NOT_RENDERED,
-                message=f"{placement.cluster}: {problem}",
+                message=f"{placement.where}: {problem}",
                 replicas=placement.replicas,
             )
         )

@@ -106,7 +106,7 @@ class _Reservation:
             return refusal
         seen = self.situation.observed.clusters[name]
         ways = shapes(self.ask, seen, dedicated=self.record.request.terms.dedicated)
-        room = self.growth.room(name, None)
+        room = self.growth.rooms.room(name, None)
         if any(room.count(way, 1) for way in ways):
             return None
         message = room.shortfall(ways[0]) if ways else missing(self.ask, seen)

@@ -15,7 +15,7 @@ from reconciler.core.situation import Situation
 from reconciler.core.tainting import repelled
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import Restraint, RestraintKind
+from reconciler.model.placement import Restraint, RestraintKind, where
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Cluster
 
@@ -64,7 +64,7 @@ def refuse(
     # 5. Its engine cannot apply the template, or the template cannot be filled in for it.
     for text in engine(cluster.engine).refusals(template.spec, workspace, helm=observed.helm):
         return Refusal(cluster=name, reason=Reason.ENGINE, message=text, remedy="choose another engine for the cluster")
-    problem = situation.unwritable.get((workload, name))
+    problem = situation.unwritable.get((workload, where(name, subset))) if situation.unwritable else None
     if problem is not None:
         remedy = "mend the template"
         return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)

@@ -196,7 +196,7 @@ def _rooms(situation: Situation, standing: Standing, placements: Sequence[Placem
     found = {}
     for rung in growth.order(workload):
         if rung.cluster in held and rung.cluster in situation.observed.clusters:
-            room = growth.room(rung.cluster, workload.workspace).count(shape, MOST)
+            room = growth.rooms.room(rung.cluster, workload.workspace).count(shape, MOST)
             bound = room if rung.limit is None else max(0, rung.limit - held[rung.cluster])
             found[rung.cluster] = min(room, bound)
     return found

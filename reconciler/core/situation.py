@@ -16,14 +16,18 @@ from reconciler.core.rollouts import Rollouts
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.ledger import Ledger
+from reconciler.model.placement import where
 from reconciler.model.policy import Desired
 from reconciler.model.request import RequestRecord
 
 Lost = Mapping[ClusterName, datetime]
 """Since when clusters have been lost."""
 
-Unwritable = Mapping[tuple[WorkloadId, ClusterName], str]
-"""Why a workload cannot be written for a cluster: its template cannot be filled in there, or its chart not rendered."""
+Unwritable = Mapping[tuple[WorkloadId, str], str]
+"""Why a workload cannot be written for a cluster, or for a subset's part of one (``worker-2/h100``).
+
+Its template cannot be filled in there, its chart not rendered, or the subset's patch not merged.
+"""
 
 
 _TRIES = 3
@@ -66,12 +70,21 @@ class Situation:
 
 
 def given_up(situation: Situation, failures: Unwritable) -> Unwritable:
-    """Add failures to those that are known. A workload that failed for several clusters is taken to fail for all."""
+    """Add failures to those that are known. A workload that failed for several clusters is taken to fail for all.
+
+    Of subsets each is taken by itself: it may be the patch of one alone that fails.
+    """
     known = {**situation.unwritable, **failures}
-    counts = Counter(workload for workload, _ in known)
-    for workload, _ in failures:
-        if counts[workload] >= _TRIES:
-            last = next(reversed([problem for (failed, _), problem in known.items() if failed == workload]))
+    counts = Counter((workload, _subset(place)) for workload, place in known)
+    for workload, place in failures:
+        subset = _subset(place)
+        if counts[workload, subset] >= _TRIES:
+            told = [problem for (one, other), problem in known.items() if (one, _subset(other)) == (workload, subset)]
             for rung in situation.reach.order(workload):
-                known.setdefault((workload, rung.cluster), last)
+                if rung.subset == subset:
+                    known.setdefault((workload, where(rung.cluster, subset)), told[-1])
     return known
+
+
+def _subset(place: str) -> str:
+    return place.partition("/")[2]

@@ -159,7 +159,7 @@ class _Round:
         demand, primary = situation.demands.get(self.template.workload), situation.desired.workspaces[workspace].primary
         homes: list[Target | None] = []
         waiting = max(0, demand.wanted - demand.running) if isinstance(demand, Demand) else 0
-        room = self.growth.room(primary, workspace).copy() if primary in situation.observed.clusters else None
+        room = self.growth.rooms.room(primary, workspace).copy() if primary in situation.observed.clusters else None
         for quota in found:
             if not quota.at_home:
                 homes.append(None)
@@ -196,7 +196,7 @@ class _Round:
         """
         several = [share.offer.rung.cluster for share in shares]
         for cluster in sorted({name for name in several if several.count(name) > 1}):
-            room = self.growth.room(cluster, self.template.workspace).copy()
+            room = self.growth.rooms.room(cluster, self.template.workspace).copy()
             here = [share for share in shares if share.offer.rung.cluster == cluster]
             least = {share.offer.rung.site: min(share.replicas, first.get(share.offer.rung.site, 0)) for share in here}
             pieces = [(share, least[share.offer.rung.site]) for share in here]

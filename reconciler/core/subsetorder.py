@@ -72,7 +72,7 @@ def given_back(
 
     def free(place: Site) -> int:
         seen = place in shapes and place[0] in situation.observed.clusters
-        return growth.room(place[0], workload.workspace).count(shapes[place], MOST) if seen else 0
+        return growth.rooms.room(place[0], workload.workspace).count(shapes[place], MOST) if seen else 0
 
     *rows, none = rows_of(growth, workload, spread, held, free)
     found = quotas(situation, workload, spread, standing.replicas(workload))

@@ -27,7 +27,7 @@ def too_small(
         each = listed(amounts(main.shape.requests)) or "nothing"
         message = f"needs {each} on each of {count(main.replicas, 'replica')}, has room for {offer.replicas}"
     else:
-        room = growth.room(name, workspace)
+        room = growth.rooms.room(name, workspace)
         fitting = room.together(part.room for part in need.parts)
         if fitting == len(need.parts):
             return _undivided(situation, growth, name, room, need)
@@ -110,7 +110,7 @@ def offered(
 def take(growth: Growth, cluster: ClusterName, need: Needs) -> None:
     """Hand out the room of all of it."""
     for part in need.parts:
-        growth.take(cluster, *part.room)
+        growth.rooms.take(cluster, *part.room)
 
 
 def _undivided(situation: Situation, growth: Growth, cluster: ClusterName, room: Room, need: Needs) -> Refusal | None:
@@ -119,7 +119,7 @@ def _undivided(situation: Situation, growth: Growth, cluster: ClusterName, room:
         return None
     seen, left, message = situation.observed.clusters[cluster], room.copy(), ""
     for wanted in need.domains:
-        found = domains.place(left, seen, wanted, growth.domains(cluster, wanted.key))
+        found = domains.place(left, seen, wanted, growth.rooms.domains(cluster, wanted.key))
         if isinstance(found, str):
             message = found
             break

@@ -197,7 +197,7 @@ class _Prospect:
         seen, standing = self._grown(moment), self._standing(moment)
         clusters = {**self.situation.observed.clusters, self.name: seen}
         later = replace(self.situation, now=moment, observed=replace(self.situation.observed, clusters=clusters))
-        room = Growth(later, standing).room(self.name, self.asking.workspace)
+        room = Growth(later, standing).rooms.room(self.name, self.asking.workspace)
         remaining = {one.path for one in standing.on(self.name)}
         for placement in self._all():
             if placement.path not in remaining:

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from reconciler.core.decide import decide
 from reconciler.core.explain import explain
 from reconciler.core.messages import message
+from reconciler.core.situation import given_up
 from reconciler.model.capacity import (
     ClusterObservation,
     Node,
@@ -278,6 +280,19 @@ def test_what_the_primary_has_above_its_maximum_is_only_told() -> None:
     assert out(made) == {"worker-4/rented": 1}
     told = explain(VLLM, situation(*seen, wanted=wanted), made).conclusion
     assert "worker-1 runs 8 of subset home, which may have 5: what runs there is left alone." in told
+
+
+def test_a_subset_that_cannot_be_written_is_no_reason_to_leave_the_others_out() -> None:
+    others = named(*(one.name for one in CLUSTERS[1:]))
+    first, second = (subset(name, others, most=2) for name in ("first", "second"))
+    wanted = fleet(first, second, pools=True)
+    seen = situation(short(4), *(free(one.name, 4) for one in CLUSTERS[1:]), wanted=wanted)
+    failures = {(VLLM, f"{one.name}/first"): "its patch cannot be merged" for one in CLUSTERS[1:3]}
+    one_left = replace(seen, unwritable=given_up(seen, failures))
+    assert out(decide(one_left)) == {"worker-4/first": 2, "worker-2/second": 2}
+    failures |= {(VLLM, "worker-4/first"): "its patch cannot be merged"}
+    none_left = replace(seen, unwritable=given_up(seen, failures))
+    assert out(decide(none_left)) == {"worker-2/second": 2}
 
 
 def test_who_gives_way_is_on_nodes_that_the_subset_may_use() -> None:

@@ -72,7 +72,7 @@ class Rollout:
     def free(self) -> int:
         """Count the GPUs that deciding would hand out."""
         growth = self._growth()
-        return int(growth.room(THERE, None).free(shape()).amounts[GPU] // ONE)
+        return int(growth.rooms.room(THERE, None).free(shape()).amounts[GPU] // ONE)
 
     def expected(self) -> int:
         """Count them from what there is: a pod on an open node takes one, and so does a replica without a node.
@@ -138,7 +138,7 @@ def test_device_of_a_replica_is_never_free_whichever_of_two_watches_is_ahead(rep
 
     def left() -> int:
         now = situation(short(1), made.observation(THERE, NOW), there=ledger(ours))
-        room = Growth(now, Standing(now)).room(THERE, None)
+        room = Growth(now, Standing(now)).rooms.room(THERE, None)
         return int(room.free(CLAIMING).amounts[f"{CLASS_PREFIX}{DRIVER}"] // ONE)
 
     assert left() == DEVICES - replicas

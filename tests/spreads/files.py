@@ -55,11 +55,12 @@ def fleet_for(kind: str, api_version: str, name: str, namespace: str) -> dict[st
     """Write a fleet whose template lends replicas to this object, with a cluster for each zone of the samples."""
     template = TEMPLATE.replace("apiVersion: apps/v1", f"apiVersion: {api_version}")
     template = template.replace("kind: Deployment", f"kind: {kind}").replace("llm-demo", namespace)
+    provided = f"{{provides: {{kinds: [{api_version.partition('/')[0]}/{kind}]}}}}"
     zones = {f"worker-{number}": zone for number, zone in enumerate(("zone-a", "zone-b", "ack", "eci"), start=1)}
     return {
         **FLEET,
         **{
-            f"clusters/{worker}.yaml": cluster(worker).replace(
+            f"clusters/{worker}.yaml": cluster(worker, provided).replace(
                 "  name:", f"  labels: {{topology.kubernetes.io/zone: {zone}}}\n  name:"
             )
             for worker, zone in zones.items()

@@ -1,0 +1,178 @@
+"""The room of every cluster while one pass hands it out.
+
+Capacity is handed out once: what one workload is given in a pass is gone for the next, and so is what replicas need
+that were committed earlier and have no node yet, and what others have reserved.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from reconciler.core import headcount
+from reconciler.core.fit import Room
+from reconciler.core.flight import Flight, flight
+from reconciler.core.holding import Reserved, keep_free, reserved
+from reconciler.core.narrowing import narrowed
+from reconciler.core.needs import Needs, Part
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.core.subsets import subset_of
+from reconciler.core.wholes import whole
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.placement import Placement
+from reconciler.model.policy import Cluster
+from reconciler.model.request import RequestRecord
+from reconciler.model.workloadspread import Subset
+
+
+class Rooms:
+    """What is free where. A cluster that nobody asks for is never looked at."""
+
+    def __init__(self, situation: Situation, standing: Standing) -> None:
+        """Begin with all that was observed free."""
+        self._situation = situation
+        self._desired = situation.desired
+        self._observed = situation.observed
+        self._now = situation.now
+        self._standing = standing
+        self._rooms: dict[ClusterName, Room] = {}
+        self._handed: Counter[ClusterName] = Counter()
+        self._views: dict[tuple[ClusterName, WorkspaceName | None], tuple[Hashable, Room]] = {}
+        self._reserved: tuple[int, Reserved] | None = None
+        self._evicted: dict[ClusterName, tuple[tuple[Placement, ReplicaShape], ...]] = {}
+
+    @property
+    def handed(self) -> int:
+        """Count how often any room has been handed out."""
+        return self._handed.total()
+
+    def moment(self, cluster: ClusterName) -> Hashable:
+        """Return what is another after each change on which it can depend what is free in a cluster."""
+        return self._handed[cluster], self._standing.moved(cluster), self._standing.holdings
+
+    def room(
+        self,
+        cluster: ClusterName,
+        workspace: WorkspaceName | None,
+        *,
+        without: Sequence[Placement] = (),
+        newcomer: ReplicaShape | None = None,
+    ) -> Room:
+        """Return what is free in a cluster for a workspace, less what is in flight and what this pass has handed out.
+
+        What others have reserved is not free; without a workspace all are others. `without` tells what a `newcomer`
+        would surely have if some placements, and their pods, were not there. Pods of a placement that has ended take
+        what they ask for until they are gone, also those without a node.
+        """
+        leaving = [(one, newcomer) for one in without] if newcomer is not None else []
+        there = self.reservations().on.get(cluster, ())
+        held = [one for one in there if one.request.workspace != workspace]
+        if leaving or not held:
+            room = self._without(cluster, leaving) if leaving else self._all(cluster)
+            return self._less(room, held, without, cluster) if held else room
+        view = cluster, workspace if len(held) < len(there) else None
+        now, known = self.moment(cluster), self._views.get(view)
+        if known is None or known[0] != now:
+            known = self._views[view] = now, self._less(self._all(cluster), held, (), cluster)
+        return known[1]
+
+    def take(self, cluster: ClusterName, shape: ReplicaShape, replicas: int) -> None:
+        """Hand out room to replicas that have just been decided on."""
+        self._all(cluster).take(shape, replicas)
+        self._handed[cluster] += 1
+
+    def evict(self, cluster: ClusterName, leaving: Iterable[Placement], newcomer: ReplicaShape) -> None:
+        """Count the room of placements as free: they are ended for a newcomer."""
+        self._evicted[cluster] = (*self._evicted.get(cluster, ()), *((one, newcomer) for one in leaving))
+        self._rooms.pop(cluster, None)
+        self._handed[cluster] += 1
+
+    def needs(self, placement: Placement) -> Needs | None:
+        """Return what a placement takes that went out whole; None where its replicas are all there is to it."""
+        if placement.workload.request:
+            enrolment = self._situation.enrolment
+            entry = enrolment.entries.get(placement.workload) if enrolment is not None else None
+            return entry.needs if entry is not None else None
+        template = self._desired.templates.get(placement.workload)
+        found = whole(template, self._desired.kinds) if template is not None else None
+        if found is None:
+            return None
+        needed, policy = found.of(placement.replicas), self._desired.policies.get(placement.workload)
+        subset = (
+            subset_of(policy.spread, placement.subset) if policy is not None and policy.spread is not None else None
+        )
+        cluster = self._desired.clusters.get(placement.cluster)
+        return needed if subset is None or cluster is None else needed.shaped(partial(_narrowed, subset, cluster))
+
+    def domains(self, cluster: ClusterName, key: str) -> int:
+        """Count the topology domains of a label that what stands on a cluster wants for itself."""
+        there = (self.needs(placement) for placement in self._standing.on(cluster))
+        wanted = [one for needed in there if needed is not None for one in needed.domains]
+        return sum(len(one.units) for one in wanted if one.key == key)
+
+    def _whole(self, placement: Placement) -> tuple[Part, ...]:
+        """Return the parts of what went out whole, as a leader and its workers; nothing where there is but one."""
+        needed = self.needs(placement)
+        return needed.parts if needed is not None and (needed.others or placement.subset) else ()
+
+    def _less(
+        self, room: Room, held: Iterable[RequestRecord], without: Iterable[Placement], cluster: ClusterName
+    ) -> Room:
+        """Return a room without what is reserved in it."""
+        paths = {one.path for one in without}
+        left = [one for one in self._standing.on(cluster) if one.path not in paths]
+        room = room.copy()
+        keep_free(room, held, left, self._observed.clusters[cluster])
+        return room
+
+    def reservations(self) -> Reserved:
+        """Return what is reserved, sorted anew when any of it has changed."""
+        holdings = self._standing.holdings
+        if self._reserved is None or self._reserved[0] != holdings:
+            self._reserved = holdings, Reserved(reserved(self._situation, self._standing))
+        return self._reserved[1]
+
+    def _all(self, cluster: ClusterName) -> Room:
+        """Return what is free whoever asks."""
+        if cluster not in self._rooms:
+            self._rooms[cluster] = self._without(cluster, ())
+        return self._rooms[cluster]
+
+    def _without(self, cluster: ClusterName, leaving: Iterable[tuple[Placement, ReplicaShape]]) -> Room:
+        """Work out what is free if some placements are not there. All that this pass has handed out is in flight."""
+        left = (*self._evicted.get(cluster, ()), *leaving)
+        seen, gone = self._observed.clusters[cluster], {one.path: one for one, _ in left}
+        room = Room(seen)
+        alike: dict[Hashable, tuple[ReplicaShape, ReplicaShape, int]] = {}
+        for placement, newcomer in left:
+            key = placement.shape.likeness, newcomer.likeness
+            *_, replicas = alike.get(key, (0,))
+            alike[key] = placement.shape, newcomer, replicas + headcount.bound(placement, seen)
+        for shape, newcomer, replicas in alike.values():
+            room.vacate(shape, replicas, newcomer)
+        flying = self._flight(cluster, gone) if gone else self._standing.in_flight(cluster)
+        for placement, replicas in flying.replicas:
+            whole = self._whole(placement) if replicas >= placement.replicas else ()  # nothing of it has come yet
+            for part in whole:
+                room.take(*part.room)
+            if not whole:
+                room.take(placement.shape, replicas)
+        for homeless in flying.going:
+            room.take(homeless.shape, homeless.replicas)
+        return room
+
+    def _flight(self, cluster: ClusterName, gone: Mapping[str, Placement]) -> Flight:
+        """Find what is in flight in a cluster where some placements, and their pods, are not counted."""
+        seen, names = self._observed.clusters[cluster], {one.name for one in gone.values()}
+        homeless = {name: waiting for name, waiting in seen.homeless.items() if name not in names}
+        left = (one for one in self._standing.on(cluster) if one.path not in gone)
+        situation = self._situation
+        return flight(left, replace(seen, homeless=homeless), situation.rollouts, self._desired.policies, self._now)
+
+
+def _narrowed(subset: Subset, cluster: Cluster, shape: ReplicaShape) -> ReplicaShape:
+    return narrowed(shape, subset, cluster)
