@@ -97,6 +97,7 @@ def denied(denial: Denial, name: str, answer: Answer) -> Refusal:
     return Refusal(
         status,
         message or answer.message,
+        hint=_WAYS_OUT.get(denial, ""),
         problems=answer.problems,
         detail=Detail(
             key=detail.key,
@@ -108,6 +109,12 @@ def denied(denial: Denial, name: str, answer: Answer) -> Refusal:
         ),
     )
 
+
+_WAYS_OUT = {
+    Denial.EXISTS: "change or delete it, or take another name",
+    Denial.MISSING: "GET /api/v1/workload-placement lists those that you may see",
+}
+"""What to do about what EGS has words for and no hint."""
 
 _WORDS: dict[Denial, tuple[HTTPStatus, str, Detail]] = {
     Denial.EXISTS: (

@@ -98,6 +98,7 @@ def main(ctx: click.Context) -> None:
 
 for _command in (
     files.init, files.check, plan, daemon.once, daemon.run, read.status, history, read.explain, gprs, wait_time,
-    inventory, placements, steer.revert, steer.extend, steer.sweep, files.schema, bootstrap, token, demo,
+    inventory, placements, steer.revert, steer.extend, steer.rebalance, steer.sweep,
+    files.schema, bootstrap, token, demo,
 ):  # fmt: skip
     main.add_command(_command)

@@ -1,4 +1,4 @@
-"""`revert`, `extend` and `sweep`: ends that a person or a schedule asks for."""
+"""`revert`, `extend` and `sweep`: ends that a person or a schedule asks for; `rebalance`: other shares."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from reconciler.adapters.git import checkout
 from reconciler.cli import options, printing
 from reconciler.cli.daemon import committed
 from reconciler.core.decide import sweep as lapsed
+from reconciler.core.rebalancing import rebalance as shared_anew
 from reconciler.core.situation import Situation
-from reconciler.core.steer import find, prolong, withdraw
-from reconciler.daemon.steer import insist, steer
+from reconciler.core.steer import find, find_workload, prolong, withdraw
+from reconciler.daemon.steer import insist, steer, steer_in_sight
 from reconciler.errors import InvalidInput
 from reconciler.model.plan import Plan
 from reconciler.model.tree import Identity
@@ -100,6 +101,35 @@ def extend(
         return prolong(situation, found, end, by=person.name, reason=reason)
 
     _carry_out(settings, decide, person, form, empty="Nothing to extend.")
+
+
+@options.examples(
+    "overspill rebalance llm/vllm --observations observations/",
+    "overspill rebalance llm/vllm --kubeconfig clusters.kubeconfig --reason 'worker-4 is new'",
+)
+@click.command()
+@click.argument("workload", metavar="WORKSPACE/WORKLOAD")
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
+@_REASON
+@_AUTHOR
+@options.output
+def rebalance(settings: Settings, workload: str, *, reason: str, author: str | None, form: options.Output) -> None:
+    """Share out anew what a workload has elsewhere.
+
+    Passes leave what runs where it is. This gives each cluster what it would get by the policy if nothing stood yet.
+    The total stays. What goes elsewhere ends where it was while it starts there. Nothing is held back because of it.
+    """
+    person = _person(author)
+
+    def decide(situation: Situation) -> Plan:
+        named = find_workload(situation, workload)
+        return shared_anew(situation, named, by=person.name, reason=reason)
+
+    with app.connected(settings) as (world, memory):
+        outcome = insist(lambda: steer_in_sight(world, memory, decide, person=person), random=random.random)
+    committed(settings, outcome, form, empty="Nothing to rebalance: each cluster has its share.")
+    printing.blind(settings)
+    printing.problems(outcome.problems)
 
 
 @options.examples(

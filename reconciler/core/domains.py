@@ -8,7 +8,7 @@ would do are taken to be gone: where this is wrong, it says that a group does no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.core.fit import Room
@@ -40,17 +40,6 @@ class Domains:
     key: str
     units: tuple[Unit, ...]
     called: str = "group"
-
-    def shaped(self, how: Callable[[ReplicaShape], ReplicaShape]) -> Domains:
-        """Return the same for pods of other shapes."""
-        units = tuple(
-            Unit(
-                pods=tuple((how(shape), number) for shape, number in one.pods),
-                inner=None if one.inner is None else one.inner.shaped(how),
-            )
-            for one in self.units
-        )
-        return replace(self, units=units)
 
     @property
     def likeness(self) -> Hashable:

@@ -19,7 +19,7 @@ from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
 
-_ABSENT = frozenset({Reason.UNKNOWN_CLUSTER, Reason.NOT_IN_POLICY})
+ABSENT = frozenset({Reason.UNKNOWN_CLUSTER, Reason.NOT_IN_POLICY})
 """Refusals that only say what is not there: while a file is broken, it may be what is in that file."""
 
 
@@ -53,7 +53,7 @@ def move_what_may_not_stay(situation: Situation, standing: Standing, growth: Gro
             continue
         for placement in standing.of(workload):
             refusal = situation.reach.banned(workload, placement.cluster)
-            if refusal is None or (refusal.reason in _ABSENT and situation.desired.incomplete):
+            if refusal is None or (refusal.reason in ABSENT and situation.desired.incomplete):
                 continue
             _move(situation, standing, growth, placement, f"{placement.cluster}: {refusal.message}")
 

@@ -26,7 +26,6 @@ from reconciler.core.situation import Situation
 from reconciler.core.spreading import room_in
 from reconciler.core.standing import Standing
 from reconciler.core.terms import terms
-from reconciler.core.together import within
 from reconciler.core.wholes import whole
 from reconciler.core.wording import count
 from reconciler.model.capacity import ReplicaShape
@@ -201,12 +200,10 @@ class Evictions:
         demand = self.situation.demands.get(workload)
         if not isinstance(demand, Demand) or demand.shape is None:
             return (), True
-        policy = self.situation.desired.policies[workload]
         goes_whole = whole(self.situation.desired.templates[workload], self.situation.desired.kinds)
         if goes_whole is not None:
-            needed = within(self.growth, workload, rung, goes_whole.of(held.replicas))
-            over = policy.spread is not None and room_in(self.growth, policy.spread, workload, rung) < held.replicas
-            return (() if over or self.standing.of(workload) else _all_of(needed)), True
+            return (() if self.standing.of(workload) else _all_of(goes_whole.of(held.replicas))), True
+        policy = self.situation.desired.policies[workload]
         here = self.growth.here(workload, policy, rung)
         shape = self.growth.shaped(policy, rung, demand.shape)
         most = within_limits(self.situation, workload, rung, shape).limit

@@ -23,6 +23,9 @@ from reconciler.model.devices import CLASS_PREFIX
 from reconciler.model.neighbours import PodRules
 from reconciler.model.units import ONE, Quantity, Resources, total
 
+_REPELLED = "which the workload does not tolerate"
+"""How a shortfall ends that is for taints alone."""
+
 
 class Room:
     """What is free in one cluster while a pass hands it out.
@@ -121,6 +124,10 @@ class Room:
                 node.free = node.free.minus(needed)
             self._nodes.append(replace(unsure[0], free=total([pod, needed]), devices=(), one_of=tuple(unsure)))
 
+    def choices(self, shape: ReplicaShape) -> int:
+        """Count the nodes that hold at least one pod of this shape, devices aside."""
+        return sum(1 for node in self._nodes if _admits(node, shape) and pods_fitting(node, shape))
+
     def free(self, shape: ReplicaShape) -> Resources:
         """Add up what is free of the requested resources and devices on the nodes that admit this shape."""
         names = shape.requests.amounts.keys()
@@ -140,6 +147,14 @@ class Room:
             self._answers.bound()
             known = self._answers.shortfalls[shape.likeness] = self._shortfall(shape)
         return known
+
+    def remedy(self, shape: ReplicaShape) -> str:
+        """Say what would let a replica fit of which not one does."""
+        if shape.obstacle:
+            return "change what its pods, or the patch of its subset, ask for"
+        if self.shortfall(shape).endswith(_REPELLED):
+            return "tolerate the taint in its pods, or add nodes without it there"
+        return "free or add nodes there"
 
     @property
     def _nodes(self) -> list[NodeRoom]:
@@ -175,7 +190,7 @@ class Room:
         admitted = [node for node in chosen if not repelled(shape.tolerations, node.taints)]
         if not admitted:
             taint = repelled(shape.tolerations, chosen[0].taints)
-            return f"{count(len(chosen), 'node')} tainted {taint}, which the workload does not tolerate"
+            return f"{count(len(chosen), 'node')} tainted {taint}, {_REPELLED}"
         obstacle = self._stockroom.obstacle(shape, (stock for node in admitted for stock in node.devices))
         if shape.rules is not None and not obstacle:
             obstacle = beside.hindrance(shape, shape.rules, self._seats(shape, shape.group_size), self._moving)

@@ -174,7 +174,7 @@ class Growth:
                 cluster=name,
                 reason=Reason.NO_CAPACITY,
                 message=f"{room.shortfall(shape)}{waiting}",
-                remedy="free or add nodes there",
+                remedy=room.remedy(shape),
             )
         return Offer(rung=rung, replicas=fits, shape=shape)
 

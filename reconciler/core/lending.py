@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -11,9 +11,10 @@ from reconciler.core.affinity import wanted_labels
 from reconciler.core.demand import Blind, matured, next_maturity
 from reconciler.core.devices import asked
 from reconciler.core.growth import Growth, why_not
+from reconciler.core.packing import tightest_first
 from reconciler.core.queueing import Turn
-from reconciler.core.reach import rung_at
-from reconciler.core.seats import site
+from reconciler.core.reach import rung_of
+from reconciler.core.seats import Site, site
 from reconciler.core.shares import Share
 from reconciler.core.sharing import spread
 from reconciler.core.situation import Situation
@@ -58,7 +59,7 @@ def _blind(demand: Blind, placed: int) -> Suppressed:
 
 def _filled(choice: Choice, replicas: int) -> Refusal:
     """Say of a cluster that took its share why it did not take more."""
-    limited = choice.fits > replicas
+    limited = choice.limit is not None and choice.fits > replicas
     more = f"may have {choice.limit} at most" if limited else "has no room for more"
     return Refusal(
         cluster=choice.cluster,
@@ -118,10 +119,9 @@ class _Loan:
         template, policy = self.situation.desired.templates[workload], self.situation.desired.policies[workload]
         found = spread(self.growth, template, policy, shape, lacking)
         passed = found.refusals
+        choices = self._taken(found.shares)
         for share in found.shares:
-            own = share.offer.shape
-            choice = replace(self.growth.choice(share.offer, own, workload.workspace), because=share.because)
-            self.growth.rooms.take(choice.cluster, own, share.replicas)
+            own, choice = share.offer.shape, choices[share.offer.rung.site]
             self.standing.change(self._change(share, choice, own, passed, lacking))
             if share.replicas == share.offer.replicas:
                 passed = (*passed, _filled(choice, share.replicas))
@@ -137,6 +137,19 @@ class _Loan:
                 refusals=found.refusals,
             )
 
+    def _taken(self, shares: Sequence[Share]) -> Mapping[Site, Choice]:
+        """Take the room of what was shared out, and say what spoke for each part of it then."""
+        found, workspace = dict[Site, Choice](), self.demand.workload.workspace
+        for cluster in dict.fromkeys(share.offer.rung.cluster for share in shares):
+            here = [share for share in shares if share.offer.rung.cluster == cluster]
+            room = self.growth.rooms.room(cluster, workspace)
+            for share in tightest_first(room, here, lambda one: one.offer.shape):
+                own = share.offer.shape
+                choice = self.growth.choice(share.offer, own, workspace)
+                found[share.offer.rung.site] = replace(choice, because=share.because)
+                self.growth.rooms.take(cluster, own, share.replicas)
+        return found
+
     def _whole(self) -> Whole | None:
         """Return what it takes if it goes whole."""
         desired = self.situation.desired
@@ -149,23 +162,20 @@ class _Loan:
         """
         workload, reach = self.demand.workload, self.situation.reach
         here = max(self.standing.of(workload), key=lambda one: (one.created_at, one.name), default=None)
-        desired = self.situation.desired
-        place = None if here is None else site(here, desired.policies[workload], desired.clusters)
-        rungs = reach.order(workload) if place is None else (rung_at(reach.order(workload), place),)
+        rungs = reach.order(workload) if here is None else (rung_of(reach.order(workload), here.cluster),)
         total = lacking + (0 if here is None else here.replicas)
         there = None if here is None else goes_whole.of(here.replicas)
         needed = goes_whole.of(total)
         refusals: tuple[Refusal, ...] = ()
         for rung in rungs:
             answer = together.assess(
-                self.situation, self.growth, workload, rung, goes_whole, replicas=total, there=there, added=lacking
+                self.situation, self.growth, workload, rung, goes_whole, replicas=total, there=there
             )
             if isinstance(answer, Refusal):
                 refusals = (*refusals, answer)
                 continue
             choice = self.growth.choice(answer, shape, workload.workspace)
-            newly = needed if there is None else more(needed, there)
-            together.take(self.growth, rung.cluster, together.within(self.growth, workload, rung, newly))
+            together.take(self.growth, rung.cluster, needed if there is None else more(needed, there))
             share = Share(offer=answer, replicas=lacking)
             self.standing.change(self._change(share, choice, shape, refusals, lacking))
             return

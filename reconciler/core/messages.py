@@ -107,9 +107,9 @@ def line(change: Change) -> str:
     if isinstance(change, RequestChange):
         return _with(subject(change), requestmessages.why(change))
     match change:
-        case Place(placement=placement, shortage=shortage, choice=choice):
+        case Place(placement=placement, shortage=shortage, choice=choice, detail=detail):
             if shortage is None:
-                return subject(change)
+                return _with(subject(change), f"{clause(detail)}{by(choice)}")
             lasting = shortages.lasting(shortage, placement)
             return f"{subject(change)} ({lasting}{shortages.signals(shortage, placement)}{by(choice)})"
         case Revert(placement=placement, why=why, detail=detail):
@@ -152,7 +152,8 @@ def _where(restraint: Restraint) -> str:
 def _reasons(change: Change) -> Iterable[str]:
     """Yield the body's paragraphs, one line each, still unbroken."""
     match change:
-        case Place(placement=placement, shortage=shortage, choice=choice, refused=refused):
+        case Place(placement=placement, shortage=shortage, choice=choice, refused=refused, detail=detail):
+            yield sentence(detail)
             yield shortages.told(shortage, placement)
             yield _choice(choice, refused)
         case Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused):

@@ -77,10 +77,6 @@ def _whole(
         offer, needed = asked
         shape, replicas = needed.main.shape, needed.main.replicas
     else:
-        spread = desired.policies[workload].spread
-        over = full(growth, spread, placement, rung) if spread is not None else None
-        if over is not None:
-            return over
         goes_whole = whole(desired.templates[workload], desired.kinds)
         if goes_whole is None or goes_whole.shape is None:
             message = goes_whole.unknown if goes_whole is not None else "nothing of it runs in groups any more"
@@ -89,14 +85,14 @@ def _whole(
         answer = together.assess(situation, growth, workload, rung, goes_whole, replicas=replicas, more_gprs=-1)
         if isinstance(answer, Refusal):
             return answer
-        offer, needed = answer, together.within(growth, workload, rung, goes_whole.of(replicas))
+        offer, needed = answer, goes_whole.of(replicas)
     cluster = desired.clusters[rung.cluster]
     moved = replace(
         lifecycle.renewed(placement, desired, situation.now, replicas),
-        name=lifecycle.placement_name(workload, cluster.name, situation.now, rung.subset),
+        name=lifecycle.placement_name(workload, cluster.name, situation.now),
         cluster=cluster.name,
         engine=cluster.engine,
-        subset=rung.subset,
+        subset="",
         shape=shape,
     )
     return Found(offer=offer, needs=needed, placement=moved)

@@ -13,6 +13,8 @@ from dataclasses import replace
 
 from reconciler.core.affinity import meets
 from reconciler.core.kubernetes.shapes import node_terms, tolerations
+from reconciler.core.mergedlists import Unmergeable
+from reconciler.core.strategicmerge import merge
 from reconciler.model.capacity import ClusterObservation, NodeRequirement, NodeTerm, ReplicaShape
 from reconciler.model.policy import Cluster
 from reconciler.model.workload import Json
@@ -20,6 +22,7 @@ from reconciler.model.workloadspread import Subset, WorkloadSpread
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _UNREAD = (
+    "hostNetwork",
     "nodeName",
     "overhead",
     "resourceClaims",
@@ -86,13 +89,30 @@ def narrowed(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaSh
         terms = tuple(replace(term, labels=term.labels + asked) for term in terms or (NodeTerm(),))
     lasting = tuple(one for one in subset.tolerations if one.seconds is None)
     made = replace(shape, node_terms=terms, tolerations=shape.tolerations + lasting)
-    spec = subset.patch.get("spec") if subset.patch else None
-    if not spec:
+    if not subset.patch:
         return made
     try:
-        return _patched(made, spec, subset.name)
-    except (AttributeError, KeyError, TypeError):
+        made = _relabelled(made, subset.patch, subset.name)
+        spec = subset.patch.get("spec")
+        return _patched(made, spec, subset.name) if spec else made
+    except (AttributeError, KeyError, TypeError, Unmergeable):
         return replace(made, obstacle=f"the patch of subset {subset.name} is no part of a pod")
+
+
+def _relabelled(shape: ReplicaShape, patch: Mapping[str, Json], name: str) -> ReplicaShape:
+    """Give the pods that rules are about the labels of a patch; none of those that the rules go by."""
+    rules = shape.rules
+    if rules is None or "metadata" not in patch:
+        return shape
+    before = dict(rules.labels)
+    pod = merge({"metadata": {"labels": before}}, {"metadata": patch["metadata"]})
+    after = (pod.get("metadata") or {}).get("labels") or {}
+    asked = {one.key for rule in rules.all for one in rule.selector}
+    changed = sorted(key for key in asked if before.get(key) != after.get(key))
+    if changed:
+        why = f"subset {name} patches metadata.labels.{changed[0]}, which rules about its pods go by"
+        return replace(shape, obstacle=shape.obstacle or why)
+    return replace(shape, rules=replace(rules, labels=tuple(sorted(after.items()))))
 
 
 def _patched(shape: ReplicaShape, spec: Json, name: str) -> ReplicaShape:
@@ -100,12 +120,8 @@ def _patched(shape: ReplicaShape, spec: Json, name: str) -> ReplicaShape:
     unread = next(iter(_unread(spec)), "")
     if unread:
         return replace(shape, obstacle=shape.obstacle or f"subset {name} patches {unread}, which nobody can count here")
-    selector = dict(shape.node_selector)
-    for key, value in (spec.get("nodeSelector") or {}).items():
-        if value is None:
-            selector.pop(key, None)
-        else:
-            selector[key] = value
+    own = {"spec": {"nodeSelector": dict(shape.node_selector)}}
+    selector = merge(own, {"spec": {"nodeSelector": spec.get("nodeSelector") or {}}})["spec"]["nodeSelector"]
     kept = tuple(tolerations(spec)) if "tolerations" in spec else shape.tolerations
     required = _node_affinity(spec).get(_REQUIRED)
     terms = node_terms(required) if required else None
@@ -120,11 +136,15 @@ def _patched(shape: ReplicaShape, spec: Json, name: str) -> ReplicaShape:
 def _unread(spec: Mapping[str, Json]) -> Iterator[str]:
     """Name what a patch changes that decides where a replica fits and cannot be read from here."""
     yield from (f"spec.{field}" for field in _UNREAD if field in spec)
+    if any(str(key).startswith("$") for key in spec):
+        yield "spec by a directive"
     for field in ("containers", "initContainers"):
         for container in spec.get(field) or ():
             called = f"{field} {container.get('name', '')}"
             if "resources" in container:
                 yield f"the resources of {called}"
+            if "restartPolicy" in container:
+                yield f"the restartPolicy of {called}"
             if any("hostPort" in port for port in container.get("ports") or ()):
                 yield f"the host ports of {called}"
     affinity = spec.get("affinity") or {}

@@ -6,7 +6,7 @@ the cluster that is looked at. What nobody can know, as the pods of a chart, cou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.core import podtemplate
@@ -73,16 +73,6 @@ class Needs:
     def parts(self) -> tuple[Part, ...]:
         """All of it, in the order in which it finds room best: the pods that take most of a node go first."""
         return tuple(sorted((self.main, *self.others), key=lambda part: -gpus_of_pod(part.shape)))
-
-    def shaped(self, how: Callable[[ReplicaShape], ReplicaShape]) -> Needs:
-        """Return the same of pods of other shapes, as a subset of a WorkloadSpread makes them."""
-        return replace(
-            self,
-            main=replace(self.main, shape=how(self.main.shape)),
-            others=tuple(replace(one, shape=how(one.shape)) for one in self.others),
-            domains=tuple(one.shaped(how) for one in self.domains),
-            loose=tuple(replace(one, shape=how(one.shape)) for one in self.loose),
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

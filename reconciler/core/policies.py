@@ -43,7 +43,7 @@ def policies_in_force(work: Gathered, desired: Desired, templates: Templates) ->
             Finding(
                 loc=NAME,
                 message=f"{which} is governed by BurstPolicy {winner} just as well, and stays so",
-                hint="name the template or its workspace in one of them",
+                hint="name the template or its workspace in one of them alone",
             ),
         )
     found = dict(governed.policies)

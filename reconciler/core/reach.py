@@ -99,12 +99,9 @@ def _by_subset(
     )
 
 
-def rung_at(order: Iterable[Rung], place: tuple[ClusterName, str]) -> Rung:
-    """Return the place of a cluster's subset in an order; without a rank where it is no longer in there."""
-    cluster, subset = place
-    return next(
-        (rung for rung in order if rung.site == place), Rung(cluster=cluster, rank=0, limit=None, subset=subset)
-    )
+def rung_of(order: Iterable[Rung], cluster: ClusterName) -> Rung:
+    """Return the place of a cluster in an order; without a rank where it is no longer in there."""
+    return next((rung for rung in order if rung.cluster == cluster), Rung(cluster=cluster, rank=0, limit=None))
 
 
 class Reach:

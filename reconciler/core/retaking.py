@@ -11,8 +11,7 @@ from dataclasses import replace
 from reconciler.core import lifecycle, together
 from reconciler.core.growth import Growth, Offer
 from reconciler.core.needs import Needs, Part
-from reconciler.core.reach import rung_at
-from reconciler.core.seats import site
+from reconciler.core.reach import rung_of
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.wholes import Whole, more, whole
@@ -68,8 +67,7 @@ def _resize(
         )
         return
     if answer is not None:
-        newly = more(goes_whole.of(placement.replicas), there)
-        together.take(growth, placement.cluster, together.within(growth, placement.workload, answer.rung, newly))
+        together.take(growth, placement.cluster, more(goes_whole.of(placement.replicas), there))
     resized = lifecycle.renewed(placement, situation.desired, situation.now, placement.replicas)
     standing.change(Resize(before=placement, after=replace(resized, shape=shape), detail=detail))
 
@@ -84,7 +82,8 @@ def _room(
     situation: Situation, growth: Growth, placement: Placement, goes_whole: Whole, there: Needs
 ) -> Offer | Refusal:
     """Say whether what is there has room for all of what it is to become."""
-    replicas, workload, desired = placement.replicas, placement.workload, situation.desired
-    place = site(placement, desired.policies[workload], desired.clusters)
-    rung = replace(rung_at(situation.reach.order(workload), place), limit=None)
+    order = situation.reach.order(placement.workload)
+    rung = replace(rung_of(order, placement.cluster), limit=None)
+    replicas = placement.replicas
+    workload = placement.workload
     return together.assess(situation, growth, workload, rung, goes_whole, replicas=replicas, there=there)

@@ -9,24 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from reconciler.core import headcount
 from reconciler.core.fit import Room
 from reconciler.core.flight import Flight, flight
 from reconciler.core.holding import Reserved, keep_free, reserved
-from reconciler.core.narrowing import narrowed
 from reconciler.core.needs import Needs, Part
+from reconciler.core.packing import Wanted, tightest_first
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.core.subsets import subset_of
 from reconciler.core.wholes import whole
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.placement import Placement
-from reconciler.model.policy import Cluster
 from reconciler.model.request import RequestRecord
-from reconciler.model.workloadspread import Subset
 
 
 class Rooms:
@@ -99,14 +95,7 @@ class Rooms:
             return entry.needs if entry is not None else None
         template = self._desired.templates.get(placement.workload)
         found = whole(template, self._desired.kinds) if template is not None else None
-        if found is None:
-            return None
-        needed, policy = found.of(placement.replicas), self._desired.policies.get(placement.workload)
-        subset = (
-            subset_of(policy.spread, placement.subset) if policy is not None and policy.spread is not None else None
-        )
-        cluster = self._desired.clusters.get(placement.cluster)
-        return needed if subset is None or cluster is None else needed.shaped(partial(_narrowed, subset, cluster))
+        return found.of(placement.replicas) if found is not None else None
 
     def domains(self, cluster: ClusterName, key: str) -> int:
         """Count the topology domains of a label that what stands on a cluster wants for itself."""
@@ -117,7 +106,7 @@ class Rooms:
     def _whole(self, placement: Placement) -> tuple[Part, ...]:
         """Return the parts of what went out whole, as a leader and its workers; nothing where there is but one."""
         needed = self.needs(placement)
-        return needed.parts if needed is not None and (needed.others or placement.subset) else ()
+        return needed.parts if needed is not None and needed.others else ()
 
     def _less(
         self, room: Room, held: Iterable[RequestRecord], without: Iterable[Placement], cluster: ClusterName
@@ -155,14 +144,13 @@ class Rooms:
         for shape, newcomer, replicas in alike.values():
             room.vacate(shape, replicas, newcomer)
         flying = self._flight(cluster, gone) if gone else self._standing.in_flight(cluster)
+        parts: list[Wanted] = []
         for placement, replicas in flying.replicas:
             whole = self._whole(placement) if replicas >= placement.replicas else ()  # nothing of it has come yet
-            for part in whole:
-                room.take(*part.room)
-            if not whole:
-                room.take(placement.shape, replicas)
-        for homeless in flying.going:
-            room.take(homeless.shape, homeless.replicas)
+            parts += [part.room for part in whole] or [(placement.shape, replicas)]
+        parts += [(homeless.shape, homeless.replicas) for homeless in flying.going]
+        for shape, replicas in tightest_first(room, parts, lambda part: part[0]):
+            room.take(shape, replicas)
         return room
 
     def _flight(self, cluster: ClusterName, gone: Mapping[str, Placement]) -> Flight:
@@ -172,7 +160,3 @@ class Rooms:
         left = (one for one in self._standing.on(cluster) if one.path not in gone)
         situation = self._situation
         return flight(left, replace(seen, homeless=homeless), situation.rollouts, self._desired.policies, self._now)
-
-
-def _narrowed(subset: Subset, cluster: Cluster, shape: ReplicaShape) -> ReplicaShape:
-    return narrowed(shape, subset, cluster)

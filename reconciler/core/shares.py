@@ -33,9 +33,14 @@ class Spread:
     home: int = 0
 
 
-def beyond_gprs(growth: Growth, workspace: WorkspaceName, new: Iterable[Share]) -> tuple[Share, Refusal] | None:
-    """Find one among shares that begin a GPR that the workspace may not begin beside the others: the smallest."""
-    for begun, share in enumerate(sorted(new, key=lambda share: (-share.replicas, share.offer.rung.rank))):
+def beyond_gprs(
+    growth: Growth, workspace: WorkspaceName, new: Iterable[Share], *, ended: int = 0
+) -> tuple[Share, Refusal] | None:
+    """Find one among shares that begin a GPR that the workspace may not begin beside the others: the smallest.
+
+    `ended` are the GPRs that make room for them.
+    """
+    for begun, share in enumerate(sorted(new, key=lambda share: (-share.replicas, share.offer.rung.rank)), -ended):
         limited = growth.limited(workspace, share.offer.rung.cluster, share.offer.shape, more=begun)
         if limited is not None:
             return share, limited

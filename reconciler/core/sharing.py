@@ -63,7 +63,7 @@ def _divided(
         Share(
             offer=found[rung.cluster],
             replicas=division.counts[rung.cluster] - held[rung.cluster],
-            because=_because(division, rung, policy),
+            because=spoken_for(division, rung, policy),
         )
         for rung in rungs
         if rung.cluster in division.because
@@ -131,6 +131,12 @@ def told(policy: BurstPolicy) -> str:
         said += [f"at least {least} {what}"] if least else []
         said += [f"at most {most} {what}"] if most is not None else []
     return ", ".join(said)
+
+
+def spoken_for(division: Division, rung: Rung, policy: BurstPolicy) -> str:
+    """Say what spoke for a cluster; its place in the order alone needs no words."""
+    plain = policy.distribution.strategy is StrategyName.ORDERED and division.counts[rung.cluster] > rung.least
+    return "" if plain else division.because[rung.cluster]
 
 
 def values(number: int, policy: BurstPolicy) -> str:
@@ -202,12 +208,6 @@ def _rooms(situation: Situation, standing: Standing, placements: Sequence[Placem
     return found
 
 
-def _because(division: Division, rung: Rung, policy: BurstPolicy) -> str:
-    """Say what spoke for a cluster; its place in the order alone needs no words."""
-    plain = policy.distribution.strategy is StrategyName.ORDERED and division.counts[rung.cluster] > rung.least
-    return "" if plain else division.because[rung.cluster]
-
-
 def _left_out(division: Division, policy: BurstPolicy) -> Iterator[Refusal]:
     """Say of the clusters that would take some and may not which bound they are beyond."""
     distribution = policy.distribution
@@ -234,8 +234,9 @@ def _lacking(division: Division, policy: BurstPolicy) -> str:
         return ""
     distribution, (clusters, groups) = policy.distribution, division.lacking
     few = groups < distribution.min_groups
+    bound = "spreadConstraint.minGroups" if few else "minClusters"
     least = values(distribution.min_groups, policy) if few else count(distribution.min_clusters, "cluster")
     return (
         f"policy {policy.name} spreads over {least} at least, and only {groups if few else clusters} can be used:"
-        " until then each has one replica"
+        f" until then each has one replica (free or add such clusters, or lower spec.distribution.{bound})"
     )

@@ -14,6 +14,7 @@ from reconciler.core.distribution.subsets import Counts, Layer, minimums, share_
 from reconciler.core.growth import MOST, Growth, Offer
 from reconciler.core.makers import told as called
 from reconciler.core.narrowing import narrowed
+from reconciler.core.packing import Wanted, fitting
 from reconciler.core.quotas import Quota, quotas
 from reconciler.core.reach import Rung
 from reconciler.core.seats import Site, site
@@ -196,19 +197,21 @@ class _Round:
         """
         several = [share.offer.rung.cluster for share in shares]
         for cluster in sorted({name for name in several if several.count(name) > 1}):
-            room = self.growth.rooms.room(cluster, self.template.workspace).copy()
+            room = self.growth.rooms.room(cluster, self.template.workspace)
             here = [share for share in shares if share.offer.rung.cluster == cluster]
             least = {share.offer.rung.site: min(share.replicas, first.get(share.offer.rung.site, 0)) for share in here}
             pieces = [(share, least[share.offer.rung.site]) for share in here]
             pieces += [(share, share.replicas - least[share.offer.rung.site]) for share in here]
-            given: dict[Site, int] = {}
+            given: dict[Site, Wanted] = {}
             for share, piece in pieces:
-                place, fits = share.offer.rung.site, room.count(share.offer.shape, piece) if piece else 0
-                given[place] = given.get(place, 0) + fits
-                if fits < piece:
-                    return place, given[place]
+                place, shape = share.offer.rung.site, share.offer.shape
+                has = given[place][1] if place in given else 0
+                beside = [one for other, one in given.items() if other != place]
+                fits = fitting(room, beside, shape, has + piece) if piece else has
+                if fits < has + piece:
+                    return place, fits
                 if fits:
-                    room.take(share.offer.shape, fits)
+                    given[place] = shape, fits
         return None
 
     def _full(

@@ -15,9 +15,11 @@ from reconciler.core.gathered import FEW, Gathered, Placed
 from reconciler.core.kinds import group_kind
 from reconciler.core.kruise import CONFIGURATION
 from reconciler.core.policies import Templates
+from reconciler.core.schema.complaints import nearest
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadspread import TargetFile, WorkloadSpreadFile
 from reconciler.core.spreadrules import GROUPS, WORKSPACE, Rule
+from reconciler.core.wholes import in_groups
 from reconciler.core.workloadkinds import BUILT_IN, Kinds
 from reconciler.errors import Severity
 from reconciler.model.ids import WorkloadId
@@ -27,6 +29,8 @@ from reconciler.model.workloadspread import WorkloadSpread
 
 _TARGET: Loc = ("spec", "targetRef")
 _ANNOTATION: Loc = ("metadata", "annotations", WORKSPACE)
+_COMPARED = 100
+"""Characters of a kind that are compared with those that are known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +67,7 @@ def spread_policies(work: Gathered, desired: Desired, templates: Templates) -> d
     """Return the policies in force, each with the spread that governs its template, and tell what is wrong with them.
 
     Of two spreads that would govern one template the first does, by path and line. A policy that has a distribution of
-    its own has no spread.
+    its own has no spread, and neither has what runs in groups: all of it is on one cluster.
     """
     found = dict(desired.policies)
     spreads = _in_force(work, desired)
@@ -84,7 +88,8 @@ def spread_policies(work: Gathered, desired: Desired, templates: Templates) -> d
             work.tell(spreads[position].placed, finding)
         for position in named:
             governed[position].append(template)
-        if named and workload in found and found[workload].distribution == Distribution():
+        spreadable = workload in found and found[workload].distribution == Distribution()
+        if named and spreadable and not in_groups(template.spec, desired.kinds):
             found[workload] = replace(found[workload], spread=spreads[named[0]].value)
     written = frozenset(placed.value.metadata.name for placed in work.all(BurstPolicyFile))
     lent = spreadwarnings.Lent(template.ref for template, _ in templates.values() if template.ref is not None)
@@ -111,6 +116,7 @@ def _warn(
     policies = {policy.name: policy for one in governed if (policy := desired.policies.get(one.workload)) is not None}
     found = [
         *spreadwarnings.beside_policies(policies.values(), written),
+        *spreadwarnings.whole(governed, desired.kinds),
         *spreadwarnings.unselected(spread.value, governed, desired.kinds),
     ]
     if "Cluster" not in work.excused:
@@ -173,7 +179,14 @@ def _known_as(target: TargetFile) -> str:
     kind = next((one for one in BUILT_IN.values() if one.kind == target.kind and one.replicas), None)
     if kind is not None and kind.group != target.group:
         return f"try apiVersion: {'/'.join(part for part in (kind.group, *kind.versions[:1]) if part)}"
+    if kind is None and (likely := nearest(target.kind[:_COMPARED], _of_group(target.group))):
+        return f"try kind: {likely}"
     return f"add a WorkloadKind for {shortened(target.group_kind)}, or put it on Kruise's whitelist"
+
+
+def _of_group(group: str) -> list[str]:
+    """List the kinds of a group whose replicas can be spread."""
+    return [one.kind for one in BUILT_IN.values() if one.group == group and one.replicas]
 
 
 def _tell_workspace(work: Gathered, spread: _Spread, desired: Desired) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from reconciler.core.affinity import meets
 from reconciler.core.dialect import has_expression
 from reconciler.core.draft import WORKLOAD
 from reconciler.core.fieldpath import at
@@ -12,8 +13,10 @@ from reconciler.core.gathered import FEW
 from reconciler.core.narrowing import selects, takes
 from reconciler.core.schema.complaints import nearest
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
+from reconciler.core.wholes import in_groups
 from reconciler.core.workloadkinds import Kinds, known
 from reconciler.errors import Severity
+from reconciler.model.capacity import NodeRequirement, NodeTerm
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import BurstPolicy, Cluster, Distribution, Workspace
 from reconciler.model.workload import Json, WorkloadRef, WorkloadTemplate
@@ -52,7 +55,10 @@ class Lent:
             hint = "its workspace may not touch the namespace, the annotation names another, or its group differs"
         # 2. One lends to something of this name elsewhere, or of another kind.
         elif named:
-            hint = f"try '{named[0].kind or target.kind}/{named[0].namespace}/{named[0].name}'"
+            closest = min(named, key=lambda ref: ref.kind not in ("", target.kind))
+            hint = f"try '{closest.kind or target.kind}/{closest.namespace}/{closest.name}'"
+            if not file.metadata.namespace:
+                hint = f"try metadata.namespace: {closest.namespace}"
         # 3. One lends to something of nearly this name.
         elif likely := self._likely(target):
             hint = f"try '{likely}'"
@@ -78,6 +84,15 @@ def beside_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -
             yield Finding(loc=_SUBSETS, message=message, hint=hint, severity=Severity.WARNING)
 
 
+def whole(templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:
+    """Tell which of a spread's templates are not spread, since all that runs in groups is on one cluster."""
+    for template in templates:
+        if in_groups(template.spec, kinds):
+            message = f"{template.workload} runs in groups and has one cluster, so that it cannot be spread"
+            hint = "delete the WorkloadSpread, and name its clusters in spec.clusters of its BurstPolicy"
+            yield Finding(loc=_TARGET, message=message, hint=hint, severity=Severity.WARNING)
+
+
 def unmet(
     spread: WorkloadSpread,
     file: WorkloadSpreadFile,
@@ -93,7 +108,9 @@ def unmet(
         term = subset.required
         if term is None or not (term.labels or term.fields) or any(takes(subset, cluster) for cluster in there):
             continue
-        keys = {one.key for one in term.labels}
+        # What no cluster meets even by itself is what is wrong; where each is met by some, it is all of them together.
+        wrong = {one.key for one in term.labels if not any(_meets(one, cluster) for cluster in there)}
+        keys = wrong or {one.key for one in term.labels}
         values = sorted({f"{key}={value}" for one in there for key, value in one.labels.items() if key in keys})
         which = ", ".join(sorted(workspace.name for workspace in workspaces))
         hint = f"they have {', '.join(values[:FEW])}" + (", …" if len(values) > FEW else "") if values else ""
@@ -103,6 +120,11 @@ def unmet(
             hint=hint or f"they are {', '.join(sorted(names)[:FEW])}" + (", …" if len(names) > FEW else ""),
             severity=Severity.WARNING,
         )
+
+
+def _meets(one: NodeRequirement, cluster: Cluster) -> bool:
+    """Tell whether a cluster meets a requirement by its labels, or leaves it to its nodes."""
+    return one.key not in cluster.labels or meets((NodeTerm(labels=(one,)),), cluster.labels, cluster.name)
 
 
 def unselected(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from reconciler.core.standing import Standing
 from reconciler.core.times import format_time
 from reconciler.core.wording import clause, listed
 from reconciler.errors import InvalidInput
+from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Extend, Plan, Revert, Why
@@ -42,6 +43,29 @@ def find(ledger: Ledger, text: str) -> Placement:
     near = difflib.get_close_matches(text, [name for one in there for name in (one.name, one.id)], n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are: {listed(one.id for one in there)}"
     raise InvalidInput(f"no placement {text!r} ({hint})")
+
+
+def find_workload(situation: Situation, text: str) -> WorkloadId:
+    """Find a workload that bursts by its name: ``llm/vllm``, or ``vllm`` where only one workspace has it.
+
+    Raises InvalidInput that names what there is when there is no such workload.
+    """
+    known = {*situation.desired.templates, *(one.workload for one in situation.ledger.placements.values())}
+    there = sorted(one for one in known if not one.request)
+    found = [one for one in there if text in (str(one), one.name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InvalidInput(f"{text!r} is in several workspaces; name one of {listed(map(str, found))}")
+    for path, placement in situation.ledger.placements.items():
+        if text.rstrip("/") in (placement.name, placement.id, path):
+            raise InvalidInput(f"{text} is a placement; name its workload: {placement.workload}")
+    if any(text in (str(one), one.name) for one in known):
+        raise InvalidInput(f"{text} is a request, which stays where its clusters were chosen (ask for it anew)")
+    near = difflib.get_close_matches(text, [name for one in there for name in (one.name, str(one))], n=1)
+    names = listed(map(str, there)) or "none"
+    hint = f"did you mean {near[0]}?" if near else f"there are: {names}"
+    raise InvalidInput(f"no workload {text!r} ({hint})")
 
 
 def withdraw(situation: Situation, placements: Sequence[Placement], *, by: str, reason: str, everywhere: bool) -> Plan:

@@ -63,7 +63,7 @@ def given_back(
     """Say which of a workload's placements give replicas back and how many each keeps.
 
     What is in no subset goes first, then what is above the maximum of one, then the last subset, and in it the cluster
-    that would be filled last; within that the newest placement.
+    that would be filled last; within that the newest placement. A percentage is one of what is left.
     """
     workload, clusters = placements[0].workload, situation.desired.clusters
     policy, growth = situation.desired.policies[workload], Growth(situation, standing)
@@ -75,7 +75,7 @@ def given_back(
         return growth.rooms.room(place[0], workload.workspace).count(shapes[place], MOST) if seen else 0
 
     *rows, none = rows_of(growth, workload, spread, held, free)
-    found = quotas(situation, workload, spread, standing.replicas(workload))
+    found = quotas(situation, workload, spread, standing.replicas(workload) - surplus)
     layers = [
         Layer(targets=_having(row, held), most=quota.lent, least=max(0, quota.least - quota.home))
         for row, quota in zip(rows, found, strict=True)

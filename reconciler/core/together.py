@@ -11,9 +11,8 @@ from reconciler.core.growth import Growth, Offer
 from reconciler.core.needs import Needs
 from reconciler.core.reach import Rung
 from reconciler.core.situation import Situation
-from reconciler.core.spreading import room_in
 from reconciler.core.wholes import Whole, more
-from reconciler.core.wording import amounts, count, listed, plain
+from reconciler.core.wording import amounts, count, listed
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
 
@@ -46,13 +45,11 @@ def assess(
     *,
     replicas: int,
     there: Needs | None = None,
-    added: int = 0,
     more_gprs: int = 0,
 ) -> Offer | Refusal:
     """Say whether a cluster has room for so many replicas that go whole, or why not; what is `there` has its room.
 
-    `added` are those of them that are none of the workload's yet, which its subset has to allow. `more_gprs` are the
-    placements that begin, less those that end, beside it.
+    `more_gprs` are the placements that begin, less those that end, beside it.
     """
     template, policy = situation.desired.templates[workload], situation.desired.policies[workload]
     if rung.limit is not None and replicas > rung.limit:
@@ -62,14 +59,6 @@ def assess(
             message=f"may have {count(rung.limit, 'replica')} at most, and all {replicas} go together",
             remedy=f"raise its maxReplicas in policy {policy.name}",
         )
-    if policy.spread is not None and rung.subset and added > (left := room_in(growth, policy.spread, workload, rung)):
-        return Refusal(
-            cluster=rung.cluster,
-            subset=rung.subset,
-            reason=Reason.SPREAD_LIMIT,
-            message=f"subset {plain(rung.subset)} may have {left} more, and all {added} go together",
-            remedy=f"raise maxReplicas of subset {plain(rung.subset)} in WorkloadSpread {policy.spread.id}",
-        )
     need = whole.of(replicas)
     if there is not None:
         need = more(need, there)
@@ -78,16 +67,8 @@ def assess(
     if isinstance(answer, Refusal):
         return answer
     limited = beyond_limits(situation, workload, rung.cluster, need.main.shape, replicas)
-    small = limited or too_small(situation, growth, workload.workspace, answer, within(growth, workload, rung, need))
-    if small is not None:
-        return replace(small, subset=rung.subset)
-    return replace(answer, rung=rung, replicas=replicas)
-
-
-def within(growth: Growth, workload: WorkloadId, rung: Rung, need: Needs) -> Needs:
-    """Return what is needed as the subset has it that it goes to, which changes all of its pods."""
-    policy = growth.situation.desired.policies[workload]
-    return need.shaped(lambda shape: growth.shaped(policy, rung, shape)) if rung.subset else need
+    small = limited or too_small(situation, growth, workload.workspace, answer, need)
+    return small or replace(answer, rung=rung, replicas=replicas)
 
 
 def offered(
@@ -103,7 +84,7 @@ def offered(
             message=f"it goes whole, and the rest of it is on {listed(others)}",
         )
     there = whole.of(here) if here else None
-    answer = assess(situation, growth, workload, rung, whole, replicas=here + lacking, there=there, added=lacking)
+    answer = assess(situation, growth, workload, rung, whole, replicas=here + lacking, there=there)
     return answer if isinstance(answer, Refusal) else replace(answer, replicas=lacking)
 
 

@@ -1,7 +1,8 @@
-"""Passes that a person or a schedule asks for, which need no sight of the clusters: revert, extend and sweep.
+"""Passes that a person or a schedule asks for: revert, extend and sweep, and rebalance.
 
-They read both branches, make a plan of their own and publish it as any pass does. The source branch gives policies
-where it can; a broken or missing one is no reason to leave a burst running.
+They read both branches, make a plan of their own and publish it as any pass does. The first three need no sight of the
+clusters, and the source branch gives policies where it can; a broken or missing one is no reason to leave a burst
+running.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from reconciler.core.render import Rendered
 from reconciler.core.situation import Situation
 from reconciler.daemon.backoff import Backoff
 from reconciler.daemon.loop import CONFLICT_TRIES
-from reconciler.daemon.reconcile import Memory, Outcome, View, World, put_down, send, write
+from reconciler.daemon.reconcile import Memory, Outcome, View, World, draft, put_down, send, situation_at, write
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
-from reconciler.model.plan import Amend, Close, Extend, Plan, Revert, Why
+from reconciler.model.plan import Amend, Close, Extend, Place, Plan, Resize, Revert, Why
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity, Tips
 
@@ -62,6 +63,23 @@ def steer(
     return _carried_out(world, survey(world, memory), decide, person)
 
 
+def steer_in_sight(world: World, memory: Memory, decide: Callable[[Situation], Plan], *, person: Identity) -> Outcome:
+    """Carry out what `decide` makes of both branches and of the clusters as they are seen, in one push.
+
+    Where a part of it cannot be written, it is decided anew without that cluster; raises InvalidInput where that does
+    not help, and Conflict when the output branch moved meanwhile: run it again.
+    """
+    tips = world.repository.fetch()
+    situation = situation_at(world, memory, tips, ())
+    view, rendered = draft(world, View.of(situation, tips, decide(situation)), decide)
+    if rendered.unwritable:
+        told = (f"{workload} on {cluster}: {why}" for (workload, cluster), why in rendered.unwritable.items())
+        raise InvalidInput(f"writing {'; '.join(told)} (mend the template)")
+    if not view.plan.changes:
+        rendered = Rendered(commits=(), changes=(), suppressed=())
+    return _sent(world, view, _signed(rendered, person))
+
+
 def guarded(world: World, memory: Memory, attempt: Callable[[], T]) -> T:
     """Make an attempt at a pass, and if it fails for a reason of our own, end at least what has lapsed.
 
@@ -85,6 +103,10 @@ def _carried_out(world: World, seen: View, decide: Callable[[Situation], Plan], 
     rendered = write(world, view) if view.plan.changes else Rendered(commits=(), changes=(), suppressed=())
     if person is not None:
         rendered = _signed(rendered, person)
+    return _sent(world, view, rendered)
+
+
+def _sent(world: World, view: View, rendered: Rendered) -> Outcome:
     sending = send(world, view, rendered, put_down(world, view, rendered))
     sending.end()
     return sending.outcome
@@ -116,7 +138,8 @@ def _signed(rendered: Rendered, person: Identity) -> Rendered:
     # A commit that begins the branch stands before those of the changes.
     first = len(rendered.commits) - len(rendered.changes)
     asked = [
-        isinstance(change, Extend | Amend | Close) or (isinstance(change, Revert) and change.why is Why.REQUESTED)
+        isinstance(change, Extend | Place | Resize | Amend | Close)
+        or (isinstance(change, Revert) and change.why is Why.REQUESTED)
         for change in rendered.changes
     ]
     commits = tuple(

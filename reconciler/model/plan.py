@@ -136,7 +136,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A new placement. One that a person asked for has no shortage.
+    """A new placement. One that a person asked for has no shortage; `detail` says who did, where no request does.
 
     `record` is its request as it is from here on, where the placement changes it: the first one is when it began.
     """
@@ -146,6 +146,7 @@ class Place:
     choice: Choice
     refused: tuple[Refusal, ...] = ()
     record: RequestRecord | None = None
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -57,8 +57,8 @@ class WorkloadSpread:
     """How the replicas of one workload object are spread.
 
     `group` and the kind of `target` name the object's kind; its version does not count. `selector` names the pods that
-    count, where it is not empty, and so do `selector_expressions` (In, NotIn, Exists, DoesNotExist); `replicas_paths`
-    say where the replicas are that are split. `reschedule` is set when it is Adaptive: a replica that has had no node
+    are changed, where it is not empty, and so do `selector_expressions` (In, NotIn, Exists, DoesNotExist), or else
+    `replicas_paths`, where their replicas are. `reschedule` is set when it is Adaptive: a replica that has had no node
     for so long makes its subset unschedulable for `recovery`.
     """
 

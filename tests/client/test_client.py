@@ -32,7 +32,10 @@ def test_same_key_is_the_same_request_and_another_one_is_not(client: Client) -> 
     assert client.create(small("once"), key="run-17").name == first.name
     with pytest.raises(Refused) as caught:
         client.create(small("once"))
-    assert (caught.value.status, str(caught.value)) == (409, "Already Exists")
+    assert (caught.value.status, str(caught.value)) == (
+        409,
+        "Already Exists (change or delete it, or take another name)",
+    )
 
 
 def test_change_and_end_are_commits_too(running: Daemon, client: Client) -> None:

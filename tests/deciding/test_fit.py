@@ -58,6 +58,8 @@ def test_tainted_nodes_take_only_what_tolerates_them() -> None:
     assert Room(tainted).count(shape(1), 9) == 0
     assert Room(tainted).count(tolerant, 9) == 4
     assert "tainted gpu=yes:NoSchedule" in Room(tainted).shortfall(shape(1))
+    assert Room(tainted).remedy(shape(1)) == "tolerate the taint in its pods, or add nodes without it there"
+    assert Room(free("c", 0)).remedy(tolerant) == "free or add nodes there"
 
 
 def test_prefer_no_schedule_keeps_nobody_away() -> None:

@@ -120,7 +120,8 @@ def test_too_few_regions_get_one_replica_each_and_the_rest_waits() -> None:
     (held,) = made.suppressed
     assert (held.reason, held.replicas) == (Reason.SPREAD_LIMIT, 3)
     few = f"policy gpu spreads over 2 values of {REGION} at least, and only 1 can be used"
-    assert held.message == f"{few}: until then each has one replica"
+    way = "free or add such clusters, or lower spec.distribution.spreadConstraint.minGroups"
+    assert held.message == f"{few}: until then each has one replica ({way})"
 
 
 def test_a_cluster_without_the_label_takes_nothing() -> None:

@@ -20,6 +20,7 @@ from reconciler.model.capacity import (
     Toleration,
 )
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId
+from reconciler.model.neighbours import LabelRequirement, PodRule, PodRules
 from reconciler.model.plan import Move, Place, Reason, Revert
 from reconciler.model.policy import Availability, BurstPolicy, Candidate
 from reconciler.model.workloadspread import Bound, PreferredTerm
@@ -148,13 +149,51 @@ def test_a_patch_of_the_node_selector_narrows_what_fits() -> None:
         ({"containers": [{"name": "vllm", "resources": {"limits": {}}}]}, "the resources of containers vllm"),
         ({"nodeSelector": {"$patch": "replace"}}, "spec.nodeSelector by a directive"),
         ({"topologySpreadConstraints": []}, "spec.topologySpreadConstraints"),
+        ({"hostNetwork": True}, "spec.hostNetwork"),
+        ({"$retainKeys": ["containers"]}, "spec by a directive"),
+        (
+            {"initContainers": [{"name": "fetch", "restartPolicy": "Always"}]},
+            "the restartPolicy of initContainers fetch",
+        ),
     ],
 )
 def test_a_patch_that_nobody_can_count_fits_nowhere_and_says_so(spec: object, why: str) -> None:
     patched = replace(RENTED, patch={"spec": spec})
     made = plan(short(1), free("worker-4", 8), wanted=fleet(patched))
     assert out(made) == {}
-    assert made.suppressed[0].refusals[0].message == f"subset rented patches {why}, which nobody can count here"
+    (refused,) = (one for one in made.suppressed[0].refusals if one.cluster == "worker-4")
+    assert refused.message == f"subset rented patches {why}, which nobody can count here"
+    assert refused.remedy == "change what its pods, or the patch of its subset, ask for"
+
+
+VLLM_PODS = LabelRequirement(key="app", operator="In", values=("vllm",))
+ALONE = PodRules(
+    labels=(("app", "vllm"), ("role", "server")),
+    apart=(PodRule(key="kubernetes.io/hostname", selector=(VLLM_PODS,)),),
+)
+"""No two of them on a node."""
+
+
+def test_a_patch_of_a_label_that_pods_are_kept_apart_by_fits_nowhere_and_says_so() -> None:
+    patched = replace(RENTED, patch={"metadata": {"labels": {"app": "other"}}})
+    made = plan(short(1, replica=shape(rules=ALONE)), free("worker-4", 8), wanted=fleet(patched))
+    assert out(made) == {}
+    assert made.suppressed[0].refusals[0].message == (
+        "subset rented patches metadata.labels.app, which rules about its pods go by"
+    )
+
+
+def test_a_patch_of_any_other_label_leaves_the_rules_about_its_pods_as_they_are() -> None:
+    labels = {"role": "spare", "new": "yes"}
+    patched = replace(RENTED, patch={"metadata": {"labels": labels, "annotations": None}})
+    seen = free("worker-4", 4, 4)
+    nodes = [replace(one, labels={"kubernetes.io/hostname": one.name}, pods=()) for one in seen.pools[0].nodes]
+    seen = replace(seen, pools=(replace(seen.pools[0], nodes=tuple(nodes)),))
+    (placed,) = plan(short(3, replica=shape(rules=ALONE)), seen, wanted=fleet(patched)).changes
+    assert isinstance(placed, Place)
+    assert placed.placement.replicas == 2
+    assert placed.placement.shape.rules is not None
+    assert dict(placed.placement.shape.rules.labels) == {"app": "vllm", "role": "spare", "new": "yes"}
 
 
 def test_percentages_are_of_all_replicas_wherever_they_are_and_rounded_up() -> None:
@@ -228,6 +267,14 @@ def test_a_percentage_waits_for_the_scale_down_window_as_the_replicas_themselves
     seen = [free(one, 9) for one in ("worker-2", "worker-4")]
     made = plan(short(1, running=2), *seen, wanted=fleet(half, RENTED), there=there, history=wanted_before(9))
     assert kept(made) == []
+
+
+def test_what_comes_home_leaves_each_subset_with_its_percentage_of_what_is_left() -> None:
+    tiers = NodeTerm(labels=(NodeRequirement(key=TIER, operator="In", values=("home", "own")),))
+    wanted, seen = fleet(subset("near", tiers, most="50%"), RENTED), (free("worker-2", 9), free("worker-4", 9))
+    there = ledger(stands("worker-2", 2, "near"), stands("worker-4", 6, "rented"))  # near: 7 of 13, 5 of them at home
+    made = plan(short(4, running=5), *seen, wanted=wanted, there=there, history=wanted_before(4))
+    assert sorted(kept(made)) == [("worker-2/near", 0), ("worker-4/rented", 4)]  # near: 5 of 9
 
 
 def test_what_was_placed_before_there_was_a_spread_counts_for_the_subset_that_it_could_be_of() -> None:

@@ -16,6 +16,7 @@ from reconciler.core.lending import bursts_that_wait
 from reconciler.core.placing import requests_that_wait
 from reconciler.core.queueing import serve
 from reconciler.core.reserving import reservations_that_wait
+from reconciler.core.rooms import Rooms
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.model.capacity import ClusterObservation, ReplicaShape, Taint
@@ -33,13 +34,10 @@ CLUSTERS = tuple(ClusterName(f"worker-{number}") for number in (1, 2, 3))
 SPACES = (WorkspaceName("llm"), WorkspaceName("vision"))
 
 
-class Forgetful(Growth):
-    """Growth that works everything out anew: no two states are the same to it, and no room has answered before."""
+class Unshared(Rooms):
+    """Rooms of which none has answered before."""
 
-    def state(self, cluster: ClusterName, workspace: WorkspaceName | None = None) -> Hashable:
-        return object()
-
-    def moment(self) -> Hashable:
+    def moment(self, cluster: ClusterName) -> Hashable:
         return object()
 
     def room(
@@ -51,6 +49,20 @@ class Forgetful(Growth):
         newcomer: ReplicaShape | None = None,
     ) -> Room:
         return super().room(cluster, workspace, without=without, newcomer=newcomer).copy()
+
+
+class Forgetful(Growth):
+    """Growth that works everything out anew: no two states are the same to it."""
+
+    def __init__(self, situation: Situation, standing: Standing) -> None:
+        super().__init__(situation, standing)
+        self.rooms = Unshared(situation, standing)
+
+    def state(self, cluster: ClusterName, workspace: WorkspaceName | None = None) -> Hashable:
+        return object()
+
+    def moment(self) -> Hashable:
+        return object()
 
 
 def waits_out(one: Situation, growing: type[Growth]) -> Plan:

@@ -139,7 +139,7 @@ def test_two_policies_of_one_rank_are_an_error_at_the_second_and_the_first_stays
     assert errors(desired) == [
         (
             "policies/z.yaml:4: metadata.name: llm/vllm is governed by BurstPolicy gpu just as well, and stays so "
-            "(name the template or its workspace in one of them)"
+            "(name the template or its workspace in one of them alone)"
         )
     ]
     assert desired.policies[VLLM].name == "gpu"

@@ -63,6 +63,11 @@ def test_a_set_moves_with_all_of_its_groups_in_one_change_and_keeps_its_end() ->
     assert change.detail == "worker-2 has not been observed, which has lasted for 15m"
 
 
+def test_what_was_spread_before_it_ran_in_groups_is_in_no_subset_where_it_goes() -> None:
+    made = decided(lacks(8), free("worker-3", *[8] * 8), wanted=fleet(SET), there=ledger(there(subset="spot")))
+    assert moved(made).after.where == "worker-3"
+
+
 def test_the_cluster_that_it_has_left_gets_nothing_of_it_for_as_long_again() -> None:
     made = decided(lacks(8), free("worker-3", *[8] * 8), wanted=fleet(SET), there=ledger(there()))
     restraint = moved(made).restraint

@@ -78,7 +78,7 @@ def test_a_spread_that_no_template_matches_is_told(before: str, after: str, want
 
 def test_a_spread_without_a_namespace_is_in_default():
     (told,) = doubtful(spread(head=HEAD.replace("  namespace: llm-demo\n", "")))
-    assert "; without metadata.namespace it is in default" in told
+    assert "; without metadata.namespace it is in default (try metadata.namespace: llm-demo)" in told
 
 
 def test_an_object_of_another_group_is_another_object():
@@ -243,6 +243,14 @@ def test_a_subset_that_no_cluster_can_be_in_is_told():
             "so that the subset holds nothing (they have zone=a, zone=b)"
         )
     ]
+
+
+def test_of_several_labels_the_one_that_no_cluster_meets_is_told():
+    both = in_zone("c").replace("[{", "[{key: pace, operator: Exists}, {", 1)
+    (told,) = doubtful(
+        subsets(both), {path: text.replace("{zone:", "{pace: fast, zone:") for path, text in ZONES.items()}
+    )
+    assert told.endswith("so that the subset holds nothing (they have zone=a, zone=b)")
 
 
 def test_the_primary_may_be_a_subset():

@@ -70,16 +70,26 @@ def test_the_sample_of_two_zones_is_in_force():
     assert [one.most for one in governing(desired).subsets] == [Bound(number=100), Bound(number=100)]
 
 
-def test_the_sample_of_one_role_of_a_job_is_in_force():
+def test_the_sample_of_one_role_of_a_job_loads_and_is_told_not_to_spread_what_runs_in_groups():
     files = fleet_for("TFJob", "kubeflow.org/v1", "tfjob-demo", "default")
     named = files["templates/vllm.yaml"].replace(
         "  name: vllm\n", "  name: vllm\n  annotations: {overspill.dev/workload: TFJob/default/tfjob-demo}\n", 1
     )
-    desired = load({**files, "templates/vllm.yaml": named, "s.yaml": TFJOB})
-    assert errors(desired) == []
-    found = governing(desired)
+    files = {**files, "templates/vllm.yaml": named}
+    assert doubtful(TFJOB, files) == [
+        (
+            "6: spec.targetRef: llm/vllm runs in groups and has one cluster, so that it cannot be spread "
+            "(delete the WorkloadSpread, and name its clusters in spec.clusters of its BurstPolicy)"
+        )
+    ]
+    assert load({**files, "s.yaml": TFJOB}).policies[VLLM].spread is None
+
+
+def test_which_role_counts_and_where_its_replicas_are_is_read():
+    role = "targetFilter: {selector: {matchLabels: {role: worker}}, replicasPathList: [spec.replicas]}"
+    found = governing(load({**FLEET, "s.yaml": spread(f"subsets: [{{name: all}}]\n{role}")}))
     assert found.selector == {"role": "worker"}
-    assert found.replicas_paths == ("spec.tfReplicaSpecs.Worker.replicas",)
+    assert found.replicas_paths == ("spec.replicas",)
 
 
 def test_the_sample_of_a_custom_workload_is_in_force():
@@ -342,6 +352,10 @@ TARGETS = {
             "TargetReference's GroupKind is not permitted. "
             "(add a WorkloadKind for game.example.com/GameServerSet, or put it on Kruise's whitelist)"
         ),
+    ),
+    "a kind that is misspelt": (
+        "{apiVersion: apps/v1, kind: Deploymnet, name: vllm}",
+        "TargetReference's GroupKind is not permitted. (try kind: Deployment)",
     ),
     "a known kind of another group": (
         "{apiVersion: argo.io/v1, kind: Rollout, name: vllm}",

@@ -19,10 +19,29 @@ NO_STORY = {"Pod", "ReplicationController", "DaemonSet", "CronJob"}
 """Built-in kinds that lend nothing: of one pod there is no share, and nobody counts the pods of the last two."""
 
 
-@pytest.fixture(scope="module", params=STORIES, ids=[story.name for story in STORIES])
-def played(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Played]:
+# Tests of one story run in one process, which plays it once.
+of_each_story = pytest.mark.parametrize(
+    "played",
+    [pytest.param(story, id=story.name, marks=pytest.mark.xdist_group(story.name)) for story in STORIES],
+    indirect=True,
+)
+
+
+@pytest.fixture(scope="session")
+def _known() -> dict[Path, Played]:
+    """Keep what has been played: pytest takes the tests of one story apart."""
+    return {}
+
+
+@pytest.fixture
+def played(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _known: dict[Path, Played]
+) -> tuple[Path, Played]:
     """Play each story once."""
-    return request.param, play(read(request.param), tmp_path_factory.mktemp(request.param.name))
+    story: Path = request.param
+    if story not in _known:
+        _known[story] = play(read(story), tmp_path_factory.mktemp(story.name))
+    return story, _known[story]
 
 
 def test_every_built_in_kind_that_lends_has_a_story_and_so_has_a_charts_value() -> None:
@@ -41,6 +60,7 @@ def test_the_templates_of_a_story_have_no_error(story: Path) -> None:
     assert {workload.name for workload in desired.policies} == {workload.name for workload in desired.templates}
 
 
+@of_each_story
 def test_story_comes_out_as_it_is_written_down(played: tuple[Path, Played]) -> None:
     path, made = played
     written = path / "expected"
@@ -48,6 +68,7 @@ def test_story_comes_out_as_it_is_written_down(played: tuple[Path, Played]) -> N
     assert expected(made) == files
 
 
+@of_each_story
 def test_clusters_are_taken_one_after_the_other_and_given_back_in_reverse(played: tuple[Path, Played]) -> None:
     _, made = played
     taken = [[cluster for cluster, there in made.placed(step).items() if there] for step in STEPS]
@@ -55,12 +76,14 @@ def test_clusters_are_taken_one_after_the_other_and_given_back_in_reverse(played
     assert made.trees[-1] == {}
 
 
+@of_each_story
 def test_what_is_lent_is_what_home_is_short_of(played: tuple[Path, Played]) -> None:
     _, made = played
     lent = [sum(sum(there.values()) for there in made.placed(step).values()) for step in STEPS]
     assert lent == [made.story.short(step) for step in STEPS]
 
 
+@of_each_story
 def test_what_goes_whole_is_on_one_cluster_at_a_time(played: tuple[Path, Played]) -> None:
     _, made = played
     for step in STEPS if made.story.whole else ():
@@ -68,6 +91,7 @@ def test_what_goes_whole_is_on_one_cluster_at_a_time(played: tuple[Path, Played]
         assert len(there) == len({*there}) == LACKING[step]
 
 
+@of_each_story
 def test_the_share_of_a_cluster_is_written_where_its_kind_has_its_replicas(played: tuple[Path, Played]) -> None:
     _, made = played
     shares = made.placed(PEAK)
@@ -77,6 +101,7 @@ def test_the_share_of_a_cluster_is_written_where_its_kind_has_its_replicas(playe
             assert replicas_at(manifest, kind.replicas) == sum(shares[cluster].values())
 
 
+@of_each_story
 def test_every_pod_is_counted_that_a_kind_lets_be_labelled(played: tuple[Path, Played]) -> None:
     _, made = played
     for _, path, manifest in made.objects(PEAK):

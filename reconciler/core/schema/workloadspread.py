@@ -163,8 +163,8 @@ class LabelSelectorFile(Strict):
 class TargetFilterFile(Strict):
     """Which pods of the workload are meant, where it has several roles."""
 
-    selector: LabelSelectorFile = Field(LabelSelectorFile(), description="The pods that count; none said: all.")
-    replicas_path_list: list[str] = Field([], description="Where their replicas are said, added up.")
+    selector: LabelSelectorFile = Field(LabelSelectorFile(), description="The pods that subsets change; none: all.")
+    replicas_path_list: list[str] = Field([], description="Where their replicas are said.")
 
 
 class TargetFile(Strict):

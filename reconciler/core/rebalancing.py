@@ -1,0 +1,276 @@
+"""What one workload has elsewhere, shared out anew because a person asks for it: as if nothing stood.
+
+Passes never do this (docs/decisions/0008-what-runs-stays.md). What comes of it are changes like any other, and no later
+pass undoes them: the total is the same, and every cluster has a share that its policy would have given it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.core import headcount, lifecycle
+from reconciler.core.distribution import Division, Target, share_out
+from reconciler.core.ending import ABSENT, end_what_has_lapsed
+from reconciler.core.gprlimits import within_limits
+from reconciler.core.growth import MOST, Growth, Offer
+from reconciler.core.people import respect_people
+from reconciler.core.reach import Rung
+from reconciler.core.shares import Share, beyond_gprs, newest_first
+from reconciler.core.sharing import spoken_for
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.core.wholes import whole
+from reconciler.core.wording import clause, count
+from reconciler.errors import InvalidInput
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.demand import Demand
+from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Change, Place, Plan, Reason, Refusal, Resize, Revert, Why
+from reconciler.model.policy import BurstPolicy, Distribution
+from reconciler.model.workload import WorkloadTemplate
+
+
+def anew(total: int, targets: Sequence[Target], distribution: Distribution) -> Division:
+    """Divide a total as if nothing stood: no target keeps what it has, and `most` counts that as room."""
+    return share_out(total, [replace(target, keeps=0) for target in targets], distribution)
+
+
+def rebalance(situation: Situation, workload: WorkloadId, *, by: str, reason: str = "") -> Plan:
+    """Share out anew what a workload has elsewhere; the plan is empty where it has its shares already.
+
+    What gives up replicas comes first, so that no commit has more of them than were agreed on. Nothing is held back
+    because of it. Raises InvalidInput where that cannot be done, and with what would help.
+    """
+    standing = Standing(situation)
+    respect_people(situation, standing)  # a commit of ours on top would hide it from every later pass
+    end_what_has_lapsed(situation, standing)
+    template, policy = _governed(situation, standing, workload)
+    placements = standing.of(workload)
+    if not placements:
+        return Plan()
+    made = _Rebalancing(
+        situation=situation,
+        standing=standing,
+        growth=Growth(situation, standing),
+        template=template,
+        policy=policy,
+        placements=placements,
+        by=by,
+        reason=clause(reason),
+    )
+    changes = tuple(made.changes())
+    for change in changes:
+        standing.change(change)
+    return Plan(changes=standing.plan().changes) if changes else Plan()
+
+
+def _governed(situation: Situation, standing: Standing, workload: WorkloadId) -> tuple[WorkloadTemplate, BurstPolicy]:
+    """Return the template and the policy of a workload that can be rebalanced, or raise InvalidInput."""
+    desired, trying = situation.desired, f"rebalancing {workload}"
+    template, policy = desired.templates.get(workload), desired.policies.get(workload)
+    if workload.request:
+        raise InvalidInput(f"{trying}: it is a request, which stays where its clusters were chosen (ask for it anew)")
+    if template is None or policy is None:
+        missing = "template" if template is None else "policy"
+        raise InvalidInput(f"{trying}: it has no {missing} that can be read (see `overspill check`)")
+    if policy.spread is not None:
+        raise InvalidInput(
+            f"{trying}: WorkloadSpread {policy.spread.id} fills its subsets in order, and shares nothing out anew"
+            " (try `overspill revert` with the placement that is to go elsewhere)"
+        )
+    if whole(template, desired.kinds) is not None:
+        raise InvalidInput(
+            f"{trying}: it runs in groups and goes whole to one cluster, so there is nothing to share out"
+            " (try `overspill revert` with its placement)"
+        )
+    if workload in situation.ledger.blocked:
+        raise InvalidInput(f"{trying}: a file of its on the output branch cannot be read (see `overspill status`)")
+    cooling = standing.cooling(workload)
+    if cooling is not None and standing.of(workload):
+        raise InvalidInput(f"{trying}: it is held back everywhere: {clause(cooling.reason)} (wait until that ends)")
+    return template, policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rebalancing:
+    """One workload's placements, and what they are shared out over."""
+
+    situation: Situation
+    standing: Standing
+    growth: Growth
+    template: WorkloadTemplate
+    policy: BurstPolicy
+    placements: tuple[Placement, ...]
+    by: str
+    reason: str
+
+    def changes(self) -> Iterator[Change]:
+        """Yield what gives up replicas, then what gets some: ends, shrinks, growths, new placements."""
+        rungs = self.growth.order(self.workload)
+        answers, division = self._division(rungs)
+        ends, shrinks, leaving = list[Change](), list[Change](), list[Placement]()
+        for placement, rest in self._given_up(division.counts):
+            detail = self._detail(placement.cluster, division.counts)
+            leaving.append(placement)
+            if rest:
+                after = lifecycle.renewed(placement, self.situation.desired, self.situation.now, rest)
+                shrinks.append(Resize(before=placement, after=after, detail=detail))
+            else:
+                ends.append(self._end(placement, detail))
+        grown, begun = list[Change](), list[Change]()
+        refused = tuple(one for one in answers.values() if isinstance(one, Refusal) and one.cluster not in self.held)
+        for share in self._shares(rungs, answers, division):
+            change = self._taken(share, division, leaving, refused)
+            (begun if isinstance(change, Place) else grown).append(change)
+        yield from (*ends, *shrinks, *grown, *begun)
+
+    @property
+    def workload(self) -> WorkloadId:
+        return self.template.workload
+
+    @property
+    def held(self) -> Counter[ClusterName]:
+        """What each cluster has now."""
+        return self.growth.held(self.workload)
+
+    @property
+    def shape(self) -> ReplicaShape:
+        """One replica as its primary shows it now, or else as it was placed last."""
+        demand = self.situation.demands.get(self.workload)
+        newest = max(self.placements, key=lambda one: (one.created_at, one.name))
+        return (demand.shape if isinstance(demand, Demand) else None) or newest.shape
+
+    def _division(self, rungs: Sequence[Rung]) -> tuple[Mapping[ClusterName, Offer | Refusal], Division]:
+        """Share out over what each cluster has and offers, without those that would be a GPR too many.
+
+        Raises InvalidInput where not all of the replicas have a place.
+        """
+        shape, held = self.shape, self.held
+        # Those that end make room for as many GPRs; which ones these are is known only when it is shared out.
+        ending = -len(self.placements)
+        answers: dict[ClusterName, Offer | Refusal] = {
+            rung.cluster: self.growth.assess(self.template, self.policy, shape, rung, MOST, more=ending)
+            for rung in rungs
+        }
+        while True:
+            targets = [self._target(rung, answers[rung.cluster], shape) for rung in rungs]
+            division = anew(held.total(), targets, self.policy.distribution)
+            self._complete(division, answers)
+            new = [one for one in self._shares(rungs, answers, division) if not held[one.offer.rung.cluster]]
+            ended = sum(not rest for _, rest in self._given_up(division.counts))
+            beyond = beyond_gprs(self.growth, self.workload.workspace, new, ended=ended)
+            if beyond is None:
+                return answers, division
+            answers[beyond[1].cluster] = beyond[1]
+
+    def _target(self, rung: Rung, answer: Offer | Refusal, shape: ReplicaShape) -> Target:
+        """Make a target with room for what the cluster has and for what it offers beside that.
+
+        One that gives nothing new still has room for what runs there; replicas that wait there for a node do not, where
+        no room is the reason. One that the workload may not even stay on has none.
+        """
+        has = self.held[rung.cluster]
+        if isinstance(answer, Offer):
+            most = has + answer.replicas
+        elif self._gone(rung.cluster) is not None:
+            most = 0
+        else:
+            waiting = self._waiting(rung.cluster) if answer.reason is Reason.NO_CAPACITY else 0
+            limit = within_limits(self.situation, self.workload, rung, shape).limit
+            most = min(has - waiting, MOST if limit is None else limit)
+        most = min(most, MOST)
+        return Target(
+            cluster=rung.cluster,
+            rank=rung.rank,
+            keeps=has,
+            most=most,
+            capacity=most,
+            least=rung.least,
+            weight=rung.weight,
+            group=rung.group,
+        )
+
+    def _complete(self, division: Division, answers: Mapping[ClusterName, Offer | Refusal]) -> None:
+        """Raise InvalidInput where a cluster may only seem to be gone, or where some replicas have no place."""
+        for cluster in sorted(self.held):
+            gone = self._gone(cluster)
+            if gone is not None and gone.reason in ABSENT and self.situation.desired.incomplete:
+                raise InvalidInput(
+                    f"rebalancing {self.workload}: {cluster}: {gone.message}, but not every file can be read"
+                    " (try mending the files that `overspill check` names)"
+                )
+        total, placed = self.held.total(), sum(division.counts.values())
+        if placed != total:
+            lacking = (one for one in answers.values() if isinstance(one, Refusal) and one.remedy)
+            first = next(lacking, None)
+            hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
+            raise InvalidInput(
+                f"rebalancing {self.workload}: shared out anew, {placed} of its {count(total, 'replica')} would have a"
+                f" place within policy {self.policy.name}{hint}"
+            )
+
+    def _gone(self, cluster: ClusterName) -> Refusal | None:
+        """Say why a workload may not even keep what it has on a cluster; None where it may."""
+        return self.situation.reach.banned(self.workload, cluster)
+
+    def _waiting(self, cluster: ClusterName) -> int:
+        """Count the replicas that are seen to wait for a node on a cluster."""
+        seen = self.situation.observed.clusters.get(cluster)
+        return sum(headcount.waiting(one, seen) for one in self._on(cluster)) if seen is not None else 0
+
+    def _on(self, cluster: ClusterName) -> list[Placement]:
+        return [placement for placement in self.placements if placement.cluster == cluster]
+
+    def _shares(
+        self, rungs: Sequence[Rung], answers: Mapping[ClusterName, Offer | Refusal], division: Division
+    ) -> Iterator[Share]:
+        """Yield what each cluster gets on top of what it has, in the policy's order."""
+        held = self.held
+        for rung in rungs:
+            answer, more = answers[rung.cluster], division.counts.get(rung.cluster, 0) - held[rung.cluster]
+            if more > 0 and isinstance(answer, Offer):
+                yield Share(offer=answer, replicas=more, because=spoken_for(division, rung, self.policy))
+
+    def _given_up(self, counts: Mapping[ClusterName, int]) -> Iterator[tuple[Placement, int]]:
+        """Yield the placements that give up replicas, and what each keeps: the newest of a cluster first."""
+        for cluster in sorted(self.held):
+            yield from newest_first(self._on(cluster), counts.get(cluster, 0))
+
+    def _end(self, placement: Placement, detail: str) -> Revert:
+        """End a placement, and hold nothing back: its replicas run on elsewhere."""
+        bound = headcount.bound(placement, self.situation.observed.clusters.get(placement.cluster))
+        phase = lifecycle.final_phase(placement, bound, Why.REQUESTED)
+        return Revert(placement=placement, why=Why.REQUESTED, detail=detail, phase=phase)
+
+    def _taken(
+        self, share: Share, division: Division, leaving: Sequence[Placement], refused: tuple[Refusal, ...]
+    ) -> Place | Resize:
+        """Let the placement of a cluster grow, or begin one that ends when the first of those does that gave it up.
+
+        It also counts from when that one began, so that nothing lasts longer than its policy allows.
+        """
+        shape, cluster = share.offer.shape, share.offer.rung.cluster
+        choice = replace(self.growth.choice(share.offer, shape, self.workload.workspace), because=share.because)
+        here = self._on(cluster)
+        if here:
+            before = max(here, key=lambda one: (one.created_at, one.name))
+            replicas = before.replicas + share.replicas
+            grown = lifecycle.renewed(before, self.situation.desired, self.situation.now, replicas)
+            detail = self._detail(cluster, division.counts)
+            return Resize(before=before, after=replace(grown, shape=shape), detail=detail, choice=choice)
+        first = min(leaving, key=lambda one: (one.expires_at, one.created_at, one.name))
+        made = self.growth.placement(self.template, self.policy, shape, cluster, share.replicas)
+        made = replace(made, created_at=first.created_at, expires_at=first.expires_at)
+        detail = self._detail(cluster, division.counts, f"it ends when {first.name} on {first.cluster} would have")
+        return Place(placement=made, shortage=None, choice=choice, refused=refused, detail=detail)
+
+    def _detail(self, cluster: ClusterName, counts: Mapping[ClusterName, int], *more: str) -> str:
+        """Say who asked for it, what a cluster had of all and gets, and why: of a long reason the end is cut off."""
+        has, gets, gone = self.held[cluster], counts.get(cluster, 0), self._gone(cluster)
+        why = f" ({gone.message})" if gone is not None else ""
+        had = f"{has or 'none'} of {count(self.held.total(), 'replica')}"
+        shares = f"{cluster} had {had} and gets {gets or 'none'}{why}"
+        return f"rebalanced by {self.by}: {'; '.join((shares, *more, *filter(None, (self.reason,))))}"

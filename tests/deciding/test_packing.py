@@ -1,0 +1,52 @@
+"""Replicas of several shapes on one cluster: those with the fewest nodes to go to have theirs first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.core.decide import decide
+from reconciler.core.situation import Situation
+from reconciler.model.ids import PlacementName
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Place
+from reconciler.model.policy import Desired
+from tests.situations import ledger, shape, short, situation
+from tests.subsets import fleet, out, pooled, stands, subset, term, wanted_before
+
+ANY, PICKY = subset("any", term(tier="rented"), most=1), subset("picky", term(tier="rented", pool="x"))
+
+
+def waits(missing: int, *there: Placement, wanted: Desired) -> Situation:
+    """Let so many be missing, with room for one on each of two pools."""
+    rented = replace(pooled("worker-4", x=1, y=1), bound={})
+    return situation(short(missing), rented, wanted=wanted, there=ledger(*there), history=wanted_before(missing))
+
+
+def test_a_subset_that_any_node_will_do_for_leaves_the_only_node_of_another_to_it() -> None:
+    assert out(decide(waits(2, wanted=fleet(ANY, PICKY, pools=True)))) == {"worker-4/any": 1, "worker-4/picky": 1}
+
+
+def test_what_is_on_its_way_is_counted_on_the_nodes_that_all_of_it_can_have() -> None:
+    wanted = fleet(replace(ANY, most=None), PICKY, pools=True)
+    there = tuple(
+        replace(stands("worker-4", 1, name), name=PlacementName(f"vllm-{name}"), shape=one)
+        for name, one in (("any", shape()), ("picky", replace(shape(), node_terms=(term(pool="x"),))))
+    )
+    assert decide(waits(3, *there, wanted=wanted)).changes == ()
+    assert decide(waits(3, *reversed(there), wanted=wanted)).changes == ()
+
+
+def test_a_minimum_has_its_room_and_nothing_is_given_on_top_of_it() -> None:
+    wanted = fleet(replace(ANY, most=None), replace(PICKY, least=1), pools=True)
+    made = decide(waits(3, wanted=wanted))
+    assert out(made) == {"worker-4/any": 1, "worker-4/picky": 1}
+    begun = tuple(one.placement for one in made.changes if isinstance(one, Place))
+    assert decide(waits(3, *begun, wanted=wanted)).changes == ()
+
+
+def test_a_subset_that_leaves_room_to_another_is_not_said_to_be_limited() -> None:
+    wanted = fleet(replace(ANY, most=None), replace(PICKY, least=1), pools=True)
+    (_, last) = decide(waits(3, wanted=wanted)).changes
+    assert isinstance(last, Place)
+    told = [refusal.message for refusal in last.refused if refusal.cluster == "worker-4"]
+    assert told == ["took 1 replica and has no room for more"]
