@@ -57,8 +57,9 @@ def place(room: Room, seen: ClusterObservation, wanted: Domains, used: int = 0) 
         return f"no node has a label {wanted.key}, by which each {wanted.called} wants a domain of its own"
     able = {likeness: _able(room, seen, wanted.key, values, unit) for likeness, unit in _kinds(wanted).items()}
     usable = {value for found in able.values() for value in found}
-    pairs = _matched([able[unit.likeness] for unit in wanted.units])
-    if len(pairs) == len(wanted.units) and len(usable) - used >= len(wanted.units):
+    enough = len(usable) - used >= len(wanted.units)
+    pairs = _matched([unit.likeness for unit in wanted.units], able) if enough else {}
+    if enough and len(pairs) == len(wanted.units):
         return tuple((wanted.units[index], pairs[index]) for index in sorted(pairs))
     taken = f", and others of ours have {used}" if used else ""
     return (
@@ -118,23 +119,28 @@ def _within(shape: ReplicaShape, key: str, value: str) -> ReplicaShape:
     return replace(shape, node_selector=dict(sorted({**shape.node_selector, key: value}.items())))
 
 
-def _matched(able: Sequence[Sequence[str]]) -> Mapping[int, str]:
-    """Pair as many as possible with one of those that each can have, none of which two share.
+def _matched(kinds: Sequence[Hashable], able: Mapping[Hashable, Sequence[str]]) -> Mapping[int, str]:
+    """Pair as many as possible with one of those that its kind can have, none of which two share.
 
-    Augmenting paths, as in Kuhn's algorithm; what is first in a list is taken first.
+    Augmenting paths, as in Kuhn's algorithm, of which each passes a kind once: all of a kind can have the same. What is
+    first in a list is taken first.
     """
     holder: dict[str, int] = {}
 
-    def find(index: int, tried: set[str]) -> bool:
-        for value in able[index]:
-            if value not in tried:
-                tried.add(value)
-                if value not in holder or find(holder[value], tried):
-                    holder[value] = index
-                    return True
+    def find(index: int, tried: set[Hashable]) -> bool:
+        kind = kinds[index]
+        tried.add(kind)
+        free = next((value for value in able[kind] if value not in holder), None)
+        if free is not None:
+            holder[free] = index
+            return True
+        for value in able[kind]:
+            if kinds[holder[value]] not in tried and find(holder[value], tried):
+                holder[value] = index
+                return True
         return False
 
-    for index in range(len(able)):
+    for index in range(len(kinds)):
         if not find(index, set()):
             break
     return {index: value for value, index in holder.items()}

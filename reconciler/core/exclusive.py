@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from reconciler.core.domains import Domains, Pods, Unit
 from reconciler.core.fieldpath import at
@@ -22,6 +23,8 @@ from reconciler.model.workloadkind import WorkloadKind
 SUBGROUPS = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 _LWS, _JOBSET = "leaderworkerset.x-k8s.io/LeaderWorkerSet", "jobset.x-k8s.io/JobSet"
 _GROUP = ("spec", "leaderWorkerTemplate")
+_MOST = 10_000
+"""Domains that are listed; no cluster has as many nodes (Kubernetes is made for 5,000), so that more fit nowhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +67,10 @@ def _of_set(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Made]) 
     inner, outside = _subgroups(manifest, shapes, part) if part else (None, ())
     if whole:
         unit = Unit(pods=_summed(shapes), inner=inner)
-        return Exclusive(domains=Domains(key=whole, units=(unit,) * number))
+        return Exclusive(domains=Domains(key=whole, units=(unit,) * min(number, _MOST)))
     if inner is None:
         return None
-    domains = replace(inner, units=inner.units * number)
+    domains = replace(inner, units=inner.units * min(number, -(-_MOST // len(inner.units))))
     return Exclusive(domains=domains, loose=tuple((shape, each * number) for shape, each in outside))
 
 
@@ -79,15 +82,33 @@ def _subgroups(
     subgroup = policy.get("subGroupSize")
     if type(subgroup) is not int or subgroup < 1:
         return None, ()
-    order = [shape for shape, number in shapes for _ in range(number)]  # the leader's template comes first
     outside: Pods = ()
     if policy.get("subGroupPolicyType") == "LeaderExcluded":
-        outside, order = ((order[0], 1),), order[1:]
-    units: dict[int, list[tuple[ReplicaShape, int]]] = {}
-    for worker, shape in enumerate(order):
-        units.setdefault(subgroup_of(len(order), subgroup, worker), []).append((shape, 1))
-    made_of = tuple(Unit(pods=_summed(units[index])) for index in sorted(units))
+        (leader, leaders), *workers = shapes  # the leader's template comes first
+        outside, shapes = ((leader, 1),), [(leader, leaders - 1), *workers]
+    size = sum(number for _, number in shapes)
+    number = subgroup_of(size, subgroup, size - 1) + 1 if size else 0
+    firsts = [_first(size, subgroup, index) for index in range(min(number, _MOST) + 1)]
+    made_of = tuple(Unit(pods=_summed(_between(shapes, *ends))) for ends in pairwise(firsts))
+    if not made_of:
+        return None, ()
     return Domains(key=key, units=made_of, called="subgroup"), outside
+
+
+def _first(size: int, subgroup: int, index: int) -> int:
+    """Say which pod of a group is the first of a subgroup, as `subgroup_of` has it."""
+    return min(size, index * subgroup + (1 if index and size % subgroup else 0))
+
+
+def _between(shapes: list[tuple[ReplicaShape, int]], first: int, end: int) -> list[tuple[ReplicaShape, int]]:
+    """Count the pods from one to another by shape, of so many of each in a row."""
+    found: list[tuple[ReplicaShape, int]] = []
+    start = 0
+    for shape, number in shapes:
+        within = min(end, start + number) - max(first, start)
+        found += [(shape, within)] if within > 0 else []
+        start += number
+    return found
 
 
 def _of_jobs(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Made]) -> Exclusive | None:
@@ -103,7 +124,7 @@ def _of_jobs(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Made])
         jobs = at(manifest, (*one.place.item, "replicas"))
         several = jobs if type(jobs) is int and jobs > 0 else 1
         keys.add(key)
-        units += [Unit(pods=((shape, number // several),))] * several
+        units += [Unit(pods=((shape, number // several),))] * min(several, _MOST)
     if not units:
         return None
     if len(keys) > 1:

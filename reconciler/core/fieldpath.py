@@ -12,6 +12,9 @@ from reconciler.core.findings import Loc
 from reconciler.model.workload import Json
 from reconciler.model.workloadkind import EACH, Path
 
+_DIGITS = 9
+"""Of an index, more than any list has items; Python itself refuses to read thousands."""
+
 
 def at(value: Json, way: Path) -> Json:
     """Return what stands at the end of a way without ``*``, None where nothing does."""
@@ -24,7 +27,7 @@ def located(value: Json, way: Path) -> Loc:
     """Write a way that leads through `value` as a place in it, with the indexes of lists as numbers."""
     loc: list[str | int] = []
     for part in way:
-        loc.append(int(part) if isinstance(value, list) and part.isdecimal() else part)
+        loc.append(int(part) if isinstance(value, list) and _is_index(part) else part)
         value = _below(value, part)
     return tuple(loc)
 
@@ -81,6 +84,10 @@ def _number(value: Json, way: Path) -> int:
 def _below(value: Json, part: str) -> Json:
     if isinstance(value, Mapping):
         return value.get(part)
-    if isinstance(value, list) and part.isascii() and part.isdecimal() and int(part[:9]) < len(value):
+    if isinstance(value, list) and _is_index(part) and int(part) < len(value):
         return value[int(part)]
     return None
+
+
+def _is_index(part: str) -> bool:
+    return part.isascii() and part.isdecimal() and len(part) <= _DIGITS

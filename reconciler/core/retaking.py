@@ -14,7 +14,7 @@ from reconciler.core.needs import Needs, Part
 from reconciler.core.reach import rung_of
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.core.wholes import Whole, whole
+from reconciler.core.wholes import Whole, more, whole
 from reconciler.core.wording import clause, count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.placement import Placement
@@ -52,7 +52,8 @@ def _resize(
     goes_whole, shape = into
     before, after = placement.shape.group_size, shape.group_size
     detail = f"its template makes {count(after, 'pod')} of a replica, {before} before"
-    answer = _room(situation, growth, placement, goes_whole) if after > before else None
+    there = _there(placement)
+    answer = _room(situation, growth, placement, goes_whole, there) if after > before else None
     if isinstance(answer, Refusal):
         standing.suppress(
             Suppressed(
@@ -65,14 +66,22 @@ def _resize(
             )
         )
         return
+    if answer is not None:
+        together.take(growth, placement.cluster, more(goes_whole.of(placement.replicas), there))
     resized = lifecycle.renewed(placement, situation.desired, situation.now, placement.replicas)
     standing.change(Resize(before=placement, after=replace(resized, shape=shape), detail=detail))
 
 
-def _room(situation: Situation, growth: Growth, placement: Placement, goes_whole: Whole) -> Offer | Refusal:
-    """Say whether what is there has room for all of what it is to become."""
+def _there(placement: Placement) -> Needs:
+    """Return what the pods take that stand."""
     pods = placement.replicas * placement.shape.group_size
-    there = Needs(main=Part(shape=replace(placement.shape, group_size=1), replicas=pods))
+    return Needs(main=Part(shape=replace(placement.shape, group_size=1), replicas=pods))
+
+
+def _room(
+    situation: Situation, growth: Growth, placement: Placement, goes_whole: Whole, there: Needs
+) -> Offer | Refusal:
+    """Say whether what is there has room for all of what it is to become."""
     order = situation.reach.order(placement.workload)
     rung = replace(rung_of(order, placement.cluster), limit=None)
     replicas = placement.replicas

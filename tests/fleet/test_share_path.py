@@ -99,13 +99,28 @@ def test_without_the_annotation_what_is_written_is_deployed() -> None:
             "nothing stands at servingEngineSpec.modelSpec.2.replicaCount in engine (it has 2 items, counted from 0)",
         ),
         (
+            "engine:servingEngineSpec.modelSpec.0000000009.replicaCount",
+            "nothing stands at servingEngineSpec.modelSpec.0000000009.replicaCount in engine (it has 2 items",
+        ),
+        (
             "engine:servingEngineSpec.modelSpec.0.replicas",
             "nothing stands at servingEngineSpec.modelSpec.0.replicas in engine (write out there",
         ),
         ("engine:servingEngineSpec.modelSpec", "no number of replicas stands at servingEngineSpec.modelSpec"),
         ("engine:servingEngineSpec.modelSpec.1.count", "an expression stands at"),
     ],
-    ids=["a part", "no path", "brackets", "several", "a field", "an item", "the end", "a list", "an expression"],
+    ids=[
+        "a part",
+        "no path",
+        "brackets",
+        "several",
+        "a field",
+        "an item",
+        "ten digits",
+        "the end",
+        "a list",
+        "an expression",
+    ],
 )
 def test_a_way_that_leads_to_no_number_keeps_the_file_out_and_is_told(where: str, told: str) -> None:
     (found,) = errors(template(where))

@@ -179,3 +179,23 @@ def test_a_domain_is_not_lost_on_a_node_that_takes_no_pods() -> None:
     seen = racks(EIGHT, EIGHT)
     (pool,) = seen.pools
     assert not fits(replace(seen, pools=(replace(pool, nodes=pool.nodes[:-1]),)), marked(lws(2, 4), group="rack"))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        marked(lws(2_000_000_000, 2), group="rack"),
+        marked(lws(1, 2_000_000_000), subgroup="rack"),
+        marked(lws(1, 2_000_000_000), group="rack", subgroup="rack"),
+    ],
+    ids=["groups", "pods in subgroups", "both"],
+)
+def test_numbers_that_nobody_could_list_are_told_and_cost_nothing(made: Json) -> None:
+    made["spec"]["leaderWorkerTemplate"]["subGroupPolicy"] = {"subGroupSize": 2}
+    assert not fits(racks(EIGHT), made)
+
+
+def test_as_many_groups_as_a_large_cluster_has_nodes_find_a_domain_each() -> None:
+    seen = racks(*[(8,)] * 2000)
+    assert fits(seen, marked(lws(2000, 1), group="rack"))
+    assert not fits(seen, marked(lws(2001, 1), group="rack"))

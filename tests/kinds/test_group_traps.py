@@ -11,7 +11,7 @@ from reconciler.core.messages import subject
 from reconciler.core.rollouts import Ailment, Rollouts, Ward
 from reconciler.core.situation import Situation
 from reconciler.model.deployed import EngineState
-from reconciler.model.ids import BlobId
+from reconciler.model.ids import BlobId, TemplateName, WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan, Reason, Resize, Revert
 from reconciler.model.policy import Desired
@@ -122,3 +122,22 @@ def test_a_request_keeps_its_other_groups_as_well() -> None:
     there = placed(replicas=8, created=NOW - HOUR, expires_at=NOW + HOUR)
     assert ailing(there, 4, wants(one)).changes == ()
     assert ailing(there, 3, wants(one)).changes != ()
+
+
+def test_the_room_that_one_set_grows_into_is_gone_for_the_next():
+    other = WorkloadId(VLLM.workspace, TemplateName("other"))
+    wanted = versioned(fleet(lws("{{ replicas }}", 6)))
+    second = replace(wanted.templates[VLLM], name=other.name)
+    wanted = replace(
+        wanted,
+        templates={**wanted.templates, other: second},
+        policies=dict.fromkeys((VLLM, other), wanted.policies[VLLM]),
+    )
+    there = [
+        lent(template_version="a" * 12, lasting=2 * HOUR),
+        lent(template_version="a" * 12, lasting=2 * HOUR, workload=other),
+    ]
+    seen = free("worker-2", 8, 8, bound={one.name: 4 for one in there})
+    made = plan(lacks(6, running=0), seen, wanted=wanted, there=ledger(*there))
+    resized = [change for change in made.changes if isinstance(change, Resize)]
+    assert [change.after.workload for change in resized] == [other]

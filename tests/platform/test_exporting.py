@@ -149,6 +149,8 @@ def test_check_tells_what_cannot_be_exported() -> None:
     assert warnings(SLICED, SCALED, service("grpc")) == [
         "Service router is not exported: nothing here says which number its port grpc has in its pods"
     ]
+    (endless,) = warnings(SLICED, SCALED, service("9" * 5000))
+    assert endless.startswith("Service router is not exported: nothing here says which number its port 999")
     assert warnings(SLICED, SCALED, service(selector={})) == [
         "Service router is not exported: it has no selector, by which KubeSlice finds its pods"
     ]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from reconciler.core import podsof
 from reconciler.core.fieldpath import at
+from reconciler.core.findings import shortened
 from reconciler.core.kinds import group_kind
 from reconciler.core.podneeds import mapping, maps
 from reconciler.core.workloadkinds import Kinds
@@ -25,6 +26,8 @@ _VERSIONS = {
 }
 _KIND = "ServiceExport"
 _SERVICE = "/Service"
+_DIGITS = 5
+"""Of a port."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +84,9 @@ def export(
     for port in maps(at(manifest, ("spec", "ports"))):
         number = _container_port(port, selector, beside, kinds)
         if number is None:
-            message = f"nothing here says which number its port {port.get('targetPort')} has in its pods"
+            message = (
+                f"nothing here says which number its port {shortened(str(port.get('targetPort')))} has in its pods"
+            )
             return Unexportable(message=message, hint="write targetPort as a number")
         named = {"name": port["name"]} if port.get("name") else {}
         ports.append({**named, "containerPort": number, "protocol": port.get("protocol") or "TCP"})
@@ -103,7 +108,7 @@ def _container_port(
     if not isinstance(target, str):
         return target
     if target.isdecimal():
-        return int(target)
+        return int(target) if len(target) <= _DIGITS else None
     for manifest in beside:
         for place in podsof.places(manifest, kinds):
             way = podsof.labels_at(manifest, place)
