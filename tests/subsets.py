@@ -66,6 +66,15 @@ def fleet(*subsets: Subset, pools: bool = False, clusters: tuple[Cluster, ...] =
     return replace(made, templates={VLLM: replace(one, spec=replace(one.spec, manifests=(manifest,)))})
 
 
+def numbered(*subsets: Subset, **fields: object) -> Desired:
+    """Make a fleet whose spread targets a StatefulSet; it names by subset what it makes."""
+    made = fleet(*subsets, pools=True, **fields)  # type: ignore[arg-type] -- as above
+    policy = made.policies[VLLM]
+    assert policy.spread is not None
+    target = replace(policy.spread.target, kind="StatefulSet")
+    return replace(made, policies={VLLM: replace(policy, spread=replace(policy.spread, target=target))})
+
+
 def pooled(name: str, **rooms: int) -> ClusterObservation:
     """Observe a cluster with pools that are labelled by their names, each with one node of so many free GPUs."""
     pools = tuple(

@@ -212,8 +212,8 @@ def _template(
 
 
 def _copied(draft: RequestDraft, template: WorkloadTemplate) -> RequestDraft:
-    """Deploy what a template does; what the draft itself says about it holds."""
-    own, spec = draft.spec, template.spec
+    """Deploy what a template does by its own file; what the draft itself says about it holds."""
+    own, spec = draft.spec, template.undivided or template.spec
     return replace(
         draft,
         spec=replace(

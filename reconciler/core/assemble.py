@@ -21,6 +21,7 @@ from reconciler.core.ignoring import ignored
 from reconciler.core.parsed import ParsedFile
 from reconciler.core.policies import policies_in_force
 from reconciler.core.prerequisites import prerequisites
+from reconciler.core.rolesplit import split_templates
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
 from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.spreads import spread_policies
@@ -96,6 +97,7 @@ def examine(
         requests=egsfiles.requests(work, desired),
     )
     desired = replace(desired, policies=spread_policies(work, desired, templates))
+    desired = replace(desired, templates=split_templates(work, templates, desired.policies))
     _tell_first_needs(work, desired, templates)
     desired = replace(desired, problems=tuple(sorted(work.problems)), incomplete=bool(work.rejected))
     return Assembly(desired=desired, rejected=frozenset(work.rejected))

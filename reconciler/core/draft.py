@@ -21,6 +21,14 @@ from reconciler.model.workloadkind import path
 WORKLOAD = "overspill.dev/workload"
 """The annotation that names the object on the primary whose replicas are counted."""
 
+UNSHARED = Finding(
+    loc=("spec",),
+    message="no expression reads replicas: every placement deploys the same, whatever its share",
+    hint='write replicas: "{{ replicas }}" where the count belongs',
+    severity=Severity.WARNING,
+)
+"""What is told of a template on its own that does nothing with its share."""
+
 _ANNOTATIONS = (WORKLOAD, REPLICAS)
 _COUNTED = frozenset(
     kind.kind for kind in BUILT_IN.values() if kind.replicas == (path("spec.replicas"),) and kind.together is None
@@ -63,14 +71,7 @@ def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
     broken = any(finding.severity is Severity.ERROR for finding in found)
     uses_replicas = broken or templates.uses(spec, "replicas")
     if not uses_replicas and not in_groups(spec):
-        found.append(
-            Finding(
-                loc=("spec",),
-                message="no expression reads replicas: every placement deploys the same, whatever its share",
-                hint='write replicas: "{{ replicas }}" where the count belongs',
-                severity=Severity.WARNING,
-            )
-        )
+        found.append(UNSHARED)
     value = Draft(
         name=TemplateName(file.metadata.name),
         workspace=None if file.spec.workspace_name is None else WorkspaceName(file.spec.workspace_name),

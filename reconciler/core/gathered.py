@@ -82,6 +82,11 @@ class Gathered:
         """Report something that leaves the object in force."""
         self.problems.append(placed.declared.problem(finding, placed.path))
 
+    def withdraw(self, placed: Placed[V], finding: Finding) -> None:
+        """Take back what was reported of an object on its own and does not hold beside others."""
+        problem = placed.declared.problem(finding, placed.path)
+        self.problems = [one for one in self.problems if one != problem]
+
     def tell_unknown(
         self,
         placed: Placed[V],

@@ -29,6 +29,7 @@ from jinja2.tests import TESTS as JINJA_TESTS
 
 from reconciler.core.budget import MAX_WORK, Budget, ExhaustedError, bounded, plain
 from reconciler.core.findings import shortened
+from reconciler.core.remainders import shares
 from reconciler.core.spelling import nearest
 from reconciler.model.workload import Json
 
@@ -40,8 +41,8 @@ MAX_OUTPUT = 262_144
 
 FILTERS = frozenset({
     "abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "join", "last",
-    "length", "list", "lower", "max", "min", "replace", "reverse", "round", "sort", "string", "sum", "title", "tojson",
-    "trim", "truncate", "unique", "upper", "urlencode",
+    "length", "list", "lower", "max", "min", "replace", "reverse", "round", "shares", "sort", "string", "sum", "title",
+    "tojson", "trim", "truncate", "unique", "upper", "urlencode",
 })  # fmt: skip
 """The filters that a template may use."""
 
@@ -136,6 +137,11 @@ def _round(_: Context, value: float, precision: int = 0) -> float:
     return round(value, max(-15, min(15, int(precision))))
 
 
+def _shares(context: Context, value: Any, weights: Any) -> list[int]:
+    _budget(context).weigh(weights)
+    return shares(value, weights)
+
+
 def _divisible(value: Any, number: Any) -> bool:
     """Test numbers; Jinja's own test of a text is printf-style formatting, padding and all."""
     if not isinstance(value, int) or not isinstance(number, int):
@@ -152,7 +158,7 @@ def _is_even(value: Any) -> bool:
 
 
 _OWN: Mapping[str, Callable[..., Any]] = {
-    "join": _join, "replace": _replace, "round": _round, "string": text, "tojson": _tojson,
+    "join": _join, "replace": _replace, "round": _round, "shares": _shares, "string": text, "tojson": _tojson,
 }  # fmt: skip
 """Filters whose Jinja form makes much out of little, or text that is not YAML's."""
 
@@ -166,7 +172,7 @@ class _Environment(ImmutableSandboxedEnvironment):
         # Without the optimizer nothing is computed while compiling, where no budget is at hand.
         super().__init__(undefined=_Missing, optimized=False, keep_trailing_newline=True, finalize=text, cache_size=0)
         self._stock = ImmutableSandboxedEnvironment(undefined=_Missing, cache_size=0)
-        self._stock.filters = {name: JINJA_FILTERS[name] for name in FILTERS}
+        self._stock.filters = {name: JINJA_FILTERS[name] for name in FILTERS - {*_OWN}}
         self.globals = {}
         self.tests = {name: JINJA_TESTS[name] for name in TESTS}
         self.tests |= {"divisibleby": _divisible, "even": _is_even, "odd": _is_odd}

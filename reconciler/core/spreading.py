@@ -14,6 +14,7 @@ from reconciler.core.distribution.subsets import Counts, Layer, minimums, share_
 from reconciler.core.growth import MOST, Growth, Offer
 from reconciler.core.makers import told as called
 from reconciler.core.narrowing import narrowed
+from reconciler.core.ordinals import barred, beside_the_first
 from reconciler.core.packing import Wanted, fitting
 from reconciler.core.quotas import Quota, quotas
 from reconciler.core.reach import Rung
@@ -51,8 +52,9 @@ def spread(
 def full(growth: Growth, spread: WorkloadSpread, placement: Placement, rung: Rung) -> Refusal | None:
     """Say that a subset may not hold a placement that is to move into it from elsewhere; None where it may."""
     situation, workload = growth.situation, placement.workload
-    if not rung.subset:
-        return None
+    taken = barred(growth, spread, workload, rung, moving=placement)
+    if taken is not None or not rung.subset:
+        return taken
     left, quota = _left(growth, spread, workload, rung)
     comes_from = site(placement, situation.desired.policies[workload], situation.desired.clusters)
     moves = 0 if comes_from[1] == rung.subset else placement.replicas
@@ -63,6 +65,8 @@ def full(growth: Growth, spread: WorkloadSpread, placement: Placement, rung: Run
 
 def room_in(growth: Growth, spread: WorkloadSpread, workload: WorkloadId, rung: Rung) -> int:
     """Count the replicas that a subset may still get, whatever its clusters have room for."""
+    if barred(growth, spread, workload, rung) is not None:
+        return 0
     return max(0, _left(growth, spread, workload, rung)[0]) if rung.subset else MOST
 
 
@@ -90,6 +94,11 @@ class _Round:
         found = (*quotas(growth.situation, workload, spread, held.total()), _BEYOND)
         offers = self._alone(self._offers(refusals), held, found, refusals)
         rows = rows_of(growth, workload, spread, held, lambda place: offers[place].replicas if place in offers else 0)
+        for refusal in tuple(
+            beside_the_first(growth, workload, spread, rows=rows, found=found, held=held, offers=offers)
+        ):
+            del offers[refusal.cluster, refusal.subset]
+            refusals.append(refusal)
         homes = self._homes(found)
         while True:
             layers = [

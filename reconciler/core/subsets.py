@@ -69,14 +69,18 @@ def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster) -> Injec
 
     Raises ValueError where the pods would have no ordinals that are the subset's own.
     """
-    stateful = (spread.group, spread.target.kind) == _STATEFUL_SET
     return Injection(
         spread=spread,
         subset=subset,
         required=of_nodes(subset, cluster),
         preferred=tuple(one for term in subset.preferred if (one := _of_nodes(term, cluster)) is not None),
-        start=ordinals_start(spread, subset) if stateful else 0,
+        start=ordinals_start(spread, subset) if ordinal(spread) else 0,
     )
+
+
+def ordinal(spread: WorkloadSpread) -> bool:
+    """Tell whether the pods of a spread's target are numbered, so that its subsets are ranges of ordinals."""
+    return (spread.group, spread.target.kind) == _STATEFUL_SET
 
 
 def pod_of_subset(template: Mapping[str, Json], injected: Injection) -> dict[str, Json]:

@@ -116,7 +116,8 @@ class WorkloadTemplate:
     ``replicas``: without it every placement deploys what is written, whatever its share. `blob` is the version of the
     file that is in force, which may be older than the one at the source commit. `gpr_templates` name the terms under
     which it may have GPUs. A `request` is one that stands for what a person asked for by name; nothing else uses it.
-    `prerequisites` are what a cluster must have before any of it works there.
+    `prerequisites` are what a cluster must have before any of it works there. `undivided` is the spec of its own file
+    where a WorkloadSpread has a share divided in `spec`.
     """
 
     name: TemplateName
@@ -133,6 +134,7 @@ class WorkloadTemplate:
     line: int = 0
     blob: BlobId | None = None
     prerequisites: tuple[Prerequisite, ...] = ()
+    undivided: DeploySpec | None = None
 
     @property
     def workload(self) -> WorkloadId:

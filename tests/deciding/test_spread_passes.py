@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ from reconciler.model.plan import Move, Place, Plan, Resize, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.workloadspread import Bound, Subset
 from tests.situations import VLLM, ledger, short, situation
-from tests.subsets import fleet, named, pooled, stands, term, wanted_before
+from tests.subsets import fleet, named, numbered, pooled, stands, term, wanted_before
 
 NAMES = ("a", "b", "c")
 TERMS = (None, term(pool="x"), term(pool="y"), term(tier="own"), named("worker-2"), named("worker-4"))
@@ -47,7 +49,7 @@ class Case:
 
 
 @st.composite
-def _cases(draw: st.DrawFn) -> Case:
+def _cases(draw: st.DrawFn, make: Callable[..., Desired] = partial(fleet, pools=True)) -> Case:
     subsets = []
     for name in draw(st.permutations(NAMES))[: draw(st.integers(1, 3))]:
         most = draw(st.none() | st.builds(Bound, number=st.integers(0, 6)))
@@ -63,7 +65,7 @@ def _cases(draw: st.DrawFn) -> Case:
         made = stands(cluster, draw(st.integers(1, 4)), subset)
         if all((one.cluster, one.subset) != (cluster, subset) for one in there):
             there.append(replace(made, name=PlacementName(f"vllm-{number}")))
-    return Case(wanted=fleet(*subsets, pools=True), rooms=rooms, there=tuple(there), missing=draw(st.integers(0, 12)))
+    return Case(wanted=make(*subsets), rooms=rooms, there=tuple(there), missing=draw(st.integers(0, 12)))
 
 
 def after(there: tuple[Placement, ...], plan: Plan) -> tuple[Placement, ...]:
@@ -116,3 +118,14 @@ def test_no_two_placements_of_a_subset_begin_on_one_cluster(case: Case) -> None:
     begun = Counter((one.cluster, one.subset) for one in now if one not in case.there)
     assert all(number == 1 for number in begun.values())
     assert Standing(case.seen(now)).replicas(VLLM) == sum(one.replicas for one in now)
+
+
+@settings(deadline=None)
+@given(_cases(numbered))
+def test_a_subset_of_a_stateful_set_never_begins_on_a_second_cluster(case: Case) -> None:
+    policy, clusters = case.wanted.policies[VLLM], case.wanted.clusters
+    before = seated(case.there, policy, clusters)
+    has = seated(after(case.there, decide(case.seen())), policy, clusters)
+    for place in has.keys() - before.keys():
+        assert [other for other in has if other[1] == place[1]] == [place]
+        assert place[1]

@@ -1,0 +1,82 @@
+"""A subset of a StatefulSet is a range of ordinals: two clusters of one would make pods of the same names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.core.decide import decide
+from reconciler.model.capacity import ClusterObservation
+from reconciler.model.ids import ClusterName
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Move, Place, Plan, Reason, Refusal
+from reconciler.model.policy import Availability, Candidate
+from reconciler.model.workloadspread import Bound
+from tests.situations import free, ledger, plan, short, situation
+from tests.subsets import CLUSTERS, OWN, RENTED, fleet, kept, numbered, out, stands, subset, term, wanted_before
+
+
+def runs(placement: Placement, room: int) -> ClusterObservation:
+    """Observe a cluster where all of a placement runs, with room for so many more."""
+    return replace(free(placement.cluster, room), bound={placement.name: placement.replicas})
+
+
+def refusals(made: Plan) -> list[Refusal]:
+    """List all refusals of a plan."""
+    return [
+        *(refusal for one in made.suppressed for refusal in one.refusals),
+        *(refusal for one in made.changes if isinstance(one, Place) for refusal in one.refused),
+    ]
+
+
+def test_a_subset_of_a_stateful_set_begins_on_one_cluster_and_the_others_are_refused() -> None:
+    seen = [free("worker-2", 2), free("worker-3", 3), free("worker-4", 9)]
+    made = plan(short(9), *seen, wanted=numbered(replace(OWN, most=Bound(number=8)), RENTED))
+    assert out(made) == {"worker-3/own": 3, "worker-4/rented": 6}
+    (told,) = {one for one in refusals(made) if one.reason is Reason.TAKEN}
+    assert (told.cluster, told.subset) == ("worker-2", "own")
+    assert told.message == (
+        "StatefulSet vllm has the ordinals of subset own on worker-3, and two clusters would have the same"
+    )
+    assert told.remedy == (
+        "give it a subset of its own in WorkloadSpread demo/pools, with a maxReplicas in each before it"
+    )
+    assert out(plan(short(5), *seen[:2], wanted=fleet(replace(OWN, most=None)))) == {
+        "worker-3/own": 3,
+        "worker-2/own": 2,
+    }
+
+
+def test_a_subset_of_a_stateful_set_grows_where_it_is_and_nowhere_else() -> None:
+    there = stands("worker-2", 1, "own")
+    for room, has in ((1, [("worker-2/own", 2)]), (0, [])):
+        seen = short(5), runs(there, room), free("worker-3", 9)
+        made = decide(situation(*seen, wanted=numbered(OWN), there=ledger(there)))
+        assert (out(made), kept(made)) == ({}, has)
+
+
+def test_the_ordinals_of_a_subset_that_the_primary_is_in_are_on_the_primary() -> None:
+    wanted = numbered(subset("all", most=6), subset("rented", term(tier="rented")))
+    made = plan(short(3), free("worker-3", 9), free("worker-4", 9), wanted=wanted)
+    assert out(made) == {"worker-4/rented": 3}
+    assert {one.message for one in refusals(made) if one.subset == "all"} >= {
+        "StatefulSet vllm has the ordinals of subset all on worker-1, and two clusters would have the same"
+    }
+
+
+def test_what_no_subset_takes_of_a_stateful_set_waits() -> None:
+    wanted = numbered(OWN, candidates=(Candidate(name=ClusterName("worker-4")),))
+    made = plan(short(5), free("worker-2", 1), free("worker-4", 9), wanted=wanted)
+    assert out(made) == {"worker-2/own": 1}
+    assert "StatefulSet vllm has no ordinals for what is in no subset" in [one.message for one in refusals(made)]
+
+
+def test_a_stateful_set_leaves_a_cluster_that_is_emptied_for_another_of_its_subset_as_a_whole() -> None:
+    clusters = tuple(
+        replace(one, availability=Availability.DRAINING) if one.name == "worker-2" else one for one in CLUSTERS
+    )
+    there = stands("worker-2", 2, "own")
+    seen = short(3), runs(there, 0), free("worker-3", 9), free("worker-4", 0)
+    past = wanted_before(3)
+    made = decide(situation(*seen, wanted=numbered(OWN, clusters=clusters), there=ledger(there), history=past))
+    (move,) = [one for one in made.changes if isinstance(one, Move)]
+    assert (move.before.where, move.after.where) == ("worker-2/own", "worker-3/own")
