@@ -167,12 +167,10 @@ def test_reports_are_the_same_object_until_one_changes(engines: Engines) -> None
 
 def test_argo_cd_that_hangs_holds_up_no_cluster(engines: Engines) -> None:
     engines.control.hangs.set()
-    view = engines.view(patience=timedelta())
-    began = time.monotonic()
+    view = engines.view(replace(ALIVE, answer=4), patience=timedelta())
     view.follow(engines.desired)
-    until(lambda: set(view.observe().clusters) == {ONE_NAME, TWO_NAME}, seconds=1.5)
-    until(lambda: view.observe().reporting.keys() == {TWO_NAME}, seconds=1.5)
-    assert time.monotonic() - began < QUICK.answer
+    both = {ONE_NAME, TWO_NAME}
+    until(lambda: (set(view.observe().clusters), view.observe().reporting.keys()) == (both, {TWO_NAME}), seconds=4)
     until(lambda: any(problem.path == "Argo CD" for problem in view.observe().problems))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from tests.kube.apiserver import Cluster, serving
 from tests.kube.engines import cluster_secret
 from tests.kube.objects import node
 from tests.kube.test_argocd_logins import OLD, Logins
-from tests.kube.watched import ONE_NAME, TWO_NAME, Fleet, seen, until
+from tests.kube.watched import ONE_NAME, QUICK, TWO_NAME, Fleet, seen, until
 
 
 @pytest.fixture
@@ -52,7 +53,9 @@ def test_context_that_leads_to_another_server_is_read_anew(clusters: Fleet, rebu
 
 
 def test_what_was_seen_of_another_server_is_forgotten_at_once(clusters: Fleet, rebuilt: Cluster) -> None:
-    view = clusters.following()
+    view = clusters.view(replace(QUICK, answer=4))
+    view.follow(clusters.desired)
+    seen(view)
     rebuilt.hangs.set()
     clusters.one = rebuilt
     clusters.login()

@@ -1,4 +1,4 @@
-"""Two clusters that are watched over HTTP, at a quick pace."""
+"""Two clusters that are watched over HTTP, at a quick pace that leaves a busy machine time to answer."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tests.situations import cluster, desired
 
 ONE_NAME, TWO_NAME = ClusterName("worker-1"), ClusterName("worker-2")
 QUICK = Pace(
-    connect=1,
-    answer=2,
+    connect=5,
+    answer=8,
     silence=2,
     steady=0.3,
     beat=0.1,
@@ -33,7 +33,7 @@ QUICK = Pace(
     page=3,
     absent=0.1,
 )
-PATIENCE = timedelta(seconds=5)
+PATIENCE = timedelta(seconds=15)
 
 
 def fleet(*clusters: ModelCluster) -> Desired:
@@ -68,7 +68,7 @@ class Fleet:
         return view
 
 
-def until(true: Callable[[], object], seconds: float = 5) -> None:
+def until(true: Callable[[], object], seconds: float = 15) -> None:
     """Wait for something to come true."""
     end = time.monotonic() + seconds
     while not true():
