@@ -30,7 +30,7 @@ demo: $(STAMP)
 
 # Many tests wait for a process or a clock: two more at a time than there are processors.
 test: $(STAMP)
-	$(RUN)/pytest -n $$($(RUN)/python -c 'import os; print(2 + (os.cpu_count() or 1))') --dist loadgroup -q
+	$(RUN)/pytest -n $$($(RUN)/python -c 'import os; print(2 + (os.cpu_count() or 1))') -q
 
 check: $(STAMP)
 	$(RUN)/ruff check .

@@ -91,7 +91,7 @@ pods = st.builds(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(clusters(), pods)
 def test_no_more_pods_are_promised_than_the_worst_choice_of_nodes_leaves_room_for(
     nodes: list[Raw], wanted: Raw
@@ -118,7 +118,7 @@ simple = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(labelled(), simple)
 def test_with_one_spread_the_count_is_what_the_worst_choice_leaves(nodes: list[Raw], fields: Raw) -> None:
     assert counted(nodes, pod(**fields)) == worst(nodes, pod(**fields))

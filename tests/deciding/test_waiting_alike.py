@@ -168,7 +168,7 @@ def situations(draw: st.DrawFn) -> Situation:
 
 
 @given(situations())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_what_others_were_told_changes_no_plan(one: Situation):
     assert waits_out(one, Growth) == waits_out(one, Forgetful)
 

@@ -19,31 +19,6 @@ NO_STORY = {"Pod", "ReplicationController", "DaemonSet", "CronJob"}
 """Built-in kinds that lend nothing: of one pod there is no share, and nobody counts the pods of the last two."""
 
 
-# Tests of one story run in one process, which plays it once.
-of_each_story = pytest.mark.parametrize(
-    "played",
-    [pytest.param(story, id=story.name, marks=pytest.mark.xdist_group(story.name)) for story in STORIES],
-    indirect=True,
-)
-
-
-@pytest.fixture(scope="session")
-def _known() -> dict[Path, Played]:
-    """Keep what has been played: pytest takes the tests of one story apart."""
-    return {}
-
-
-@pytest.fixture
-def played(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, _known: dict[Path, Played]
-) -> tuple[Path, Played]:
-    """Play each story once."""
-    story: Path = request.param
-    if story not in _known:
-        _known[story] = play(read(story), tmp_path_factory.mktemp(story.name))
-    return story, _known[story]
-
-
 def test_every_built_in_kind_that_lends_has_a_story_and_so_has_a_charts_value() -> None:
     told = set()
     for story in STORIES:
@@ -60,40 +35,42 @@ def test_the_templates_of_a_story_have_no_error(story: Path) -> None:
     assert {workload.name for workload in desired.policies} == {workload.name for workload in desired.templates}
 
 
-@of_each_story
-def test_story_comes_out_as_it_is_written_down(played: tuple[Path, Played]) -> None:
-    path, made = played
-    written = path / "expected"
+# Playing a story takes longer than all that is asked of it.
+@pytest.mark.parametrize("story", STORIES, ids=[story.name for story in STORIES])
+def test_a_kind_goes_from_one_cluster_to_three_and_comes_back(story: Path, tmp_path: Path) -> None:
+    made = play(read(story), tmp_path)
+    comes_out_as_it_is_written_down(story, made)
+    clusters_are_taken_one_after_the_other_and_given_back_in_reverse(made)
+    what_is_lent_is_what_home_is_short_of(made)
+    what_goes_whole_is_on_one_cluster_at_a_time(made)
+    the_share_of_a_cluster_is_written_where_its_kind_has_its_replicas(made)
+    every_pod_is_counted_that_a_kind_lets_be_labelled(made)
+
+
+def comes_out_as_it_is_written_down(story: Path, made: Played) -> None:
+    written = story / "expected"
     files = {str(file.relative_to(written)): file.read_text() for file in written.rglob("*") if file.is_file()}
     assert expected(made) == files
 
 
-@of_each_story
-def test_clusters_are_taken_one_after_the_other_and_given_back_in_reverse(played: tuple[Path, Played]) -> None:
-    _, made = played
+def clusters_are_taken_one_after_the_other_and_given_back_in_reverse(made: Played) -> None:
     taken = [[cluster for cluster, there in made.placed(step).items() if there] for step in STEPS]
     assert taken == [list(LENDERS[:lacking]) for lacking in LACKING]
     assert made.trees[-1] == {}
 
 
-@of_each_story
-def test_what_is_lent_is_what_home_is_short_of(played: tuple[Path, Played]) -> None:
-    _, made = played
+def what_is_lent_is_what_home_is_short_of(made: Played) -> None:
     lent = [sum(sum(there.values()) for there in made.placed(step).values()) for step in STEPS]
     assert lent == [made.story.short(step) for step in STEPS]
 
 
-@of_each_story
-def test_what_goes_whole_is_on_one_cluster_at_a_time(played: tuple[Path, Played]) -> None:
-    _, made = played
+def what_goes_whole_is_on_one_cluster_at_a_time(made: Played) -> None:
     for step in STEPS if made.story.whole else ():
         there = [name for names in made.placed(step).values() for name in names]
         assert len(there) == len({*there}) == LACKING[step]
 
 
-@of_each_story
-def test_the_share_of_a_cluster_is_written_where_its_kind_has_its_replicas(played: tuple[Path, Played]) -> None:
-    _, made = played
+def the_share_of_a_cluster_is_written_where_its_kind_has_its_replicas(made: Played) -> None:
     shares = made.placed(PEAK)
     for cluster, _, manifest in made.objects(PEAK):
         kind = known(manifest, NONE)
@@ -101,9 +78,7 @@ def test_the_share_of_a_cluster_is_written_where_its_kind_has_its_replicas(playe
             assert replicas_at(manifest, kind.replicas) == sum(shares[cluster].values())
 
 
-@of_each_story
-def test_every_pod_is_counted_that_a_kind_lets_be_labelled(played: tuple[Path, Played]) -> None:
-    _, made = played
+def every_pod_is_counted_that_a_kind_lets_be_labelled(made: Played) -> None:
     for _, path, manifest in made.objects(PEAK):
         for place in places(manifest):
             way = labels_at(manifest, place)
