@@ -55,12 +55,12 @@ def pod_on_node(spec: Json, metadata: Json) -> PodOnNode:
         metadata.get("namespace") or "",
         tuple(sorted((metadata.get("labels") or {}).items())),
         tuple(_ports(spec)),
-        "deletionTimestamp" in metadata,
+        leaving="deletionTimestamp" in metadata,
     )
 
 
 @lru_cache(maxsize=8192)
-def _on_node(namespace: str, labels: Labels, ports: tuple[HostPort, ...], leaving: bool) -> PodOnNode:  # noqa: FBT001
+def _on_node(namespace: str, labels: Labels, ports: tuple[HostPort, ...], *, leaving: bool) -> PodOnNode:
     return PodOnNode(namespace=namespace, labels=labels, ports=ports, leaving=leaving)
 
 
