@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.core import domains
+from reconciler.core import domains, waysout
 from reconciler.core.fit import Room
 from reconciler.core.gprlimits import beyond_limits
 from reconciler.core.growth import Growth, Offer
@@ -16,24 +16,29 @@ from reconciler.core.wording import amounts, count, listed
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
 
+_MANY = 1024
+"""Pods that are asked for to see whether a taint keeps some from any domain."""
+
 
 def too_small(
     situation: Situation, growth: Growth, workspace: WorkspaceName, offer: Offer, need: Needs
 ) -> Refusal | None:
     """Say why a cluster that has room for some of it has none for the whole."""
     name, main = offer.rung.cluster, need.main
+    room, seen = growth.rooms.room(name, workspace), situation.observed.clusters[name]
     if offer.replicas < main.replicas:
         each = listed(amounts(main.shape.requests)) or "nothing"
-        message = f"needs {each} on each of {count(main.replicas, 'replica')}, has room for {offer.replicas}"
+        message = f"needs {each} for each of {count(main.replicas, 'pod')}, has room for {offer.replicas}"
+        remedy = waysout.remedy(room, seen, main.shape, main.replicas)
     else:
-        room = growth.rooms.room(name, workspace)
         fitting = room.together(part.room for part in need.parts)
         if fitting == len(need.parts):
             return _undivided(situation, growth, name, room, need)
         part = need.parts[fitting]
         what = f"{count(part.replicas, 'pod')} with {listed(amounts(part.shape.requests))}"
         message = room.shortfall(part.room[0]) if part.apart else f"has no room for {what} beside the rest of it"
-    return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy="free or add nodes there")
+        remedy = waysout.remedy(room, seen, *part.room)
+    return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy=remedy)
 
 
 def assess(
@@ -98,15 +103,15 @@ def _undivided(situation: Situation, growth: Growth, cluster: ClusterName, room:
     """Say why there are no domains for groups that want their own, beside all that wants none."""
     if not need.domains:
         return None
-    seen, left, message = situation.observed.clusters[cluster], room.copy(), ""
+    seen, left, message, remedy = situation.observed.clusters[cluster], room.copy(), "", waysout.NODES
     for wanted in need.domains:
         found = domains.place(left, seen, wanted, growth.rooms.domains(cluster, wanted.key))
         if isinstance(found, str):
             message = found
+            remedy = waysout.remedy(left, seen, wanted.units[0].pods[0][0], _MANY) if wanted.units[0].pods else remedy
             break
         domains.take(left, found, wanted.key)
     loose = [part.room for part in need.loose]
     if not message and left.together(loose) < len(loose):
         message = "has no room for the other pods beside the groups that want domains of their own"
-    remedy = "free or add nodes there"
     return Refusal(cluster=cluster, reason=Reason.NO_CAPACITY, message=message, remedy=remedy) if message else None

@@ -9,7 +9,7 @@ import pytest
 from reconciler.core.decide import decide
 from reconciler.core.explain import Explanation, explain
 from reconciler.core.filling import fill
-from reconciler.model.capacity import ClusterObservation, Node, Pool, Waiting
+from reconciler.model.capacity import ClusterObservation, Node, Pool, Taint, Waiting
 from reconciler.model.gpr import GprTerms, GpuLimits, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
@@ -58,16 +58,37 @@ def test_two_groups_go_past_a_cluster_that_holds_only_one() -> None:
     (change,) = made.changes
     assert isinstance(change, Place)
     (refused,) = change.refused
-    assert refused.message == "needs 8 GPUs on each of 8 replicas, has room for 7"
+    assert refused.message == "needs 8 GPUs for each of 8 pods, has room for 7"
 
 
 def test_two_groups_that_fit_on_two_clusters_alone_wait_and_say_why() -> None:
     made = plan(lacks(8), free("worker-2", *[8] * 4), free("worker-3", *[8] * 4), wanted=fleet(SET))
     assert made.changes == ()
     assert told(made) == (
-        "it fits on no cluster as a whole, with 2 replicas; worker-2: needs 8 GPUs on each of 8 replicas, has room for"
+        "it fits on no cluster as a whole, with 2 replicas; worker-2: needs 8 GPUs for each of 8 pods, has room for"
         " 4 (free or add nodes there)"
     )
+
+
+def test_a_set_that_only_a_taint_keeps_off_is_told_the_taint_and_its_toleration() -> None:
+    spot = Taint(key="capacity", value="spot")
+    tainted = Pool(name="spot", nodes=roomy("worker-2", 8, 8).pools[0].nodes, taints=(spot,))
+    seen = free("worker-2", *[8] * 6)
+    made = plan(lacks(8), replace(seen, pools=(*seen.pools, tainted)), wanted=fleet(SET, policy=ordering("worker-2")))
+    (held,) = made.suppressed
+    (refused,) = held.refusals
+    assert refused.message == "needs 8 GPUs for each of 8 pods, has room for 6"
+    assert refused.remedy == (
+        "tolerate capacity=spot:NoSchedule in its pods ({key: capacity, operator: Equal, value: spot, effect:"
+        " NoSchedule}), or free or add nodes without that taint"
+    )
+
+
+def test_a_taint_of_nodes_that_would_not_do_anyway_is_not_blamed() -> None:
+    tainted = Pool(name="spot", nodes=roomy("worker-2", 7, 7).pools[0].nodes, taints=(Taint(key="capacity"),))
+    seen = free("worker-2", *[8] * 6)
+    made = plan(lacks(8), replace(seen, pools=(*seen.pools, tainted)), wanted=fleet(SET, policy=ordering("worker-2")))
+    assert [one.remedy for held in made.suppressed for one in held.refusals] == ["free or add nodes there"]
 
 
 def test_leader_and_workers_of_a_burst_need_room_beside_each_other() -> None:
@@ -101,7 +122,7 @@ def test_more_groups_never_make_a_second_copy_elsewhere() -> None:
     made = plan(lacks(8), full, empty, wanted=fleet(SET), there=ledger(there))
     assert made.changes == ()
     assert told(made) == (
-        "1 replica more can go only where the rest is, on worker-2; worker-2: needs 8 GPUs on each of 4 replicas, has"
+        "1 replica more can go only where the rest is, on worker-2; worker-2: needs 8 GPUs for each of 4 pods, has"
         " room for 2 (free or add nodes there)"
     )
 
@@ -219,7 +240,7 @@ def test_explain_says_where_the_rest_of_it_is() -> None:
     near = free("worker-2", 8, bound={there.name: 4})
     told = explained(lacks(8), near, free("worker-3", *[8] * 20), there=ledger(there))
     assert [(one.cluster, one.refusal.message if one.refusal else "") for one in told.assessments] == [
-        ("worker-2", "needs 8 GPUs on each of 4 replicas, has room for 1"),
+        ("worker-2", "needs 8 GPUs for each of 4 pods, has room for 1"),
         ("worker-3", "it goes whole, and the rest of it is on worker-2"),
     ]
 
