@@ -8,8 +8,9 @@ write, each volume that a container mounts has to be there, and a selector of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from reconciler.core import podtemplate, validate
+from reconciler.core import ordinalfields, podtemplate, validate
 from reconciler.core.fieldpath import at, within
 from reconciler.core.findings import Finding, Loc
 from reconciler.core.kinds import group_kind
@@ -27,7 +28,6 @@ from reconciler.model.workloadspread import WorkloadSpread
 
 INSTEAD = "write it into the template itself, where an expression may ask for placement.subset"
 _TRY = "mend its patch: kubectl patch --local --type strategic shows what becomes of a Pod"
-_ORDINALS = ("spec", "ordinals")
 _MANIFEST: Loc = ("spec", "manifestResources", 0, "manifest")
 
 
@@ -63,9 +63,9 @@ def injected(manifest: Mapping[str, Json], asked: Injection, workspace: Workspac
     """
     called = f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}"
     ways = _ways(manifest, asked.spread, kinds)
-    if not ways:
-        if not asked.changes:
-            return manifest
+    if not ways and not asked.changes:
+        return manifest
+    if not ways and replace(asked, start=0).changes:
         raise refusal(asked, f"{called} has no pod template {_asked(asked.spread)}", INSTEAD)
     made = manifest
     try:
@@ -78,7 +78,7 @@ def injected(manifest: Mapping[str, Json], asked: Injection, workspace: Workspac
                 _check_containers(before, _object(at(made, (*way, "spec"))))
                 _check_mounts(_object(at(made, (*way, "spec"))), made)
         if asked.start:
-            made = _put(made, _ORDINALS, _from(asked.start, at(made, _ORDINALS)))
+            made = ordinalfields.begun(made, asked.start)
         _check_selector(manifest, made)
         _check_rules(manifest, made, workspace, kinds)
     except Unmergeable as error:
@@ -141,13 +141,6 @@ def _put(value: Json, way: Path, new: Json) -> Json:
         return [_put(item, rest, new) if str(index) == part else item for index, item in enumerate(value)]
     there = value if isinstance(value, Mapping) else {}
     return {**there, part: _put(there.get(part), rest, new)}
-
-
-def _from(start: int, ordinals: Json) -> dict[str, Json]:
-    """Begin with an ordinal, counted from where the object itself begins."""
-    there = ordinals if isinstance(ordinals, Mapping) else {}
-    own = there.get("start")
-    return {**there, "start": start + (own if type(own) is int else 0)}
 
 
 def _check_containers(before: Json, spec: Mapping[str, Json]) -> None:
