@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconciler.core import templates, yamlio
+from reconciler.core import templates, validate, yamlio
+from reconciler.core.engines.payload import LABEL
 from reconciler.core.load import assemble, parse_file
 from reconciler.core.needs import Gang, Pods, pods_of
 from reconciler.core.workloadkinds import BUILT_IN
@@ -15,7 +16,7 @@ from reconciler.model.units import ONE
 from reconciler.model.workload import Json
 from reconciler.model.workloadkind import Count, Mark, PodTemplate, WorkloadKind
 from reconciler.model.workloadkind import Path as Way
-from tests.kinds.samples import lws
+from tests.kinds.samples import SAMPLES, lws
 from tests.rendering.specs import context
 from tests.requests.asking import manifests, request
 from tests.situations import GPU
@@ -49,7 +50,7 @@ def test_what_goes_where_is_what_came_of_the_stories() -> None:
 
 
 def test_the_examples_are_in_force_and_count_what_the_page_says() -> None:
-    _, declared, configuration, counted = examples()
+    _, _, declared, configuration, counted = examples()
     files = {"a.yaml": declared, "b.yaml": configuration}
     desired = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in files.items()})
     assert desired.problems == ()
@@ -62,12 +63,24 @@ def test_the_examples_are_in_force_and_count_what_the_page_says() -> None:
 
 def test_the_chart_it_shows_has_its_share_where_the_annotation_says() -> None:
     layout = {path.name: path.read_bytes() for path in LAYOUT.rglob("*.yaml") if path.parent.name != "bootstrap"}
-    files = layout | {"vllm-helm.yaml": examples()[0].encode()}
+    files = layout | {"vllm-helm.yaml": examples()[1].encode()}
     desired = assemble(CommitId(""), {path: parse_file(data) for path, data in files.items()})
     assert desired.problems == ()
     (shown,) = (one.spec for workload, one in desired.templates.items() if workload.name == "vllm-helm")
     (model,) = templates.render(shown, context(shown)).helm[0].values["servingEngineSpec"]["modelSpec"]
     assert model == {"name": "llama3", "replicaCount": 3, "requestGPU": 1}
+
+
+def test_the_label_that_it_shows_for_a_train_job_is_taken_and_filled_in() -> None:
+    (document,) = yamlio.parse(examples()[0].encode(), "job.yaml")
+    job, patches = SAMPLES["TrainJob"][0], document.value["spec"]
+    metadata = {**job["metadata"], "namespace": "vllm-demo"}
+    spec = manifests({**job, "metadata": metadata, "spec": {**job["spec"], **patches}})
+    given = context(spec)
+    assert [*validate.findings(spec, given.workspace), *templates.check(spec)] == []
+    (made,) = templates.render(spec, given).manifests
+    assert given.placement is not None
+    assert f"{{'{LABEL}': '{given.placement.name}'}}" in str(made.manifest["spec"]["runtimePatches"])
 
 
 def examples() -> list[str]:
