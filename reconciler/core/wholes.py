@@ -19,6 +19,7 @@ from reconciler.core.templates import FAILURES
 from reconciler.core.workloadkinds import NONE, Kinds, known
 from reconciler.model.capacity import ReplicaShape, Waiting, WorkloadObservation
 from reconciler.model.ids import WorkloadId
+from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef, WorkloadTemplate
 
 _MOST = 1024
@@ -153,6 +154,33 @@ _WHOLES = _Wholes()
 def whole(template: WorkloadTemplate, kinds: Kinds) -> Whole | None:
     """Return what a burst of a template takes if it goes whole; None where each pod is for itself, and for requests."""
     return None if template.request else _WHOLES.of(template, kinds)
+
+
+class _Grouped:
+    """Which of a fleet's workloads go whole, kept for as long as its templates and kinds are the same objects.
+
+    A pass asks for two fleets: the one in the repository, and the one with the requests of callers in it.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[Desired, Mapping[WorkloadId, Whole]], ...] = ()
+
+    def of(self, desired: Desired) -> Mapping[WorkloadId, Whole]:
+        for fleet, found in self._last:
+            if fleet.templates is desired.templates and fleet.kinds is desired.kinds:
+                return found
+        pairs = ((workload, whole(template, desired.kinds)) for workload, template in desired.templates.items())
+        found = {workload: goes_whole for workload, goes_whole in pairs if goes_whole is not None}
+        self._last = (desired, found), *self._last[:1]
+        return found
+
+
+_GROUPED = _Grouped()
+
+
+def wholes(desired: Desired) -> Mapping[WorkloadId, Whole]:
+    """Return the workloads that go whole; what asks of all of them in each pass asks here."""
+    return _GROUPED.of(desired)
 
 
 def in_groups(spec: DeploySpec, kinds: Kinds = NONE) -> bool:
