@@ -167,7 +167,7 @@ class Growth:
         fits = room.count(shape, wanted)
         if not fits:
             flying = self._standing.in_flight(name)
-            going = sum(homeless.replicas for homeless in flying.going)
+            going = sum(pods for _, pods in flying.going)
             waiting = f"; {count(flying.total, 'replica')} in flight taken off" if flying.total else ""
             waiting += f"; {count(going, 'pod')} of bursts that have ended taken off" if going else ""
             return Refusal(

@@ -210,13 +210,14 @@ class WorkloadObservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Homeless:
-    """Replicas of a placement that are there and have no node yet; `helping` tells that none asks for a device.
+    """Pods of a placement that are there and have no node yet; `helping` tells that none asks for a device.
 
-    `since` is when the first of them was found to fit on none, None where that has happened to none of them.
+    `shape` is what one of them needs, None where nobody says. `since` is when the first of them was found to fit on no
+    node, None where that has happened to none of them.
     """
 
     replicas: int
-    shape: ReplicaShape
+    shape: ReplicaShape | None
     helping: bool = False
     since: datetime | None = None
 
