@@ -8,10 +8,11 @@ section 2). What a patch makes of the requests nobody can read off a shape, so t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core.affinity import meets
+from reconciler.core.kept import Kept
 from reconciler.core.kubernetes.shapes import node_terms, tolerations
 from reconciler.core.mergedlists import Unmergeable
 from reconciler.core.strategicmerge import merge
@@ -31,6 +32,10 @@ _UNREAD = (
     "topologySpreadConstraints",
 )
 """Fields of a pod that decide where it fits, and that a shape has no word for."""
+_MOST = 100
+"""Sets of labels that are looked for among the nodes of one cluster, as preferred terms name them."""
+_LABELLED = Kept[dict[tuple[str, ...], Sequence[Mapping[str, str]]]](lambda _: {})
+"""What the nodes of clusters have as which labels."""
 
 
 def takes(subset: Subset, cluster: Cluster) -> bool:
@@ -64,12 +69,28 @@ def preference(subset: Subset, cluster: Cluster, seen: ClusterObservation | None
     """Add up the weights of the preferred terms that a cluster meets, with the labels of its best node over its own."""
     if not subset.preferred:
         return 0
-    pools = seen.pools if seen is not None else ()
-    labelled = [{**cluster.labels, **pool.labels, **node.labels} for pool in pools for node in pool.nodes]
+    keys = tuple(sorted({one.key for preferred in subset.preferred for one in preferred.term.labels}))
+    labelled = _labelled(seen, keys) if seen is not None else ()
     return max(
-        sum(one.weight for one in subset.preferred if meets((one.term,), labels, cluster.name))
-        for labels in (labelled or [{**cluster.labels}])
+        sum(one.weight for one in subset.preferred if meets((one.term,), {**cluster.labels, **labels}, cluster.name))
+        for labels in (labelled or [{}])
     )
+
+
+def _labelled(seen: ClusterObservation, keys: tuple[str, ...]) -> Sequence[Mapping[str, str]]:
+    """List what the nodes of a cluster have as these labels: of those that are alike one, as there are many."""
+    known = _LABELLED.of(seen)
+    made = known.get(keys)
+    if made is None:
+        if len(known) >= _MOST:
+            known.clear()
+        found = {
+            tuple((key, node.labels.get(key, pool.labels.get(key))) for key in keys)
+            for pool in seen.pools
+            for node in pool.nodes
+        }
+        made = known[keys] = tuple({key: value for key, value in one if value is not None} for one in found)
+    return made
 
 
 def selects(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:

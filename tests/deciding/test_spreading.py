@@ -78,6 +78,20 @@ def test_a_preferred_label_of_nodes_counts_where_a_node_has_it() -> None:
     assert out(made) == {"worker-3/own": 2}
 
 
+def test_a_preferred_label_counts_no_more_once_its_node_has_another() -> None:
+    liked = replace(OWN, most=None, preferred=(PreferredTerm(weight=10, term=term(pool="h100")),))
+    for pool, chosen in (("h100", "worker-3"), ("a100", "worker-2"), ("h100", "worker-3")):
+        seen = [free("worker-2", 9), pooled("worker-3", **{pool: 4})]
+        assert out(plan(short(2), *seen, wanted=fleet(liked))) == {f"{chosen}/own": 2}
+
+
+def test_a_preferred_label_is_a_nodes_own_before_it_is_its_pools_or_its_clusters() -> None:
+    liked = replace(OWN, most=None, preferred=(PreferredTerm(weight=10, term=term(tier="fast", pool="h100")),))
+    pool = Pool(name="h100", nodes=(Node(name="n", free=gpus(4), labels={TIER: "fast"}),), labels={POOL: "h100"})
+    worker_3 = replace(free("worker-3"), pools=(pool,))
+    assert out(plan(short(2), free("worker-2", 9), worker_3, wanted=fleet(liked))) == {"worker-3/own": 2}
+
+
 def test_a_term_that_no_cluster_meets_makes_its_subset_unavailable_and_not_all() -> None:
     made = plan(short(2), free("worker-2", 8), wanted=fleet(subset("gone", term(tier="sold"))))
     assert out(made) == {}

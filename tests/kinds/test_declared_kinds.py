@@ -150,8 +150,10 @@ def test_a_workload_kind_goes_before_kruises_whitelist_and_that_is_told():
         ('{"workloads": ["A"]}', "workloads[0] is no object"),
         ('{"workloads": [{"Kind": 3}]}', "workloads[0].Kind: 3 is no text"),
         ('{"workloads": [{"Kind": "A", "replicasPath": "spec[0]"}]}', "workloads[0].replicasPath: 'spec[0]' is"),
+        ("[" * 100_000, "is nested too deeply"),
+        (r'{"workloads": [{"Kind": "A\n"}]}', "workloads[0].Kind: 'A"),
     ],
-    ids=["a comma", "no workloads", "no kind", "no object", "no text", "no path"],
+    ids=["a comma", "no workloads", "no kind", "no object", "no text", "no path", "no end", "a line end"],
 )  # fmt: skip
 def test_a_broken_whitelist_is_told_at_its_key(text: str, told: str):
     (found,) = errors(load({**FLEET, "kruise.json": configuration(text)}))
