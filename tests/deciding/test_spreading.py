@@ -54,6 +54,7 @@ from tests.subsets import (
     stands,
     subset,
     term,
+    unknown_pods,
     wanted_before,
 )
 
@@ -165,15 +166,17 @@ def test_a_patch_of_the_node_selector_narrows_what_fits() -> None:
         ({"topologySpreadConstraints": []}, "spec.topologySpreadConstraints"),
         ({"hostNetwork": True}, "spec.hostNetwork"),
         ({"$retainKeys": ["containers"]}, "spec by a directive"),
+        ({"nodeSelector": {TIER: None}}, "spec.nodeSelector.tier"),
         (
             {"initContainers": [{"name": "fetch", "restartPolicy": "Always"}]},
             "the restartPolicy of initContainers fetch",
         ),
     ],
 )
-def test_a_patch_that_nobody_can_count_fits_nowhere_and_says_so(spec: object, why: str) -> None:
+def test_a_patch_of_pods_that_are_not_known_beforehand_fits_nowhere_and_says_so(spec: object, why: str) -> None:
     patched = replace(RENTED, patch={"spec": spec})
-    made = plan(short(1), free("worker-4", 8), wanted=fleet(patched))
+    seen = short(1, replica=shape(node_selector={TIER: "rented"}))
+    made = plan(seen, free("worker-4", 8), wanted=unknown_pods(fleet(patched)))
     assert out(made) == {}
     (refused,) = (one for one in made.suppressed[0].refusals if one.cluster == "worker-4")
     assert refused.message == f"subset rented patches {why}, which nobody can count here"
