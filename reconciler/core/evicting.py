@@ -205,7 +205,7 @@ class Evictions:
             return (() if self.standing.of(workload) else _all_of(goes_whole.of(held.replicas))), True
         policy = self.situation.desired.policies[workload]
         here = self.growth.here(workload, policy, rung)
-        shape = self.growth.shaped(policy, rung, demand.shape)
+        shape = self.growth.shaped(self.situation.desired.templates[workload], policy, rung, demand.shape)
         most = within_limits(self.situation, workload, rung, shape).limit
         left = (MOST if most is None else most) - here
         if policy.spread is not None:

@@ -126,7 +126,9 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
                     placed=growth.here(workload, policy, rung),
                     fits=0 if isinstance(answer, Refusal) else answer.replicas,
                     limit=rung.limit if isinstance(answer, Refusal) else answer.rung.limit,
-                    free=growth.rooms.room(rung.cluster, workspace.name).free(growth.shaped(policy, rung, shape))
+                    free=growth.rooms.room(rung.cluster, workspace.name).free(
+                        growth.shaped(template, policy, rung, shape)
+                    )
                     if rung.cluster in observed.clusters
                     else Resources(),
                     price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,

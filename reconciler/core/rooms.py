@@ -148,7 +148,7 @@ class Rooms:
         for placement, replicas in flying.replicas:
             whole = self._whole(placement) if replicas >= placement.replicas else ()  # nothing of it has come yet
             parts += [part.room for part in whole] or [(placement.shape, replicas)]
-        parts += [(homeless.shape, homeless.replicas) for homeless in flying.going]
+        parts += flying.going
         for shape, replicas in tightest_first(room, parts, lambda part: part[0]):
             room.take(shape, replicas)
         return room
