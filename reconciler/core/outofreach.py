@@ -39,14 +39,10 @@ def findings(
         for one in workspaces
     }
     usable = {name: there for name, there in usable.items() if there}
-    for key, value in sorted(policy.require_labels.items()):
-        without = [name for name, there in usable.items() if all(one.labels.get(key) != value for one in there)]
-        if without:
-            loc: Loc = ("spec", "requireLabels", key)
-            yield _unlabelled(loc, f"{key}={value}", without, usable[without[0]])
-            return
+    yield from _requiring(policy, usable)
     for name, there in usable.items():
-        usable[name] = [one for one in there if policy.require_labels.items() <= one.labels.items()]
+        required = [one for one in there if policy.require_labels.items() <= one.labels.items()]
+        usable[name] = required or there  # where none is left, the rest is told of all
     if label:
         without = [name for name, there in usable.items() if all(label not in one.labels for one in there)]
         if without:
@@ -57,6 +53,22 @@ def findings(
         yield from _too_few((*_CONSTRAINT, "minGroups"), least.min_groups, groups, f" of {label}")
     names = {name: [str(one.name) for one in there] for name, there in usable.items()}
     yield from _too_few((*_DISTRIBUTION, "minClusters"), least.min_clusters, names)
+
+
+def _requiring(policy: BurstPolicy, usable: Mapping[WorkspaceName, Sequence[Cluster]]) -> Iterator[Finding]:
+    """Warn of labels that no cluster has as they are required: of each by itself, else of all together."""
+    loc: Loc = ("spec", "requireLabels")
+    alone = False
+    for key, value in sorted(policy.require_labels.items()):
+        without = [name for name, there in usable.items() if all(one.labels.get(key) != value for one in there)]
+        if without:
+            alone = True
+            yield _unlabelled((*loc, key), f"{key}={value}", without, usable[without[0]])
+    wanted = policy.require_labels.items()
+    none = [name for name, there in usable.items() if not any(wanted <= one.labels.items() for one in there)]
+    if none and not alone:
+        message = f"no cluster that it may use in workspace {none[0]} has all of them together: nothing goes out"
+        yield Finding(loc=loc, message=message, hint="label a Cluster with all", severity=Severity.WARNING)
 
 
 def _unlabelled(loc: Loc, wanted: str, workspaces: Sequence[str], there: Sequence[Cluster]) -> Finding:

@@ -9,13 +9,23 @@ from tests.fleet.samples import FLEET, cluster, errors, load, policy, warnings, 
 AT = "policies/gpu.yaml:5: spec"
 
 
-def told(spec: str, *, region: str = "eu-1", home: str = "") -> list[str]:
-    """Return the warnings about a policy with this spec, where worker-2 and worker-3 have a region each."""
-    there = {
-        f"clusters/{name}.yaml": cluster(name).replace("  name:", f"  labels: {{region: {where}, tier: gold}}\n  name:")
-        for name, where in (("worker-2", region), ("worker-3", "eu-2"))
+def told(spec: str, *, region: str = "eu-1", home: str = "", more: str = "") -> list[str]:
+    """Return the warnings about a policy with this spec, where worker-2 and worker-3 have a region each.
+
+    With `more`, worker-4 has that for a tier and another region.
+    """
+    tiers = {
+        "worker-2": (region, "gold"),
+        "worker-3": ("eu-2", "gold"),
+        **({"worker-4": ("eu-3", more)} if more else {}),
     }
-    home = home or workspace().replace("[worker-1, worker-2]", "[worker-1, worker-2, worker-3]")
+    there = {
+        f"clusters/{name}.yaml": cluster(name).replace(
+            "  name:", f"  labels: {{region: {where}, tier: {tier}}}\n  name:"
+        )
+        for name, (where, tier) in tiers.items()
+    }
+    home = home or workspace().replace("[worker-1, worker-2]", f"[worker-1, {', '.join(tiers)}]")
     desired = load({**FLEET, **there, "workspaces/llm.yaml": home, "policies/gpu.yaml": policy("gpu", spec)})
     assert errors(desired) == []
     return warnings(desired)
@@ -58,6 +68,20 @@ def test_a_label_that_no_cluster_has_as_the_policy_requires_it_is_told(label: st
     assert line.startswith(f"{AT}.requireLabels.{label.partition(':')[0]}: no cluster that it may use")
     assert way in line
     assert told("{requireLabels: {tier: gold}}") == []
+
+
+def test_labels_that_only_several_clusters_have_together_are_told():
+    (line,) = told(
+        "{clusters: [{name: worker-3}, {name: worker-4}], requireLabels: {region: eu-2, tier: iron}}", more="iron"
+    )
+    assert line.startswith(f"{AT}.requireLabels: no cluster that it may use in workspace llm has all of them together")
+
+
+def test_what_is_wrong_beside_a_label_that_is_required_is_told_at_once():
+    both = f"{{requireLabels: {{tier: golden}}, {spreading('zone').removeprefix('{')}"
+    assert len(told(both)) == 2
+    two = "{requireLabels: {tier: gold, region: eu-2}, distribution: {minClusters: 2}}"
+    assert "it may use 1 cluster in workspace llm: worker-3 (" in told(two)[0]
 
 
 def test_the_primary_and_the_clusters_of_other_tenants_do_not_help():
