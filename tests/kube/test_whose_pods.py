@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.kubernetes.marks import marks_of
+from reconciler.core.kubernetes.marks import belonging, marks_of
 from reconciler.core.kubernetes.resources import CONTROLLERS, Resource
 from reconciler.core.kubernetes.state import ClusterState
 from reconciler.core.workloadkinds import BUILT_IN
@@ -161,3 +161,13 @@ def test_a_declared_kind_is_known_by_its_label_once_everything_has_been_listed_a
     made.apply(Resource.PODS, arena)
     assert missing(one(made)) == 1
     assert made.follow(followed, marks) == frozenset()
+
+
+def test_whose_a_pod_is_does_not_depend_on_the_order_of_its_labels() -> None:
+    names = [f"game.example.com/{name}" for name in ("arena", "board", "card", "dice", "elf", "fort", "goal", "hero")]
+    kinds = [WorkloadKind(group=name, kind=name[17:].title(), marks=(Mark(label=name),)) for name in names]
+    marks = marks_of({kind.name: kind for kind in kinds})
+    labels = dict.fromkeys(names, "llm")
+    told = belonging(labels, "demo", marks)
+    assert [owner.kind for owner in told] == [kind.kind for kind in kinds]
+    assert belonging(dict(reversed(labels.items())), "demo", marks) == told

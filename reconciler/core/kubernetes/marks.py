@@ -42,7 +42,7 @@ def belonging(labels: Mapping[str, Json], namespace: str, marks: Marks) -> tuple
 
 
 def _belonging(labels: Mapping[str, Json], namespace: str, marks: Marks) -> Iterator[Owner]:
-    for label in labels.keys() & marks.keys():
+    for label in sorted(labels.keys() & marks.keys()):
         for kind, mark in marks[label]:
             name = str(labels[label])
             if mark.made_up:
