@@ -13,9 +13,8 @@ from reconciler.core.explaining import explain_request
 from reconciler.model.workload import Json
 from tests.conftest import Remote
 from tests.kinds.samples import SAMPLES, lws, template, workload
-from tests.passes import SOURCE_FILES, Passes
+from tests.passes import QUIET, Passes
 
-FLEET = {name: text for name, text in SOURCE_FILES.items() if name not in ("policy.yaml", "template.yaml")}
 KIND = """\
 apiVersion: overspill.dev/v1alpha1
 kind: WorkloadKind
@@ -49,7 +48,7 @@ def asks(made: Json) -> str:
 @pytest.fixture
 def passes(remote: Remote, repository: GitRepository) -> Passes:
     """Watch a fleet in which nothing bursts, with one node of four GPUs on worker-2 and one of eight on worker-3."""
-    remote.commit("main", FLEET)
+    remote.commit("main", QUIET)
     return Passes(repository)
 
 

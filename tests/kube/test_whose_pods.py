@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.kubernetes.marks import marks_of
+from reconciler.core.kubernetes.marks import belonging, marks_of
 from reconciler.core.kubernetes.resources import CONTROLLERS, Resource
 from reconciler.core.kubernetes.state import ClusterState
 from reconciler.core.workloadkinds import BUILT_IN
@@ -224,3 +224,13 @@ def test_a_declared_kind_may_have_a_label_that_tells_its_groups_apart() -> None:
     made = ClusterState({ref("GameServerSet", "arena")}, marks_of({rooms.name: rooms}))
     made.apply(Resource.PODS, pod("a", waits=NO_GPU, owner=("Room", "arena-7"), labels=labels))
     assert [wait.group for wait in one(made).waiting] == ["7"]
+
+
+def test_whose_a_pod_is_does_not_depend_on_the_order_of_its_labels() -> None:
+    names = [f"game.example.com/{name}" for name in ("arena", "board", "card", "dice", "elf", "fort", "goal", "hero")]
+    kinds = [WorkloadKind(group=name, kind=name[17:].title(), marks=(Mark(label=name),)) for name in names]
+    marks = marks_of({kind.name: kind for kind in kinds})
+    labels = dict.fromkeys(names, "llm")
+    told = belonging({"labels": labels}, "demo", marks)
+    assert [owner.kind for owner in told] == [kind.kind for kind in kinds]
+    assert belonging({"labels": dict(reversed(labels.items()))}, "demo", marks) == told

@@ -66,7 +66,7 @@ def _belonging(metadata: Json, namespace: str, marks: Marks) -> Iterator[tuple[O
     labels = metadata.get("labels") or {}
     if marks.keys().isdisjoint(labels):
         return
-    for label in labels.keys() & marks.keys():
+    for label in sorted(labels.keys() & marks.keys()):
         for kind, mark in marks[label]:
             name = str(labels[label])
             if mark.made_up:

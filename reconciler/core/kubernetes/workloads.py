@@ -53,7 +53,7 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
     for root in found:
         own = members.controllers.get(root)
         # What makes the leaders of a set has the set's name, and is not what is meant by it.
-        part = own is not None and own.owner in found and own.owner in own.belongs
+        part = own is not None and own.owner in own.belongs and own.owner in found
         if any(_meant(ref, root) and not (part and not ref.kind) for ref in refs):
             yield _observe(root, members, owned)
 
