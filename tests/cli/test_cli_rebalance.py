@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.cli.conftest import ANN, Terminal, push_first
+from tests.cli.conftest import ANN, Terminal, push_first, shown_then_done
 from tests.conftest import Remote
 from tests.passes import SOURCE_FILES
 
@@ -34,6 +34,19 @@ def test_each_cluster_gets_what_it_would_if_nothing_stood(overspill: Terminal) -
     shown = overspill.done("rebalance", "llm/vllm", "--author", ANN)
     assert "Pushed 2 commits to placements" in shown
     assert shares(overspill) == {"worker-2": 2, "worker-3": 1}
+
+
+@pytest.mark.usefixtures("lopsided")
+def test_a_dry_run_shows_the_shares_and_why_and_leaves_all_as_it_is(overspill: Terminal, fleet: Remote) -> None:
+    before = shares(overspill)
+    shown = overspill.done("rebalance", "llm/vllm", "--author", ANN, "--dry-run")
+    assert "rebalanced by Ann: worker-2 had none of 3 replicas and gets 2" in shown
+    assert shares(overspill) == before
+    subjects = shown_then_done(overspill, fleet, "rebalance", "llm/vllm", "--author", ANN)
+    assert subjects == [
+        "resize(llm/vllm): 3 to 1 replica on worker-3",
+        "burst(llm/vllm): 2 replicas on worker-2 for 10m",
+    ]
 
 
 @pytest.mark.usefixtures("lopsided")
