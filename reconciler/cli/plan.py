@@ -64,15 +64,21 @@ def plan(settings: Settings, at: datetime | None, *, as_diff: bool, form: option
     with app.connected(settings) as (world, memory):
         view, rendered = draft(world, app.look_ahead(world, memory, at))
         files = _before(world.repository, view, rendered.commits) if as_diff else {}
-    if form == "json":
-        printing.json_out(answer(view, rendered))
-    elif as_diff:
+    if as_diff and form != "json":
         click.echo(patch(rendered.commits, files), nl=False)
     else:
-        _tables(view, rendered)
+        show(view, rendered, form)
     printing.blind(settings)
     if printing.problems(problems_of(view)):
         raise click.exceptions.Exit(1)
+
+
+def show(view: View, rendered: Rendered, form: options.Output, *, empty: str = "Nothing to change.") -> None:
+    """Print what would be committed and what is held back, as tables or all of it as JSON."""
+    if form == "json":
+        printing.json_out(answer(view, rendered))
+    else:
+        _tables(view, rendered, empty)
 
 
 def answer(view: View, rendered: Rendered) -> dict[str, object]:
@@ -123,11 +129,11 @@ def held_back(suppressed: Sequence[Suppressed]) -> None:
         )
 
 
-def _tables(view: View, rendered: Rendered) -> None:
+def _tables(view: View, rendered: Rendered, empty: str) -> None:
     headers = ("ACTION", "WORKLOAD", "PLACEMENT", "CLUSTER", "REPLICAS", "UNTIL", "WHY")
     first = rendered.commits[: len(rendered.commits) - len(rendered.changes)]
     rows = [*map(_beginning, first), *map(_row, rendered.changes)]
-    printing.table(headers, rows, empty="Nothing to change.")
+    printing.table(headers, rows, empty=empty)
     _subsets(view, rendered)
     held_back(rendered.suppressed)
     told = [count(len(rendered.commits), "commit"), f"{len(rendered.suppressed)} held back"]
@@ -168,8 +174,8 @@ def _row(change: Change) -> tuple[object, ...]:
         return _request_row(change)
     told: tuple[object, ...]
     match change:
-        case Place(placement=it, shortage=None):
-            told = (it.replicas, it.expires_at, "asked for by name")
+        case Place(placement=it, shortage=None, choice=choice, detail=detail):
+            told = (it.replicas, it.expires_at, f"{clause(detail)}{by(choice)}" if detail else "asked for by name")
         case Place(placement=it, shortage=Shortage() as shortage, choice=choice):
             missing = f"{shortages.missing(shortage)}{shortages.causes(shortage, it)}"
             told = (it.replicas, it.expires_at, f"{missing}{by(choice)}")

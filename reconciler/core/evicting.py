@@ -23,8 +23,8 @@ from reconciler.core.queueing import Turn
 from reconciler.core.reach import Rung
 from reconciler.core.releasing import close
 from reconciler.core.situation import Situation
-from reconciler.core.spreading import room_in
 from reconciler.core.standing import Standing
+from reconciler.core.subsetlimits import room_in
 from reconciler.core.terms import terms
 from reconciler.core.wholes import whole
 from reconciler.core.wording import count

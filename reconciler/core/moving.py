@@ -10,8 +10,8 @@ from reconciler.core.needs import Needs
 from reconciler.core.reach import Rung
 from reconciler.core.sharing import values
 from reconciler.core.situation import Situation
-from reconciler.core.spreading import full
 from reconciler.core.standing import Standing
+from reconciler.core.subsetlimits import full
 from reconciler.core.wholes import whole
 from reconciler.model.demand import Demand
 from reconciler.model.placement import Placement

@@ -51,7 +51,7 @@ class Case:
 
 
 @st.composite
-def _cases(
+def cases(
     draw: st.DrawFn,
     make: Callable[..., Desired] = partial(fleet, pools=True),
     bounds: st.SearchStrategy[Bound | None] = st.none() | NUMBERS | PERCENTAGES,
@@ -89,7 +89,7 @@ def after(there: tuple[Placement, ...], plan: Plan) -> tuple[Placement, ...]:
 
 
 @settings(deadline=None)
-@given(_cases())
+@given(cases())
 def test_nothing_new_is_more_than_fits_than_is_wanted_or_than_a_subset_may_hold(case: Case) -> None:
     seen = case.seen()
     now = after(case.there, decide(seen))
@@ -108,7 +108,7 @@ def test_nothing_new_is_more_than_fits_than_is_wanted_or_than_a_subset_may_hold(
 
 
 @settings(deadline=None)
-@given(_cases())
+@given(cases())
 def test_a_second_pass_finds_nothing_left_to_do(case: Case) -> None:
     plan = decide(case.seen())
     now = after(case.there, plan)
@@ -118,7 +118,7 @@ def test_a_second_pass_finds_nothing_left_to_do(case: Case) -> None:
 
 
 @settings(deadline=None, max_examples=200)
-@given(_cases(bounds=PERCENTAGES))
+@given(cases(bounds=PERCENTAGES))
 def test_percentages_that_shrink_as_replicas_come_home_leave_no_more_to_give_back(case: Case) -> None:
     fewer = replace(case, missing=case.missing // 3)
     now = after(fewer.there, decide(fewer.seen()))
@@ -128,7 +128,7 @@ def test_percentages_that_shrink_as_replicas_come_home_leave_no_more_to_give_bac
 
 
 @settings(deadline=None)
-@given(_cases())
+@given(cases())
 def test_no_two_placements_of_a_subset_begin_on_one_cluster(case: Case) -> None:
     now = after(case.there, decide(case.seen()))
     begun = Counter((one.cluster, one.subset) for one in now if one not in case.there)
@@ -137,7 +137,7 @@ def test_no_two_placements_of_a_subset_begin_on_one_cluster(case: Case) -> None:
 
 
 @settings(deadline=None)
-@given(_cases(numbered, NUMBERS | st.none()))
+@given(cases(numbered, NUMBERS | st.none()))
 def test_a_subset_of_a_stateful_set_never_begins_on_a_second_cluster(case: Case) -> None:
     policy, clusters = case.wanted.policies[VLLM], case.wanted.clusters
     before = seated(case.there, policy, clusters)
