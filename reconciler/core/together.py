@@ -98,14 +98,18 @@ def _undivided(situation: Situation, growth: Growth, cluster: ClusterName, room:
     """Say why there are no domains for groups that want their own, beside all that wants none."""
     if not need.domains:
         return None
-    seen, left, message = situation.observed.clusters[cluster], room.copy(), ""
+    nodes, left, message = domains.Nodes(situation.observed.clusters[cluster]), room.copy(), ""
+    given: dict[str, list[tuple[str, str]]] = {}
     for wanted in need.domains:
-        found = domains.place(left, seen, wanted, growth.rooms.domains(cluster, wanted.key))
+        used, others = growth.rooms.domains(cluster, wanted), need.marked.get(wanted.mark, 0)
+        besides = given.setdefault(wanted.mark, [])
+        found = domains.place(left, nodes, wanted, used=used, loose=others, besides=besides)
         if isinstance(found, str):
             message = found
             break
         domains.take(left, found, wanted.key)
-    loose = [part.room for part in need.loose]
+        besides += [(wanted.key, value) for _, value in found]
+    loose = [(domains.outside(part.shape, given) if need.marked else part.shape, part.replicas) for part in need.loose]
     if not message and left.together(loose) < len(loose):
         message = "has no room for the other pods beside the groups that want domains of their own"
     remedy = "free or add nodes there"
