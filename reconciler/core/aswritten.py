@@ -20,6 +20,7 @@ from reconciler.core.lifecycle import begun
 from reconciler.core.narrowing import beside, narrowed, of_nodes
 from reconciler.core.needs import MALFORMED, shape_of
 from reconciler.core.podsof import made
+from reconciler.core.subsetneeds import called, instead, with_patch
 from reconciler.core.subsets import Injection
 from reconciler.core.templates import strings, uses
 from reconciler.core.workloadkinds import Kinds
@@ -28,6 +29,7 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, Workspace
+from reconciler.model.prerequisites import Prerequisite
 from reconciler.model.units import Resources
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadTemplate
 from reconciler.model.workloadkind import Path
@@ -55,12 +57,13 @@ class Shapes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsWritten:
-    """The manifests of a placement of a subset as they are written, and the shapes of the pods that it changes.
+    """What is written for a placement of a subset, but for charts: the objects as they are without the subset, with it.
 
-    There are none where they cannot be told beforehand: templates that differ, or one whose expressions read how many
-    replicas there are.
+    There are no shapes of the pods that it changes where these cannot be told beforehand: templates differ, or one has
+    expressions that read how many replicas there are.
     """
 
+    own: DeploySpec
     spec: DeploySpec
     shapes: Shapes | None = None
 
@@ -96,6 +99,18 @@ class Drafts:
             self._made[key] = as_written(self._desired, placement)
         return self._made[key]
 
+    def needed(
+        self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster
+    ) -> tuple[Prerequisite, ...]:
+        """Return what one of its clusters must have first for a subset."""
+        if not subset.patch or policy.spread is None:
+            return template.prerequisites
+        made = self.of(template, policy, subset, cluster)
+        workspace, kinds = self._desired.workspaces[template.workspace], self._desired.kinds
+        if made is None:
+            return with_patch(template, subset, policy.spread.namespace, workspace)
+        return instead(template, made.own, made.spec, called(subset), workspace=workspace, kinds=kinds)
+
     def shape(
         self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, seen: ReplicaShape
     ) -> ReplicaShape:
@@ -110,7 +125,7 @@ class Drafts:
 
 
 def as_written(desired: Desired, placement: Placement) -> AsWritten | None:
-    """Return what is written for a placement of a subset, but for charts and commands.
+    """Return what is written for a placement of a subset, but for charts.
 
     None where what the spread targets is made by one of these, or cannot be made.
     """
@@ -122,16 +137,17 @@ def as_written(desired: Desired, placement: Placement) -> AsWritten | None:
         workspace=workspace,
         template=template,
     )
-    steps = tuple(step for step in template.spec.steps if step.type is StepType.MANIFEST)
-    named = {step.name for step in steps}
+    steps = tuple(step for step in template.spec.steps if step.type is not StepType.HELM)
+    named = {step.name for step in steps if step.type is StepType.MANIFEST}
     manifests = tuple(one for one in template.spec.manifests if one.name in named)
     try:
         asked = of_placement(desired, placement)
-        spec = templates.render(replace(template.spec, helm=(), commands=(), manifests=manifests, steps=steps), context)
+        own_spec = templates.render(replace(template.spec, helm=(), manifests=manifests, steps=steps), context)
     except InvalidInput:
         return None
-    objects = [one.manifest for one in spec.manifests]
-    if asked is None or not _known(objects, asked.spread, alone=len(steps) == len(template.spec.steps)):
+    objects = [one.manifest for one in own_spec.manifests]
+    alone = len(manifests) == len(template.spec.steps)
+    if asked is None or not _known(objects, asked.spread, alone=alone):
         return None
     chosen = targets(objects, asked.spread)
     plain = replace(asked.subset, patch={})
@@ -141,16 +157,16 @@ def as_written(desired: Desired, placement: Placement) -> AsWritten | None:
         unpatched = _changed(objects, chosen, bare, workspace, desired.kinds)
     except InvalidInput:
         return None
-    parts = zip(spec.manifests, for_subset, strict=True)
-    spec = replace(spec, manifests=tuple(replace(one, manifest=manifest) for one, manifest in parts))
+    parts = zip(own_spec.manifests, for_subset, strict=True)
+    spec = replace(own_spec, manifests=tuple(replace(one, manifest=manifest) for one, manifest in parts))
     roles = {index: ways(objects[index], asked.spread, desired.kinds) for index in chosen}
     if any(_reads(manifests[index].manifest, way, "replicas") for index, found in roles.items() for way in found):
-        return AsWritten(spec=spec)
+        return AsWritten(own=own_spec, spec=spec)
     namespace = target_namespace(spec, workspace)
     own, before, after = (_shape(one, roles, desired.kinds, namespace) for one in (objects, unpatched, for_subset))
     if own is None or before is None or after is None:
-        return AsWritten(spec=spec)
-    return AsWritten(spec=spec, shapes=Shapes(own=own, injected=before, patched=after))
+        return AsWritten(own=own_spec, spec=spec)
+    return AsWritten(own=own_spec, spec=spec, shapes=Shapes(own=own, injected=before, patched=after))
 
 
 def there(seen: ReplicaShape, narrowed: ReplicaShape, found: Shapes, *, labels: bool = False) -> ReplicaShape | None:

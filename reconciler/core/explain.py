@@ -232,9 +232,15 @@ def first_needs(workload: WorkloadId, situation: Situation) -> Iterator[str]:
     desired, observed = situation.desired, situation.observed
     if workload not in desired.policies:
         return
-    names = [rung.cluster for rung in situation.reach.order(workload) if rung.cluster in desired.clusters]
-    clusters = ((desired.clusters[name], observed.clusters.get(name)) for name in names)
-    yield from doubts(clusters, desired.templates[workload].prerequisites)
+    template, policy = desired.templates[workload], desired.policies[workload]
+    growth = Growth(situation, Standing(situation))
+    said: dict[str, None] = {}
+    for rung in situation.reach.order(workload):
+        cluster = desired.clusters.get(rung.cluster)
+        if cluster is not None:
+            there = (cluster, observed.clusters.get(rung.cluster))
+            said |= dict.fromkeys(doubts([there], growth.needed(template, policy, rung)))
+    yield from said
 
 
 def _shares(outcome: Spread) -> Iterator[str]:

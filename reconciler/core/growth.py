@@ -28,6 +28,7 @@ from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Choice, Reason, Refusal
 from reconciler.model.policy import BurstPolicy
+from reconciler.model.prerequisites import Prerequisite
 from reconciler.model.request import RequestRecord
 from reconciler.model.workload import WorkloadTemplate
 
@@ -107,6 +108,13 @@ class Growth:
             return shape
         return self._drafts.shape(template, policy, found, self._desired.clusters[rung.cluster], shape)
 
+    def needed(self, template: WorkloadTemplate, policy: BurstPolicy, rung: Rung) -> tuple[Prerequisite, ...]:
+        """Return what a cluster must have first for a workload, or for a subset's part of it."""
+        found = subset_of(policy.spread, rung.subset) if policy.spread is not None and rung.subset else None
+        if found is None:
+            return template.prerequisites
+        return self._drafts.needed(template, policy, found, self._desired.clusters[rung.cluster])
+
     def assess(
         self,
         template: WorkloadTemplate,
@@ -143,6 +151,7 @@ class Growth:
             name,
             shape=shape,
             restraints=self._standing.restraints(workload),
+            needed=self.needed(template, policy, rung),
             subset=rung.subset,
         )
         if refusal is not None:

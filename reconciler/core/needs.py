@@ -6,8 +6,9 @@ the cluster that is looked at. What nobody can know, as the pods of a chart, cou
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from reconciler.core import podtemplate
 from reconciler.core.bound import bound
@@ -60,7 +61,8 @@ class Needs:
     """Everything that one placement takes: `main` is what it is counted by, `others` go along.
 
     `unknown` says what is not counted, empty where all is. Pods that need `domains` of their own are in the parts all
-    the same; `loose` are those that may be anywhere beside them.
+    the same; `loose` are those that may be anywhere beside them, and `marked` counts by label those that keep groups
+    elsewhere out of where they are.
     """
 
     main: Part
@@ -68,6 +70,7 @@ class Needs:
     unknown: str = ""
     domains: tuple[Domains, ...] = ()
     loose: tuple[Part, ...] = ()
+    marked: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -94,7 +97,7 @@ class Gang:
 class Pods:
     """The pods of manifests, and the names of those manifests of which nobody knows what they need.
 
-    `domains` are wanted by some of them, and `loose` are the others.
+    `domains` are wanted by some of them, and `loose` are the others; `marked` is as in `Needs`.
     """
 
     parts: tuple[Part, ...]
@@ -102,12 +105,18 @@ class Pods:
     gangs: tuple[Gang, ...] = ()
     domains: tuple[Domains, ...] = ()
     loose: tuple[Part, ...] = ()
+    marked: Mapping[str, int] = field(default_factory=dict)
 
 
 def likeness(request: Request, pods: Pods) -> Hashable:
     """Return what is equal for requests that need the same, whichever cluster is looked at."""
     counted = tuple((part.shape.likeness, part.replicas, part.apart) for part in pods.parts)
-    return request.ask, request.terms.dedicated, counted, tuple(one.likeness for one in pods.domains)
+    return (
+        request.ask,
+        request.terms.dedicated,
+        counted,
+        (*(one.likeness for one in pods.domains), *pods.marked.items()),
+    )
 
 
 def needs(
@@ -131,7 +140,7 @@ def needs_of(pods: Pods, spec: DeploySpec) -> Needs:
         return Needs(main=Part(shape=_NOTHING, replicas=1), unknown=unknown)
     main = next((part for part in parts if _has_gpus(part.shape)), parts[0])
     others = tuple(part for part in parts if part is not main)
-    return Needs(main=main, others=others, unknown=unknown, domains=pods.domains, loose=pods.loose)
+    return Needs(main=main, others=others, unknown=unknown, domains=pods.domains, loose=pods.loose, marked=pods.marked)
 
 
 def _unknown(spec: DeploySpec, strange: tuple[str, ...]) -> str:
@@ -156,6 +165,7 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
     strange: list[str] = []
     domains: list[Domains] = []
     loose: list[Part] = []
+    marked = Counter[str]()
     for name in named:
         try:
             others = tuple(manifests[other] for other in named if other in manifests)
@@ -169,6 +179,8 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
         pods += made_of
         gangs += () if gang is None else (gang,)
         if apart is not None:
+            marked.update(apart.marked)
+        if apart is not None and apart.domains is not None:
             domains.append(apart.domains)
             found = tuple(Part(shape=shape, replicas=number) for shape, number in apart.loose)
         loose += found
@@ -178,6 +190,7 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
         gangs=tuple(gangs),
         domains=tuple(domains),
         loose=tuple(loose) if domains else (),
+        marked=dict(marked),
     )
 
 

@@ -68,11 +68,11 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
     objects = list(objects_of(spec))
     own: set[Brought] = set()
     for manifest in objects:
-        own.update(brought(manifest, _namespace(manifest, target)))
+        own.update(brought(manifest, namespace_of(manifest, target)))
     found: dict[Brought, Prerequisite] = {}
     for manifest in objects:
         by = shortened(f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}")
-        for category, name in _needed(manifest, _namespace(manifest, target), kinds):
+        for category, name in _needed(manifest, namespace_of(manifest, target), kinds):
             if (category, name) not in own:
                 found.setdefault((category, name), Prerequisite(category=category, name=name, by=by))
     shared = workspace.shared_networking
@@ -98,7 +98,8 @@ def objects_of(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
                 yield outcome.manifest
 
 
-def _namespace(manifest: Mapping[str, Json], target: str) -> str:
+def namespace_of(manifest: Mapping[str, Json], target: str) -> str:
+    """Return the namespace of an object, which is the `target` where it names none."""
     namespace = at(manifest, ("metadata", "namespace"))
     return namespace if isinstance(namespace, str) and namespace else target
 

@@ -11,6 +11,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core import headcount
+from reconciler.core.claimed import seen_by, to_come
+from reconciler.core.domains import Domains
 from reconciler.core.fit import Room
 from reconciler.core.flight import Flight, flight
 from reconciler.core.holding import Reserved, keep_free, reserved
@@ -97,11 +99,14 @@ class Rooms:
         found = whole(template, self._desired.kinds) if template is not None else None
         return found.of(placement.replicas) if found is not None else None
 
-    def domains(self, cluster: ClusterName, key: str) -> int:
-        """Count the topology domains of a label that what stands on a cluster wants for itself."""
-        there = (self.needs(placement) for placement in self._standing.on(cluster))
-        wanted = [one for needed in there if needed is not None for one in needed.domains]
-        return sum(len(one.units) for one in wanted if one.key == key)
+    def domains(self, cluster: ClusterName, wanted: Domains) -> int:
+        """Count the domains that groups on a cluster may come to have, beside those that they are seen in."""
+        there = ((placement, self.needs(placement)) for placement in self._standing.on(cluster))
+        claims = [(one, needed) for one, needed in there if needed is not None and (needed.domains or needed.marked)]
+        if not claims:
+            return 0
+        seen = seen_by(self._observed.clusters[cluster], wanted)
+        return sum(to_come(needed, wanted, seen.get(one.name, Counter())) for one, needed in claims)
 
     def _whole(self, placement: Placement) -> tuple[Part, ...]:
         """Return the parts of what went out whole, as a leader and its workers; nothing where there is but one."""

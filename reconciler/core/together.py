@@ -104,14 +104,18 @@ def _undivided(situation: Situation, growth: Growth, cluster: ClusterName, room:
     if not need.domains:
         return None
     seen, left, message, remedy = situation.observed.clusters[cluster], room.copy(), "", waysout.NODES
+    nodes, given = domains.Nodes(seen), dict[str, list[tuple[str, str]]]()
     for wanted in need.domains:
-        found = domains.place(left, seen, wanted, growth.rooms.domains(cluster, wanted.key))
+        used, others = growth.rooms.domains(cluster, wanted), need.marked.get(wanted.mark, 0)
+        besides = given.setdefault(wanted.mark, [])
+        found = domains.place(left, nodes, wanted, used=used, loose=others, besides=besides)
         if isinstance(found, str):
             message = found
             remedy = waysout.remedy(left, seen, wanted.units[0].pods[0][0], _MANY) if wanted.units[0].pods else remedy
             break
         domains.take(left, found, wanted.key)
-    loose = [part.room for part in need.loose]
+        besides += [(wanted.key, value) for _, value in found]
+    loose = [(domains.outside(part.shape, given) if need.marked else part.shape, part.replicas) for part in need.loose]
     if not message and left.together(loose) < len(loose):
         message = "has no room for the other pods beside the groups that want domains of their own"
     return Refusal(cluster=cluster, reason=Reason.NO_CAPACITY, message=message, remedy=remedy) if message else None

@@ -226,12 +226,15 @@ def more(needed: Needs, there: Needs) -> Needs:
     lacking = [replace(part, replicas=part.replicas - had.get(part.shape.likeness, 0)) for part in needed.parts]
     parts = [part for part in lacking if part.replicas > 0]
     if not parts:
-        return replace(needed, main=Part(shape=needed.main.shape, replicas=0), others=(), domains=(), loose=())
+        return replace(
+            needed, main=Part(shape=needed.main.shape, replicas=0), others=(), domains=(), loose=(), marked={}
+        )
     units = tuple(
         replace(one, units=one.units[len(had_.units) :])
         for one, had_ in zip(needed.domains, there.domains, strict=False)
     )
-    return replace(needed, main=parts[0], others=tuple(parts[1:]), domains=units)
+    marked = {mark: max(0, number - there.marked.get(mark, 0)) for mark, number in needed.marked.items()}
+    return replace(needed, main=parts[0], others=tuple(parts[1:]), domains=units, marked=marked)
 
 
 def filled(spec: DeploySpec, replicas: int) -> DeploySpec:
