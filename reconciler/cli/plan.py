@@ -144,8 +144,8 @@ def _row(change: Change) -> tuple[object, ...]:
         return _request_row(change)
     told: tuple[object, ...]
     match change:
-        case Place(placement=it, shortage=None):
-            told = (it.replicas, it.expires_at, "asked for by name")
+        case Place(placement=it, shortage=None, choice=choice):
+            told = (it.replicas, it.expires_at, f"asked for by name{by(choice)}")
         case Place(placement=it, shortage=Shortage() as shortage, choice=choice):
             missing = f"{shortages.missing(shortage)}{shortages.causes(shortage, it)}"
             told = (it.replicas, it.expires_at, f"{missing}{by(choice)}")
@@ -157,8 +157,8 @@ def _row(change: Change) -> tuple[object, ...]:
             )
         case Extend(after=it, detail=detail):
             told = (it.replicas, it.expires_at, detail)
-        case Move(before=before, after=it, why=why, detail=detail):
-            told = (it.replicas, it.expires_at, f"from {before.where}, {why}: {detail}")
+        case Move(before=before, after=it, why=why, detail=detail, choice=choice):
+            told = (it.replicas, it.expires_at, f"from {before.where}, {why}: {clause(detail)}{by(choice)}")
         case Revert(placement=it, why=why, detail=detail):
             told = (f"{it.replicas} -> 0", None, f"{why}: {detail}")
         case Restore(tampered=Tampered(placement=it), detail=detail):
