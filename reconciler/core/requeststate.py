@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.core import headcount, lifecycle
+from reconciler.core import headcount, lifecycle, started
 from reconciler.core.enrolling import end_of
 from reconciler.core.situation import Situation
 from reconciler.core.wording import count
@@ -71,7 +71,7 @@ def phase_of(placement: Placement, situation: Situation) -> Phase:
         return Phase.FAILED
     seen = situation.observed.clusters.get(placement.cluster)
     bound = headcount.bound(placement, seen)
-    return lifecycle.phase(placement, bound, well=situation.rollouts.well(placement))
+    return lifecycle.phase(placement, bound, well=started.well(situation, placement))
 
 
 def _provisioning(record: RequestRecord, placements: Sequence[Placement], held: Sequence[Suppressed]) -> Provisioning:
