@@ -103,7 +103,8 @@ def _message(
     ailing = situation.rollouts.ailing
     for placement in placements:
         ailment = ailing.get(placement.path)
-        if ailment is not None and ailment.message:
-            said.append(f"{placement.cluster}: {ailment.message}")
+        why = started.told(situation, placement) or (ailment.message if ailment is not None else "")
+        if why:
+            said.append(f"{placement.cluster}: {why}")
     said += [f"{one.reason}: {one.message}" for one in held]
     return "; ".join(said)

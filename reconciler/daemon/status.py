@@ -168,7 +168,7 @@ def placement_status(view: View, placement: Placement) -> PlacementStatus:
         phase=lifecycle.phase(placement, bound or 0, well=started.well(view, placement)),
         provisioning=Provisioning.SUCCESSFUL if provided else Provisioning.PENDING,
         engine=ailment.state if ailment else (EngineState.HEALTHY if reported else None),
-        message=ailment.message if ailment else "",
+        message=started.told(view, placement) or (ailment.message if ailment else ""),
         unhealthy_since=ailment.since if ailment else None,
         bound=bound,
         left=max(timedelta(), placement.expires_at - view.now),

@@ -10,15 +10,16 @@ import pytest
 from reconciler.core.decide import decide
 from reconciler.core.explain import explain
 from reconciler.core.messages import line
-from reconciler.core.requeststate import phase_of
+from reconciler.core.requeststate import phase_of, state
 from reconciler.core.rollouts import Ailment, Rollouts, Ward
 from reconciler.model.capacity import ClusterObservation, Homeless
 from reconciler.model.deployed import EngineState
 from reconciler.model.placement import Phase, Placement
 from reconciler.model.plan import Move, Plan, Reason, Revert
 from tests.kinds.bursting import fleet, lacks
-from tests.kinds.gangs import JOB, burst
-from tests.requests.asking import deployment, manifests, record, request
+from tests.kinds.gangs import JOB, burst, placed
+from tests.requests.asking import deployment, holds, manifests, record, request, wants
+from tests.requests.asking import placed as asked_for
 from tests.situations import (
     NOW,
     VLLM,
@@ -34,9 +35,10 @@ MINUTE = timedelta(minutes=1)
 OURS = "sha256-ours"
 
 
-def lent(*, ago: timedelta = 2 * MINUTE, **fields: object) -> Placement:
+def lent(*, ago: timedelta = 2 * MINUTE, digest: str = "") -> Placement:
     """Return what stands of the job on worker-2."""
-    return placement("worker-2", 1, shape=shape(8, group_size=5), created=NOW - ago, lasting=10 * 60 * MINUTE, **fields)
+    size = shape(8, group_size=5)
+    return placement("worker-2", 1, shape=size, created=NOW - ago, lasting=600 * MINUTE, digest=digest)
 
 
 def holding(there: Placement, bound: int, waiting: int, *nodes: int) -> ClusterObservation:
@@ -51,6 +53,13 @@ def test_no_later_pass_moves_it_or_decides_it_anew(bound: int, waiting: int, ago
     there = lent(ago=ago)
     made = burst(holding(there, bound, waiting), free("worker-3", *[8] * 9), there=there)
     assert (made.changes, made.suppressed) == ((), ())
+
+
+def test_the_pass_after_it_has_been_placed_finds_nothing_to_do() -> None:
+    nodes = free("worker-2", *[8] * 4)
+    change = placed(burst(nodes, free("worker-3", 8, 8)))
+    later = burst(nodes, free("worker-3", *[8] * 9), there=change.placement)
+    assert (later.changes, later.suppressed) == ((), ())
 
 
 def beside(there: Placement, bound: int, waiting: int, *nodes: int) -> int:
@@ -121,6 +130,16 @@ def test_where_no_other_cluster_has_room_for_the_minimum_a_gang_stays_and_that_i
     assert made.changes == ()
     (held,) = (one for one in made.suppressed if one.reason is Reason.CLUSTER_LOST)
     assert "no other cluster has room for all of it, nor for its minimum of 3 of 5 pods: it stays there" in held.message
+
+
+def test_a_request_says_that_it_runs_with_its_minimum() -> None:
+    asked = request("worker-2", spec=manifests(JOB))
+    open_ = record(asked, began_at=NOW - MINUTE)
+    there = asked_for(replicas=5, shape=shape(8))
+    seen = situation(holding(there, 3, 2), wanted=wants(asked), there=holds(open_, placed=[there]))
+    stands = state(open_, seen.enrolling({asked.workload: open_}))
+    said = "worker-2: 3 of its 5 pods serve, its minimum is 3, and the others wait there"
+    assert (stands.phase, stands.message) == (Phase.RUNNING, said)
 
 
 def test_explain_says_that_it_runs_with_its_minimum() -> None:
