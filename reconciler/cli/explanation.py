@@ -77,7 +77,8 @@ def _held_back(told: Told) -> bool:
 
 def _row(one: Told, *, taken: bool) -> tuple[object, ...]:
     refusal = one["refusal"]
-    verdict = f"{refusal['reason']}: {refusal['message']}" if refusal else "can take it" if taken else "has room"
+    room = one.get("start") or ("can take it" if taken else "has room")
+    verdict = f"{refusal['reason']}: {refusal['message']}" if refusal else room
     free = Resources(amounts={name: parse_quantity(amount) for name, amount in one["free"].items()})
     return (
         one["rank"], where(one["cluster"], one["subset"]), one["fits"], one["placed"], one["limit"],

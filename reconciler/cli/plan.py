@@ -175,7 +175,7 @@ def _row(change: Change) -> tuple[object, ...]:
     told: tuple[object, ...]
     match change:
         case Place(placement=it, shortage=None, choice=choice, detail=detail):
-            told = (it.replicas, it.expires_at, f"{clause(detail)}{by(choice)}" if detail else "asked for by name")
+            told = (it.replicas, it.expires_at, f"{clause(detail) or 'asked for by name'}{by(choice)}")
         case Place(placement=it, shortage=Shortage() as shortage, choice=choice):
             missing = f"{shortages.missing(shortage)}{shortages.causes(shortage, it)}"
             told = (it.replicas, it.expires_at, f"{missing}{by(choice)}")
@@ -187,8 +187,8 @@ def _row(change: Change) -> tuple[object, ...]:
             )
         case Extend(after=it, detail=detail):
             told = (it.replicas, it.expires_at, detail)
-        case Move(before=before, after=it, why=why, detail=detail):
-            told = (it.replicas, it.expires_at, f"from {before.where}, {why}: {detail}")
+        case Move(before=before, after=it, why=why, detail=detail, choice=choice):
+            told = (it.replicas, it.expires_at, f"from {before.where}, {why}: {clause(detail)}{by(choice)}")
         case Revert(placement=it, why=why, detail=detail):
             told = (f"{it.replicas} -> 0", None, f"{why}: {detail}")
         case Restore(tampered=Tampered(placement=it), detail=detail):

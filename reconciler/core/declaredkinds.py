@@ -84,7 +84,8 @@ def _declared(file: WorkloadKindFile) -> WorkloadKind:
 
 
 def _template(file: PodTemplateFile) -> PodTemplate:
-    return template(file.path, *(_count(one) for one in file.counts), optional=file.optional)
+    counts = (replace(_count(one), enough=path(one.minimum_path) if one.minimum_path else ()) for one in file.counts)
+    return template(file.path, *counts, optional=file.optional)
 
 
 def _count(file: CountFile) -> Count:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from reconciler.core import started
 from reconciler.core.demand import Blind
 from reconciler.core.growth import MOST, Growth
 from reconciler.core.lifecycle import version
@@ -40,7 +41,8 @@ class Assessment:
     """One cluster as this workload sees it. `rank` is None for one that is not in the order.
 
     `fits` is the replicas it would take now, `placed` those it has already; `free` is what is free of the requested
-    resources on the nodes that admit the workload. With a `subset` all of it is of that one's part of the cluster.
+    resources on the nodes that admit the workload. With a `subset` all of it is of that one's part of the cluster. Of a
+    gang that has room for its minimum only, `start` says what starts and what waits.
     """
 
     cluster: ClusterName
@@ -52,6 +54,7 @@ class Assessment:
     price_per_gpu_hour: float | None
     refusal: Refusal | None
     subset: str = ""
+    start: str = ""
 
     @property
     def where(self) -> str:
@@ -118,6 +121,7 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
             else:
                 answer = growth.assess(template, policy, shape, rung, MOST)
             refusal = answer if isinstance(answer, Refusal) else beyond.get(rung.site)
+            start = None if isinstance(answer, Refusal) else answer.start
             cluster = desired.clusters.get(rung.cluster)
             assessments.append(
                 Assessment(
@@ -134,6 +138,7 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
                     price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
                     refusal=refusal,
                     subset=rung.subset,
+                    start=start.told if start is not None else "",
                 )
             )
     suppressed = tuple(one for one in plan.suppressed if one.workload == workload)
@@ -191,7 +196,8 @@ def _conclusion(
     placed = standing.replicas(workload)
     spread = situation.desired.policies[workload].spread
     over = () if spread is None else too_many_at_home(situation, workload, spread, placed)
-    behind = (*_unheard(demand, suppressed), *_behind(workload, situation, standing), *over)
+    partly = running(situation, standing.of(workload))
+    behind = (*partly, *_unheard(demand, suppressed), *_behind(workload, situation, standing), *over)
     # 3. Its primary knows no such object.
     if not demand.reported:
         ref = situation.desired.templates[workload].ref
@@ -224,7 +230,21 @@ def _conclusion(
         for refusal in (assessment.refusal for assessment in assessments)
         if refusal is not None and refusal.remedy and room < short
     )
-    return (*lines, *behind)
+    return (*lines, *starts(assessments), *behind)
+
+
+def running(situation: Situation, placements: Iterable[Placement]) -> Iterator[str]:
+    """Say of gangs that they run with their minimum."""
+    for placement in placements:
+        if partly := started.told(situation, placement):
+            yield f"Of {placement.name} on {placement.cluster}, {partly}."
+
+
+def starts(assessments: Iterable[Assessment]) -> Iterator[str]:
+    """Say of the clusters that have room for the minimum of a gang what starts there; none where one has for all."""
+    found = tuple(one for one in assessments if one.rank is not None and one.fits)
+    if all(one.start for one in found):
+        yield from (f"On {one.cluster} {one.start}." for one in found)
 
 
 def first_needs(workload: WorkloadId, situation: Situation) -> Iterator[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from reconciler.core import headcount
+from reconciler.core import headcount, started
 from reconciler.core.enrolling import end_of
 from reconciler.core.gprneeds import gpr_needs
 from reconciler.core.situation import Situation
@@ -138,7 +138,8 @@ def _state(situation: Situation, placement: Placement, ending: Revert | None, *,
     if seen is None:
         return state, f"{placement.cluster} has not been observed"
     trouble = seen.troubles.get(placement.name, "")
-    return state, "; ".join(part for part in (f"{bound} of {placement.replicas} have a node", trouble) if part)
+    there = started.told(situation, placement) or f"{bound} of {placement.replicas} have a node"
+    return state, "; ".join(part for part in (there, trouble) if part)
 
 
 def _reserved(situation: Situation) -> Iterator[Gpr]:

@@ -20,6 +20,7 @@ from reconciler.core.seats import Site, seated
 from reconciler.core.select import refuse
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
+from reconciler.core.starting import Start
 from reconciler.core.subsets import subset_of
 from reconciler.core.told import Told
 from reconciler.core.wording import count
@@ -50,11 +51,15 @@ def why_not(refusals: Iterable[Refusal], otherwise: str) -> tuple[Reason, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What one cluster can take of a workload now, of replicas that are shaped like this there."""
+    """What one cluster can take of a workload now, of replicas that are shaped like this there.
+
+    It has room for all of that or, of a gang with a minimum, for the pods that it can `start` with.
+    """
 
     rung: Rung
     replicas: int
     shape: ReplicaShape
+    start: Start | None = None
 
 
 class Growth:
@@ -98,8 +103,7 @@ class Growth:
         """Count the replicas that a cluster has of a workload, or a subset's part of it."""
         if policy.spread is not None:
             return self.seated(workload, policy)[rung.site]
-        placements = self._standing.of(workload)
-        return sum(placement.replicas for placement in placements if placement.cluster == rung.cluster)
+        return self.held(workload)[rung.cluster]
 
     def shaped(self, template: WorkloadTemplate, policy: BurstPolicy, rung: Rung, shape: ReplicaShape) -> ReplicaShape:
         """Return the shape that a replica has on a cluster, as it is written for its subset."""
@@ -129,10 +133,8 @@ class Growth:
 
         `more` are the clusters that are about to take some of it beside those that have some.
         """
-        if not rung.subset:
-            return self._assess(template, policy, shape, rung, wanted, more=more)
         answer = self._assess(template, policy, self.shaped(template, policy, rung, shape), rung, wanted, more=more)
-        return replace(answer, subset=rung.subset) if isinstance(answer, Refusal) else answer
+        return replace(answer, subset=rung.subset) if rung.subset and isinstance(answer, Refusal) else answer
 
     def _assess(
         self,
@@ -270,10 +272,8 @@ class Growth:
     def next_change(self, workload: WorkloadId) -> datetime | None:
         """Tell when any of its clusters could take more by time alone: a restraint ends, or replicas time out."""
         moments = [restraint.until for restraint in self._standing.restraints(workload)]
-        for rung in self._situation.reach.order(workload):
-            until = self._standing.in_flight(rung.cluster).until
-            moments += () if until is None else (until,)
-        return min(moments, default=None)
+        flights = (self._standing.in_flight(one.cluster).until for one in self._situation.reach.order(workload))
+        return min((*moments, *(until for until in flights if until is not None)), default=None)
 
     def offers(
         self,

@@ -20,6 +20,7 @@ from reconciler.core.gpuask import missing, shapes
 from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.kubernetes.neighbours import pod_on_node
 from reconciler.core.kubernetes.shapes import replica_shape
+from reconciler.core.minimums import Role, starting
 from reconciler.core.podsof import Made, gang, groups, made, metadata_of
 from reconciler.core.selecting import clash, described, means
 from reconciler.core.wording import count, is_gpu, listed
@@ -42,11 +43,15 @@ MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """So many pods, each of which needs so much of one node; `apart` has each of them on a node of its own."""
+    """So many pods, each of which needs so much of one node; `apart` has each of them on a node of its own.
+
+    `least` of them have to be there before any of their group runs, all where it is None.
+    """
 
     shape: ReplicaShape
     replicas: int
     apart: bool = False
+    least: int | None = None
 
     @property
     def room(self) -> tuple[ReplicaShape, int]:
@@ -54,6 +59,11 @@ class Part:
         if not self.apart:
             return self.shape, self.replicas
         return replace(self.shape, group_size=self.replicas, apart=True), 1
+
+    @property
+    def start(self) -> int:
+        """How many of them are enough to start with."""
+        return self.replicas if self.least is None else self.least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +86,16 @@ class Needs:
     def parts(self) -> tuple[Part, ...]:
         """All of it, in the order in which it finds room best: the pods that take most of a node go first."""
         return tuple(sorted((self.main, *self.others), key=lambda part: -gpus_of_pod(part.shape)))
+
+    @property
+    def pods(self) -> int:
+        """How many pods it is in all."""
+        return sum(part.replicas for part in self.parts)
+
+    @property
+    def start(self) -> int:
+        """How many pods are enough to start with; all, where nothing of it has a minimum."""
+        return sum(part.start for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +130,7 @@ class Pods:
 
 def likeness(request: Request, pods: Pods) -> Hashable:
     """Return what is equal for requests that need the same, whichever cluster is looked at."""
-    counted = tuple((part.shape.likeness, part.replicas, part.apart) for part in pods.parts)
+    counted = tuple((part.shape.likeness, part.replicas, part.apart, part.start) for part in pods.parts)
     return (
         request.ask,
         request.terms.dedicated,
@@ -225,6 +245,7 @@ def _parts(
         raise ValueError(finding.message)
     parts: dict[Hashable, Part] = {}
     pods: list[tuple[Hashable, PodOnNode]] = []
+    roles: list[Role] = []
     for one in made(manifest, kinds, others):
         if one.replicas is None:
             raise ValueError("nobody knows how many pods it makes")
@@ -233,7 +254,10 @@ def _parts(
         alike = parts.get(shape.likeness)
         pods.append((shape.likeness, pod_on_node(one.spec, metadata)))
         parts[shape.likeness] = Part(shape=shape, replicas=one.replicas + (alike.replicas if alike else 0))
-    return tuple(part for part in parts.values() if part.replicas), pods
+        roles.append(Role(likeness=shape.likeness, gpus=gpus_of_pod(shape), pods=one.replicas, least=one.least))
+    kind = known(manifest, kinds)
+    least = starting(roles, manifest, kind) if kind is not None else {}
+    return tuple(replace(one, least=least.get(likeness)) for likeness, one in parts.items() if one.replicas), pods
 
 
 def _unmingled(part: Part, pods: Iterable[tuple[Hashable, PodOnNode]]) -> Part:
@@ -260,7 +284,7 @@ def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[Part, ...]) -
         called=kind.together.called,
         groups=number,
         size=size,
-        least=gang(manifest, kind, size),
+        least=min(gang(manifest, kind, size), -(-sum(part.start for part in parts) // number)),
         requests=total(part.shape.requests.times(part.replicas // number) for part in parts),
     )
 

@@ -1,8 +1,13 @@
-"""Whether a cluster has room for all of something that goes there whole, and what it takes there."""
+"""Whether a cluster has room for all of something that goes there whole, and what it takes there.
+
+A gang with a minimum goes where all of it has room; where there is no such cluster, to one with room for the minimum.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
 from reconciler.core import domains, waysout
 from reconciler.core.fit import Room
@@ -11,16 +16,68 @@ from reconciler.core.growth import Growth, Offer
 from reconciler.core.needs import Needs
 from reconciler.core.reach import Rung
 from reconciler.core.situation import Situation
+from reconciler.core.starting import may_start, start
 from reconciler.core.wholes import Whole, more
 from reconciler.core.wording import amounts, count, listed
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
-from reconciler.model.plan import Reason, Refusal
+from reconciler.model.plan import Choice, Reason, Refusal
+
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
 
 _MANY = 1024
 """Pods that are asked for to see whether a taint keeps some from any domain."""
 
 
-def too_small(
+class Asked(Protocol[_T_co]):
+    """Ask a cluster what it has room for."""
+
+    def __call__(self, rung: Rung, *, least: bool) -> _T_co | Refusal:
+        """Answer for all of it or, where the minimum will do, for at `least` that."""
+
+
+def ways(need: Needs | None) -> tuple[bool, ...]:
+    """Say for what room is looked for on all clusters, one after the other: for all of it, then for its minimum."""
+    return (False, True) if need is not None and may_start(need) else (False,)
+
+
+def named(need: Needs | None) -> str:
+    """Name the minimum of what has one and has no room for that either; empty where all of it has to fit."""
+    return f"its minimum of {need.start} of {count(need.pods, 'pod')}" if need is not None and may_start(need) else ""
+
+
+def first(need: Needs | None, rungs: Iterable[Rung], asked: Asked[_T]) -> tuple[_T | None, tuple[Refusal, ...]]:
+    """Return what the first cluster answers that has room for all of it, else the first that has for its minimum.
+
+    Beside it stand those that have refused before.
+    """
+    refusals: tuple[Refusal, ...] = ()
+    found = tuple(rungs)
+    for least in ways(need):
+        refusals = ()
+        for rung in found:
+            answer = asked(rung, least=least)
+            if not isinstance(answer, Refusal):
+                return answer, refusals
+            refusals = (*refusals, answer)
+    return None, refusals
+
+
+def fitted(
+    situation: Situation, growth: Growth, workspace: WorkspaceName, offer: Offer, need: Needs, *, least: bool = False
+) -> Offer | Refusal:
+    """Say whether a cluster that has room for some of it has any for the whole; or for the minimum, if that will do."""
+    small = _too_small(situation, growth, workspace, offer, need)
+    if small is None or not least or not may_start(need):
+        return small or offer
+    started = start(growth.rooms.room(offer.rung.cluster, workspace), need)
+    if started is not None:
+        return replace(offer, start=started)
+    return replace(small, message=f"{small.message}, and none for {named(need)}")
+
+
+def _too_small(
     situation: Situation, growth: Growth, workspace: WorkspaceName, offer: Offer, need: Needs
 ) -> Refusal | None:
     """Say why a cluster that has room for some of it has none for the whole."""
@@ -51,10 +108,11 @@ def assess(
     replicas: int,
     there: Needs | None = None,
     more_gprs: int = 0,
+    least: bool = False,
 ) -> Offer | Refusal:
     """Say whether a cluster has room for so many replicas that go whole, or why not; what is `there` has its room.
 
-    `more_gprs` are the placements that begin, less those that end, beside it.
+    `more_gprs` are the placements that begin, less those that end, beside it. At `least` has the minimum of a gang do.
     """
     template, policy = situation.desired.templates[workload], situation.desired.policies[workload]
     if rung.limit is not None and replicas > rung.limit:
@@ -72,8 +130,8 @@ def assess(
     if isinstance(answer, Refusal):
         return answer
     limited = beyond_limits(situation, workload, rung.cluster, need.main.shape, replicas)
-    small = limited or too_small(situation, growth, workload.workspace, answer, need)
-    return small or replace(answer, rung=rung, replicas=replicas)
+    found = limited or fitted(situation, growth, workload.workspace, answer, need, least=least)
+    return found if isinstance(found, Refusal) else replace(found, rung=rung, replicas=replicas)
 
 
 def offered(
@@ -89,7 +147,8 @@ def offered(
             message=f"it goes whole, and the rest of it is on {listed(others)}",
         )
     there = whole.of(here) if here else None
-    answer = assess(situation, growth, workload, rung, whole, replicas=here + lacking, there=there)
+    least = there is None and may_start(whole.of(lacking))
+    answer = assess(situation, growth, workload, rung, whole, replicas=here + lacking, there=there, least=least)
     return answer if isinstance(answer, Refusal) else replace(answer, replicas=lacking)
 
 
@@ -97,6 +156,20 @@ def take(growth: Growth, cluster: ClusterName, need: Needs) -> None:
     """Hand out the room of all of it."""
     for part in need.parts:
         growth.rooms.take(cluster, *part.room)
+
+
+def taken(growth: Growth, offer: Offer, need: Needs, shape: ReplicaShape, workspace: WorkspaceName) -> Choice:
+    """Hand out the room of what a cluster offers, and return what spoke for it before.
+
+    Of a gang that only starts there that is the room of the pods which fit: the others take none that there is.
+    """
+    choice, started = growth.choice(offer, shape, workspace), offer.start
+    if started is None:
+        take(growth, offer.rung.cluster, need)
+        return choice
+    for own, number in started.fits:
+        growth.rooms.take(offer.rung.cluster, own, number)
+    return replace(choice, because=started.told)
 
 
 def _undivided(situation: Situation, growth: Growth, cluster: ClusterName, room: Room, need: Needs) -> Refusal | None:

@@ -221,9 +221,14 @@ def in_groups(spec: DeploySpec, kinds: Kinds = NONE) -> bool:
 
 
 def more(needed: Needs, there: Needs) -> Needs:
-    """Return what is needed beyond what is there already, pods that are alike counted against each other."""
+    """Return what is needed beyond what is there already, pods that are alike counted against each other.
+
+    All of it is, whatever the minimum of a gang: what is there runs without it.
+    """
     had = {part.shape.likeness: part.replicas for part in there.parts}
-    lacking = [replace(part, replicas=part.replicas - had.get(part.shape.likeness, 0)) for part in needed.parts]
+    lacking = [
+        replace(part, replicas=part.replicas - had.get(part.shape.likeness, 0), least=None) for part in needed.parts
+    ]
     parts = [part for part in lacking if part.replicas > 0]
     if not parts:
         return replace(

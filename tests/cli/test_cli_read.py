@@ -263,7 +263,7 @@ def test_explanation_as_json_is_complete(overspill: Terminal, see: See) -> None:
         "conclusion", "request", "distribution", "notes"
     }  # fmt: skip
     assert set(answer["assessments"][0]) == {
-        "cluster", "subset", "rank", "placed", "fits", "limit", "free", "pricePerGpuHour", "refusal"
+        "cluster", "subset", "rank", "placed", "fits", "limit", "free", "pricePerGpuHour", "refusal", "start"
     }  # fmt: skip
 
 

@@ -199,7 +199,7 @@ def test_workers_that_an_expression_counts_are_replicas_and_the_head_comes_along
 def test_a_gang_job_goes_out_with_all_of_its_tasks() -> None:
     job = SAMPLES["Job of Volcano"][0]
     wanted = fleet(job, reads_replicas=False)
-    assert plan(lacks(1, running=0), roomy("worker-2", 2, 2, 2), wanted=wanted).changes == ()
+    assert plan(lacks(1, running=0), roomy("worker-2", 2), wanted=wanted).changes == ()
     assert placed(plan(lacks(1, running=0), roomy("worker-2", 8), wanted=wanted)) == ("worker-2", 1)
 
 

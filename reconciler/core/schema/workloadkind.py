@@ -58,11 +58,20 @@ class CountFile(Strict):
     less: Annotated[int, Field(ge=0)] = Field(0, description="What is taken off, as 1 for the leader of a group.")
 
 
+class PodCountFile(CountFile):
+    """A number of pods, or of what they are in."""
+
+    minimum_path: PathText | None = Field(
+        None,
+        description="Where it stands how many of them a group needs before any of it runs; all where nothing does.",
+    )
+
+
 class PodTemplateFile(Strict):
     """Pods of one template, or of one in each item of a list or a mapping."""
 
     path: PathText = Field(description="Where the template stands; a '*' is each item of a list or a mapping.")
-    counts: list[CountFile] = Field([], description="As many pods are made as their product; none listed: one.")
+    counts: list[PodCountFile] = Field([], description="As many pods are made as their product; none listed: one.")
     optional: bool = Field(False, description="It may be missing, and makes no pods then.")
 
     @model_validator(mode="after")
@@ -70,10 +79,10 @@ class PodTemplateFile(Strict):
         """Refuse a count of the items of another list: nobody could say which goes with which."""
         own = path(self.path)
         before = own[: own.index(EACH) + 1] if EACH in own else ()
-        for count in self.counts:
-            way = path(count.path)
+        for text in (way for count in self.counts for way in (count.path, count.minimum_path) if way):
+            way = path(text)
             if EACH in way and (not before or way[: len(before)] != before):
-                what = f"{count.path!r} counts the items of another list than {self.path!r}"
+                what = f"{text!r} counts the items of another list than {self.path!r}"
                 raise refusal(what, f"try '{'.'.join(before)}.replicas'" if before else "try a path without '*'")
         return self
 
