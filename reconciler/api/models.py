@@ -155,6 +155,7 @@ class Explained(_Open):
     distribution: str
     demand: dict[str, Any] | None
     placements: list[dict[str, Any]]
+    notes: dict[str, list[str]]
     restraints: list[dict[str, Any]]
     assessments: list[dict[str, Any]]
     suppressed: list[dict[str, Any]]

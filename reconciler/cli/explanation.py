@@ -25,6 +25,8 @@ def tell(told: Told) -> None:
         if ailment := told["ailing"].get(f"clusters/{one['cluster']}/{one['name']}"):
             words = f": {ailment['message']}" if ailment["message"] else ""
             printing.sentence(f"    {ailment['state']}, not healthy since {ailment['since']}{words}")
+        for note in told.get("notes", {}).get(f"clusters/{one['cluster']}/{one['name']}", ()):
+            printing.sentence(f"    {note}")
     for restraint in told["restraints"]:
         place = where(restraint["cluster"], restraint["subset"]) if restraint["cluster"] else "every cluster"
         printing.sentence(f"  held back on {place} until {restraint['until']}: {restraint['reason']}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import click
@@ -11,7 +11,9 @@ from reconciler import app
 from reconciler.cli import options, printing
 from reconciler.cli.diff import patch
 from reconciler.core import requestmessages, shortages
+from reconciler.core.filling import written
 from reconciler.core.messages import by
+from reconciler.core.placementnotes import of_subset
 from reconciler.core.render import Rendered
 from reconciler.core.times import format_time
 from reconciler.core.wording import clause, count
@@ -90,6 +92,7 @@ def answer(view: View, rendered: Rendered) -> dict[str, object]:
                 "removes": commit.removes,
                 "writes": commit.writes,
                 "change": change,
+                "notes": [*_notes(view, change)],
             }
             for commit, change in zip(rendered.commits, changes, strict=True)
         ],
@@ -125,12 +128,33 @@ def _tables(view: View, rendered: Rendered) -> None:
     first = rendered.commits[: len(rendered.commits) - len(rendered.changes)]
     rows = [*map(_beginning, first), *map(_row, rendered.changes)]
     printing.table(headers, rows, empty="Nothing to change.")
+    _subsets(view, rendered)
     held_back(rendered.suppressed)
     told = [count(len(rendered.commits), "commit"), f"{len(rendered.suppressed)} held back"]
     if view.plan.wake_at is not None:
         told.append(f"the next look is due at {format_time(view.plan.wake_at)}")
     click.echo()
     printing.sentence(f"At {format_time(view.now)}: {', '.join(told)}.")
+
+
+def _subsets(view: View, rendered: Rendered) -> None:
+    """Print what subsets change in the pods of placements that are written anew."""
+    rows = [
+        (one.workload, one.name, one.where, note)
+        for change in rendered.changes
+        for note in _notes(view, change)
+        if (one := written(change)) is not None
+    ]
+    if rows:
+        printing.heading("Pods of subsets")
+        printing.table(("WORKLOAD", "PLACEMENT", "CLUSTER", "WHAT IS CHANGED"), list(dict.fromkeys(rows)))
+
+
+def _notes(view: View, change: Change | None) -> Iterator[str]:
+    """Say what a subset changes in the pods that a change writes anew."""
+    placement = None if change is None else written(change)
+    if placement is not None:
+        yield from of_subset(view.desired, placement)
 
 
 def _beginning(commit: Commit) -> tuple[object, ...]:

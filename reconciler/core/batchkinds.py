@@ -26,6 +26,8 @@ def sets() -> Iterator[WorkloadKind]:
             called="group",
             counts=(Count(path=REPLICAS),),
             eager=(path("spec.startupPolicy"), "LeaderReady"),
+            label="leaderworkerset.sigs.k8s.io/group-index",
+            size="leaderworkerset.sigs.k8s.io/size",
         ),
         apart="leaderworkerset.sigs.k8s.io/exclusive-topology",
         marks=(Mark(label="leaderworkerset.sigs.k8s.io/name"),),
@@ -62,7 +64,9 @@ def sets() -> Iterator[WorkloadKind]:
                 ),
             ),
         ),
-        together=Group(called="replica of the set", counts=(Count(path=REPLICAS),)),
+        together=Group(
+            called="replica of the set", counts=(Count(path=REPLICAS),), label="grove.io/podcliqueset-replica-index"
+        ),
         marks=(Mark(label="app.kubernetes.io/part-of", beside=(("app.kubernetes.io/managed-by", "grove-operator"),)),),
         checked="Grove fcc3b3b (2026-08-19)",
     )

@@ -76,6 +76,7 @@ def _declared(file: WorkloadKindFile) -> WorkloadKind:
             called=together.called,
             counts=tuple(_count(one) for one in together.counts),
             gang=path(together.minimum_path) if together.minimum_path else (),
+            label=together.pod_label,
         ),
         marks=tuple(Mark(label=label) for label in spec.pod_labels),
         checked=file.metadata.name,

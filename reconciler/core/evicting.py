@@ -212,7 +212,7 @@ class Evictions:
             return (), False
         policy = self.situation.desired.policies[workload]
         here = self.growth.here(workload, policy, rung)
-        shape = self.growth.shaped(policy, rung, demand.shape)
+        shape = self.growth.shaped(self.situation.desired.templates[workload], policy, rung, demand.shape)
         most = within_limits(self.situation, workload, rung, shape).limit
         left = (MOST if most is None else most) - here
         if policy.spread is not None:

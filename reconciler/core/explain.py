@@ -7,12 +7,13 @@ needed, so that it can never tell another story than the commits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from reconciler.core import started
 from reconciler.core.demand import Blind
 from reconciler.core.growth import MOST, Growth
 from reconciler.core.lifecycle import version
+from reconciler.core.placementnotes import notes
 from reconciler.core.provided import doubts
 from reconciler.core.quotas import too_many_at_home
 from reconciler.core.reach import Rung
@@ -65,7 +66,8 @@ class Assessment:
 class Explanation:
     """One workload: its demand, what it has, what every cluster could give, and what the next pass does about it.
 
-    `ailing` tells which of its placements are not healthy, by directory. `request` is how what was asked for by name
+    `ailing` tells which of its placements are not healthy, by directory, and `notes` what else there is to say of each.
+    `request` is how what was asked for by name
     stands; its demand is that somebody asked. `distribution` is how its policy shares out, where it does not just fill
     one cluster after the other.
     """
@@ -82,6 +84,7 @@ class Explanation:
     conclusion: tuple[str, ...]
     request: RequestState | None = None
     distribution: str = ""
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanation:
@@ -127,7 +130,9 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
                     placed=growth.here(workload, policy, rung),
                     fits=0 if isinstance(answer, Refusal) else answer.replicas,
                     limit=rung.limit if isinstance(answer, Refusal) else answer.rung.limit,
-                    free=growth.rooms.room(rung.cluster, workspace.name).free(growth.shaped(policy, rung, shape))
+                    free=growth.rooms.room(rung.cluster, workspace.name).free(
+                        growth.shaped(template, policy, rung, shape)
+                    )
                     if rung.cluster in observed.clusters
                     else Resources(),
                     price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
@@ -154,7 +159,13 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
             *first_needs(workload, situation),
         ),
         distribution=shared(policy) if policy is not None else "",
+        notes=noted(situation, standing.of(workload)),
     )
+
+
+def noted(situation: Situation, placements: Iterable[Placement]) -> Mapping[str, tuple[str, ...]]:
+    """Gather what there is to say of placements, by directory; those of which there is nothing are left out."""
+    return {one.path: found for one in placements if (found := notes(situation, one))}
 
 
 def _shape(demand: Demand | Blind | None, placements: tuple[Placement, ...]) -> ReplicaShape | None:

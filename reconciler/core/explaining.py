@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reconciler.core.explain import Assessment, Explanation, first_needs, running, starts, told
+from reconciler.core.explain import Assessment, Explanation, first_needs, noted, running, starts, told
 from reconciler.core.growth import Growth
 from reconciler.core.needs import Gang, Pods, needs, pods_of
 from reconciler.core.placing import assess
@@ -46,6 +46,7 @@ def explain_request(record: RequestRecord, situation: Situation, plan: Plan) -> 
             *first_needs(workload, situation),
         ),
         request=stands,
+        notes=noted(situation, stands.placements),
     )
 
 

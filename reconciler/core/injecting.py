@@ -56,20 +56,37 @@ def targets(manifests: Sequence[Mapping[str, Json]], spread: WorkloadSpread) -> 
     return frozenset(named or found)
 
 
+def ways(manifest: Mapping[str, Json], spread: WorkloadSpread, kinds: Kinds) -> tuple[Path, ...]:
+    """Return the ways to the pod templates of the role that a spread selects, each once.
+
+    Pods are selected by labels, which a controller may add for each role: where no template has them, the role is the
+    one whose replicas the spread splits.
+    """
+    there = {
+        tuple(map(str, place.loc[:-1])): place
+        for place in reversed(tuple(places(manifest, kinds)))
+        if plain(place.template) and place.loc
+    }
+    labelled = [way for way in there if selects(spread, _object(at(manifest, (*way, "metadata", "labels"))))]
+    if not labelled:
+        labelled = [way for way, place in there.items() if _split(place) & {*spread.replicas_paths}]
+    return tuple(way for way in reversed(there) if way in labelled)
+
+
 def injected(manifest: Mapping[str, Json], asked: Injection, workspace: Workspace, kinds: Kinds) -> Mapping[str, Json]:
     """Return an object whose pods are those of a subset.
 
     Raises InvalidInput that names the spread, the subset, the object and the field.
     """
     called = f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}"
-    ways = _ways(manifest, asked.spread, kinds)
-    if not ways:
+    found = ways(manifest, asked.spread, kinds)
+    if not found:
         if not asked.changes:
             return manifest
         raise refusal(asked, f"{called} has no pod template {_asked(asked.spread)}", INSTEAD)
     made = manifest
     try:
-        for way in ways:
+        for way in found:
             if not isinstance(at(made, way), Mapping):
                 continue  # what an object lacks, its own check tells
             before = at(made, (*way, "spec"))
@@ -97,23 +114,6 @@ def refusal(asked: Injection, message: str, hint: str) -> InvalidInput:
 def plain(template: PodTemplate) -> bool:
     """Tell whether a template is one as Kubernetes has them, with metadata beside the spec."""
     return template.spec[-1:] == ("spec",) and template.labels == (*template.spec[:-1], "metadata", "labels")
-
-
-def _ways(manifest: Mapping[str, Json], spread: WorkloadSpread, kinds: Kinds) -> tuple[Path, ...]:
-    """Return the ways to the pod templates of the role that a spread selects, each once.
-
-    Pods are selected by labels, which a controller may add for each role: where no template has them, the role is the
-    one whose replicas the spread splits.
-    """
-    there = {
-        tuple(map(str, place.loc[:-1])): place
-        for place in reversed(tuple(places(manifest, kinds)))
-        if plain(place.template) and place.loc
-    }
-    labelled = [way for way in there if selects(spread, _object(at(manifest, (*way, "metadata", "labels"))))]
-    if not labelled:
-        labelled = [way for way, place in there.items() if _split(place) & {*spread.replicas_paths}]
-    return tuple(way for way in reversed(there) if way in labelled)
 
 
 def _object(value: Json) -> Mapping[str, Json]:

@@ -20,7 +20,7 @@ from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.kubernetes.neighbours import pod_on_node
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.minimums import Role, starting
-from reconciler.core.podsof import gang, groups, made, metadata_of
+from reconciler.core.podsof import Made, gang, groups, made, metadata_of
 from reconciler.core.selecting import clash, described, means
 from reconciler.core.wording import count, is_gpu, listed
 from reconciler.core.workloadkinds import NONE, Kinds, known
@@ -36,7 +36,7 @@ NVIDIA = "nvidia.com/gpu"
 
 _MINGLED = "wants {} among pods of several kinds, which nobody counts together"
 _NOTHING = ReplicaShape(requests=Resources())
-_MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
+MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
 """What reading a manifest raises that a person wrote and no API server has looked at."""
 
 
@@ -182,7 +182,7 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
             found, made_of = _parts(manifests[name], kinds, others)
             gang = _gang(manifests[name], kinds, found)
             apart = exclusive(manifests[name], kinds)
-        except _MALFORMED:
+        except MALFORMED:
             strange.append(f"{name}{_said(manifests[name], kinds)}")
             continue
         parts += found
@@ -199,6 +199,14 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
         domains=tuple(domains),
         loose=tuple(loose) if domains else (),
     )
+
+
+def shape_of(one: Made, manifest: Mapping[str, Json], others: tuple[Mapping[str, Json], ...] = ()) -> ReplicaShape:
+    """Read the shape of the pods that an object makes of one template; `others` are the objects beside it.
+
+    Raises one of AttributeError, LookupError, TypeError and ValueError where it cannot be read.
+    """
+    return bound(replica_shape(one.spec, metadata_of(manifest, one.place)), one, manifest, others)
 
 
 def _said(manifest: Mapping[str, Json], kinds: Kinds) -> str:
@@ -218,7 +226,7 @@ def _parts(
     """Read the pods that one object makes, those that are alike together; none where nobody counts them.
 
     Beside them stands what rules go by of each template's pods, and the likeness of their shape. A number of replicas
-    that an expression gives counts as one. Raises one of _MALFORMED where it cannot be read.
+    that an expression gives counts as one. Raises one of MALFORMED where it cannot be read.
     """
     for finding in podtemplate.findings(manifest, kinds=kinds):
         raise ValueError(finding.message)
@@ -229,7 +237,7 @@ def _parts(
         if one.replicas is None:
             raise ValueError("nobody knows how many pods it makes")
         metadata = metadata_of(manifest, one.place)
-        shape = bound(replica_shape(one.spec, metadata), one, manifest, others)
+        shape = shape_of(one, manifest, others)
         alike = parts.get(shape.likeness)
         pods.append((shape.likeness, pod_on_node(one.spec, metadata)))
         parts[shape.likeness] = Part(shape=shape, replicas=one.replicas + (alike.replicas if alike else 0))

@@ -65,7 +65,7 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
     is written.
     """
     target = target_namespace(spec, workspace)
-    objects = list(_objects(spec))
+    objects = list(objects_of(spec))
     own: set[Brought] = set()
     for manifest in objects:
         own.update(brought(manifest, _namespace(manifest, target)))
@@ -85,7 +85,7 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
     return tuple(sorted(found.values(), key=lambda one: (order.index(one.category), one.name)))
 
 
-def _objects(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
+def objects_of(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
     """Yield the objects that the steps of a spec make, but for those of charts."""
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
     lines = {command.name: command.cmd for command in spec.commands}

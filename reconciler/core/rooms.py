@@ -150,7 +150,7 @@ class Rooms:
         parts: list[Wanted] = []
         for placement, replicas in flying.replicas:
             parts += self._coming(placement, replicas)
-        parts += [(homeless.shape, homeless.replicas) for homeless in flying.going]
+        parts += flying.going
         for shape, replicas in tightest_first(room, parts, lambda part: part[0]):
             room.take(shape, replicas)
         return room

@@ -67,13 +67,17 @@ class Group:
     """Pods that only run together: what one of them is `called`, and how many an object makes, as the product of these.
 
     `gang` is how many pods have to be there before any runs: all of them where nothing stands there, nor at `enough` of
-    the counts of a template. Where `eager` stands with the value beside it, one is enough.
+    the counts of a template. Where `eager` stands with the value beside it, one is enough. Pods have the `label` that
+    tells an object's groups apart, and the annotation `size` that says of how many pods theirs is to be; both are empty
+    where its controller gives none.
     """
 
     called: str
     counts: tuple[Count, ...] = ()
     gang: Path = ()
     eager: tuple[Path, str] | None = None
+    label: str = ""
+    size: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

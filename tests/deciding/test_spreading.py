@@ -54,6 +54,7 @@ from tests.subsets import (
     stands,
     subset,
     term,
+    unknown_pods,
     wanted_before,
 )
 
@@ -76,6 +77,20 @@ def test_a_preferred_label_of_nodes_counts_where_a_node_has_it() -> None:
     liked = replace(OWN, most=None, preferred=(PreferredTerm(weight=10, term=term(pool="h100")),))
     made = plan(short(2), free("worker-2", 9), pooled("worker-3", h100=4), wanted=fleet(liked))
     assert out(made) == {"worker-3/own": 2}
+
+
+def test_a_preferred_label_counts_no_more_once_its_node_has_another() -> None:
+    liked = replace(OWN, most=None, preferred=(PreferredTerm(weight=10, term=term(pool="h100")),))
+    for pool, chosen in (("h100", "worker-3"), ("a100", "worker-2"), ("h100", "worker-3")):
+        seen = [free("worker-2", 9), pooled("worker-3", **{pool: 4})]
+        assert out(plan(short(2), *seen, wanted=fleet(liked))) == {f"{chosen}/own": 2}
+
+
+def test_a_preferred_label_is_a_nodes_own_before_it_is_its_pools_or_its_clusters() -> None:
+    liked = replace(OWN, most=None, preferred=(PreferredTerm(weight=10, term=term(tier="fast", pool="h100")),))
+    pool = Pool(name="h100", nodes=(Node(name="n", free=gpus(4), labels={TIER: "fast"}),), labels={POOL: "h100"})
+    worker_3 = replace(free("worker-3"), pools=(pool,))
+    assert out(plan(short(2), free("worker-2", 9), worker_3, wanted=fleet(liked))) == {"worker-3/own": 2}
 
 
 def test_a_term_that_no_cluster_meets_makes_its_subset_unavailable_and_not_all() -> None:
@@ -151,15 +166,17 @@ def test_a_patch_of_the_node_selector_narrows_what_fits() -> None:
         ({"topologySpreadConstraints": []}, "spec.topologySpreadConstraints"),
         ({"hostNetwork": True}, "spec.hostNetwork"),
         ({"$retainKeys": ["containers"]}, "spec by a directive"),
+        ({"nodeSelector": {TIER: None}}, "spec.nodeSelector.tier"),
         (
             {"initContainers": [{"name": "fetch", "restartPolicy": "Always"}]},
             "the restartPolicy of initContainers fetch",
         ),
     ],
 )
-def test_a_patch_that_nobody_can_count_fits_nowhere_and_says_so(spec: object, why: str) -> None:
+def test_a_patch_of_pods_that_are_not_known_beforehand_fits_nowhere_and_says_so(spec: object, why: str) -> None:
     patched = replace(RENTED, patch={"spec": spec})
-    made = plan(short(1), free("worker-4", 8), wanted=fleet(patched))
+    seen = short(1, replica=shape(node_selector={TIER: "rented"}))
+    made = plan(seen, free("worker-4", 8), wanted=unknown_pods(fleet(patched)))
     assert out(made) == {}
     (refused,) = (one for one in made.suppressed[0].refusals if one.cluster == "worker-4")
     assert refused.message == f"subset rented patches {why}, which nobody can count here"
@@ -275,6 +292,23 @@ def test_what_comes_home_leaves_each_subset_with_its_percentage_of_what_is_left(
     there = ledger(stands("worker-2", 2, "near"), stands("worker-4", 6, "rented"))  # near: 7 of 13, 5 of them at home
     made = plan(short(4, running=5), *seen, wanted=wanted, there=there, history=wanted_before(4))
     assert sorted(kept(made)) == [("worker-2/near", 0), ("worker-4/rented", 4)]  # near: 5 of 9
+
+
+def test_what_a_percentage_of_what_is_left_takes_away_comes_home_before_what_is_in_no_subset() -> None:
+    tiers = NodeTerm(labels=(NodeRequirement(key=TIER, operator="In", values=("home", "own")),))
+    wanted, seen = fleet(subset("near", tiers, most="50%"), RENTED), [free(f"worker-{one}", 9) for one in (2, 3, 4)]
+    there = ledger(stands("worker-2", 2, "near"), stands("worker-3", 4, "gone"), stands("worker-4", 2, "rented"))
+    made = plan(short(4, running=5), *seen, wanted=wanted, there=there, history=wanted_before(4))
+    assert sorted(kept(made)) == [("worker-2/near", 0), ("worker-3/gone", 2)]  # near: 5 of 9, all of them at home
+
+
+def test_where_percentages_shrink_together_by_more_than_comes_home_the_rest_goes_to_another_subset() -> None:
+    fifths = [subset(name, named(name), most="20%") for name in ("worker-2", "worker-3")]
+    wanted, seen = fleet(*fifths, RENTED), [free(f"worker-{one}", 9) for one in (2, 3, 4)]
+    there = ledger(stands("worker-2", 3, "worker-2"), stands("worker-3", 3, "worker-3"))  # 20 % of 11 each
+    made = plan(short(5, running=5), *seen, wanted=wanted, there=there, history=wanted_before(5))
+    assert kept(made) == [("worker-3/worker-3", 2), ("worker-2/worker-2", 2)]  # 20 % of 10 each
+    assert out(made) == {"worker-4/rented": 1}
 
 
 def test_what_was_placed_before_there_was_a_spread_counts_for_the_subset_that_it_could_be_of() -> None:

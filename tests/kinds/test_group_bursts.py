@@ -42,6 +42,33 @@ def test_a_group_that_lacks_a_pod_is_missing_as_a_whole(pods: int, groups: int) 
     assert placed(plan(lacks(pods), free("worker-2", *[8] * 8), wanted=fleet(SET))) == ("worker-2", groups)
 
 
+def waits_in(*groups: str, wanted: int) -> ClusterObservation:
+    """Observe the full primary, where a pod of each of these groups finds no node."""
+    seen = lacks(len(groups), running=wanted - len(groups))
+    (one,) = seen.workloads
+    waiting = tuple(Waiting(replicas=1, since=NOW - seconds(45), group=group) for group in groups)
+    return replace(seen, workloads=(replace(one, waiting=waiting),))
+
+
+@pytest.mark.parametrize(
+    ("groups", "lent"), [(("0", "1"), 2), (("0", "0"), 1), (("0", "1", "2", "2"), 3), (("", ""), 1), (("0", ""), 1)]
+)
+def test_groups_that_each_lack_a_pod_are_missing_each_as_a_whole(groups: tuple[str, ...], lent: int) -> None:
+    made = plan(waits_in(*groups, wanted=12), free("worker-2", *[8] * 12), wanted=fleet(SET))
+    assert placed(made) == ("worker-2", lent)
+
+
+def test_groups_of_which_nothing_but_the_leaders_is_there_yet_are_as_many_as_leaders() -> None:
+    made = plan(waits_in("0", "1", "2", wanted=3), free("worker-2", *[8] * 12), wanted=fleet(SET))
+    assert placed(made) == ("worker-2", 3)
+
+
+def test_a_replica_that_is_two_groups_is_missing_where_either_lacks_a_pod() -> None:
+    wanted = fleet(lws("{{ replicas * 2 }}", 4))
+    made = plan(waits_in("0", "1", "2", wanted=16), free("worker-2", *[8] * 16), wanted=wanted)
+    assert placed(made) == ("worker-2", 2)
+
+
 def test_an_expression_counts_groups_and_the_placement_says_how_many_pods_one_has() -> None:
     made, wanted = plan(lacks(8), free("worker-2", *[8] * 8), wanted=fleet(SET)), fleet(SET)
     (change,) = made.changes

@@ -338,7 +338,10 @@ PATCHES = {
         "patch: {spec: {containers: [{name: sever, env: [{name: A, value: b}]}]}}",
         "'sever' has no image (there is server)",
     ),
-    "of another type": ("patch: {spec: {tolerations: foo}}", "tolerations"),
+    "of a volume that is not there": (
+        "patch: {spec: {containers: [{name: server, volumeMounts: [{name: data, mountPath: /data}]}]}}",
+        "there is no volume 'data'",
+    ),
 }
 
 

@@ -42,6 +42,14 @@ def _checked(text: str) -> str:
 PathText = Annotated[str, Field(json_schema_extra={"pattern": _PATH}), AfterValidator(_checked)]
 
 
+def _label(label: str) -> str:
+    """Refuse what no label can be called."""
+    prefix, slash, name = label.rpartition("/")
+    if _NAME.fullmatch(name) is None or (slash and (not prefix or re.fullmatch(_GROUP, prefix) is None)):
+        raise refusal(f"{shortened(label)!r} is no label", "try 'game.example.com/set'")
+    return label
+
+
 class CountFile(Strict):
     """A number that the pods of a template are multiplied by."""
 
@@ -87,6 +95,9 @@ class GroupFile(Strict):
     minimum_path: PathText | None = Field(
         None, description="Where it stands how many pods have to be there before any runs; all where nothing does."
     )
+    pod_label: Annotated[str, AfterValidator(_label)] = Field(
+        "", description="The label of its pods that tells the groups of one object apart."
+    )
 
     @model_validator(mode="after")
     def _of_the_object(self) -> GroupFile:
@@ -127,11 +138,7 @@ def _kind(text: str) -> str:
 
 def _labels(labels: list[str]) -> list[str]:
     """Refuse what no label can be called."""
-    for label in _once(labels):
-        prefix, slash, name = label.rpartition("/")
-        if _NAME.fullmatch(name) is None or (slash and (not prefix or re.fullmatch(_GROUP, prefix) is None)):
-            raise refusal(f"{shortened(label)!r} is no label", "try 'game.example.com/set'")
-    return labels
+    return [_label(label) for label in _once(labels)]
 
 
 class WorkloadKindSpec(Strict):
@@ -160,6 +167,9 @@ class WorkloadKindSpec(Strict):
         """Refuse a kind of which nothing is said."""
         if not (self.replicas_paths or self.pod_templates or self.pod_labels):
             raise refusal("has neither replicasPaths nor podTemplates", "try replicasPaths: [spec.replicas]")
+        if self.groups is not None and self.groups.pod_label and not self.pod_labels:
+            what = "has a label that tells groups apart, and none that says whose pods they are"
+            raise refusal(what, "try podLabels: [game.example.com/set]")
         return self
 
 
