@@ -30,12 +30,16 @@ _TEMPLATES = 16_384
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """What so many replicas take, how they are grouped, and how many `pods` in how many `groups` are looked at."""
+    """What so many replicas take, how they are grouped, and how many `pods` in how many `groups` are looked at.
+
+    `enough` of these pods are what they can start with.
+    """
 
     needs: Needs
     gangs: tuple[Gang, ...]
     pods: int
     groups: int
+    enough: int
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots, for what is worked out once
@@ -104,9 +108,12 @@ class Whole:
     def seen(self, workload: WorkloadObservation) -> WorkloadObservation:
         """Turn pods into replicas in what is seen of the workload on its primary.
 
-        A group that lacks one pod is missing as a whole: of pods that say which they are of, each group counts.
+        A group that lacks one pod is missing as a whole: of pods that say which they are of, each group counts. The one
+        copy of a gang that runs there with its minimum is not missing: another would be the same job twice.
         """
         size = workload.shape.group_size if workload.shape is not None else 1
+        if self._runs(workload.running * size):
+            return replace(workload, wanted=1, running=1, waiting=(), shape=self.shape)
         steps: list[Waiting] = []
         pods = reached = 0
         groups: set[str] = set()
@@ -128,6 +135,11 @@ class Whole:
             shape=self.shape,
         )
 
+    def _runs(self, pods: int) -> bool:
+        """Tell whether so many pods are enough for the one copy that there is, and not all of it."""
+        one = self._counted(1)
+        return 0 < one.enough < one.pods and one.enough <= pods and not self.divisible
+
     def _counted(self, replicas: int) -> Counted:
         found = self._known.get(replicas)
         if found is None:
@@ -143,6 +155,7 @@ class Whole:
                 gangs=pods.gangs,
                 pods=number or sum(gang.groups * gang.size for gang in gangs),
                 groups=sum(gang.groups for gang in gangs),
+                enough=sum(part.start for one in own for part in one.parts),
             )
         return found
 

@@ -100,6 +100,14 @@ def test_what_is_deployed_beside_a_gang_has_all_of_its_pods_there() -> None:
     assert change.choice.because.startswith("5 of its 7 pods fit now: its minimum of 5 starts")
 
 
+@pytest.mark.parametrize(("running", "lent"), [(2, 1), (3, 0), (4, 0)])
+def test_a_gang_that_runs_at_home_with_its_minimum_is_not_lent_a_second_time(running: int, lent: int) -> None:
+    seen_there = JOB | {"metadata": {"name": VLLM.name, "namespace": "demo"}}
+    wanted = fleet(seen_there, reads_replicas=False)
+    made = plan(lacks(5 - running, running=running), free("worker-2", *[8] * 5), wanted=wanted)
+    assert (len(made.changes), made.suppressed) == (lent, ())
+
+
 def two(*nodes: int) -> list[tuple[str, str]]:
     """Let two gangs look for room in one pass, and say who goes, and what of it fits."""
     one = fleet(JOB, reads_replicas=False).templates[VLLM]
