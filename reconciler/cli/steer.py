@@ -1,10 +1,14 @@
-"""`revert`, `extend` and `sweep`: ends that a person or a schedule asks for; `rebalance`: other shares."""
+"""`revert`, `extend` and `sweep`: ends that a person or a schedule asks for; `rebalance`: other shares.
+
+All of them draft commits and push them, or with ``--dry-run`` show them as `plan` does.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 
 import click
 
@@ -12,12 +16,14 @@ from reconciler import app
 from reconciler.adapters.git import checkout
 from reconciler.cli import options, printing
 from reconciler.cli.daemon import committed
+from reconciler.cli.plan import problems_of, show
 from reconciler.core.decide import sweep as lapsed
 from reconciler.core.rebalancing import rebalance as shared_anew
 from reconciler.core.situation import Situation
 from reconciler.core.steer import find, find_workload, prolong, withdraw
-from reconciler.daemon.steer import insist, steer, steer_in_sight
-from reconciler.errors import InvalidInput
+from reconciler.daemon.reconcile import Memory, View, World
+from reconciler.daemon.steer import Draft, carry_out, drafted, drafted_in_sight, insist
+from reconciler.errors import InvalidInput, Problem
 from reconciler.model.plan import Plan
 from reconciler.model.tree import Identity
 from reconciler.settings import Settings
@@ -26,12 +32,16 @@ _AUTHOR = click.option(
     "--author", metavar="'NAME <ADDRESS>'", help="Who asks for it; git's user.name and user.email if not given."
 )
 _EXAMPLE = "try --author 'Ada Lovelace <ada@example.com>'"
+_DRY_RUN = click.option(
+    "--dry-run", is_flag=True, help="Show what would be committed, as `plan` does, and commit nothing."
+)
 _REASON = click.option("--reason", metavar="TEXT", default="", help="Why, for the commit message.")
 
 
 @options.examples(
     "overspill revert vllm-7f3a90c1 --reason 'worker-2 is needed for the audit'",
     "overspill revert llm/vllm-7f3a90c1 llm/vllm-20b1c55e --everywhere",
+    "overspill revert vllm-7f3a90c1 --dry-run",
 )
 @click.command()
 @click.argument("placements", metavar="PLACEMENT...", nargs=-1, required=True)
@@ -41,6 +51,7 @@ _REASON = click.option("--reason", metavar="TEXT", default="", help="Why, for th
     "--everywhere", is_flag=True, help="Hold the workload back on every cluster, not only on the one it leaves."
 )
 @_AUTHOR
+@_DRY_RUN
 @options.output
 def revert(
     settings: Settings,
@@ -49,6 +60,7 @@ def revert(
     reason: str,
     everywhere: bool,
     author: str | None,
+    dry_run: bool,
     form: options.Output,
 ) -> None:
     """End placements now.
@@ -62,7 +74,9 @@ def revert(
         found = {find(situation.ledger, text).path: find(situation.ledger, text) for text in placements}
         return withdraw(situation, tuple(found.values()), by=person.name, reason=reason, everywhere=everywhere)
 
-    _carry_out(settings, decide, person, form, empty="Nothing to revert.")
+    _carry_out(
+        settings, partial(drafted, decide=decide, person=person), form, dry_run=dry_run, empty="Nothing to revert."
+    )
 
 
 @options.examples(
@@ -76,6 +90,7 @@ def revert(
 @click.option("--until", type=options.MOMENT, help="The new end: 2026-11-20T12:00:00Z, or +2h from now.")
 @_REASON
 @_AUTHOR
+@_DRY_RUN
 @options.output
 def extend(
     settings: Settings,
@@ -85,6 +100,7 @@ def extend(
     until: datetime | None,
     reason: str,
     author: str | None,
+    dry_run: bool,
     form: options.Output,
 ) -> None:
     """Let a placement run longer, or end it earlier.
@@ -100,10 +116,13 @@ def extend(
         end = until if until is not None else found.expires_at + (by or timedelta())
         return prolong(situation, found, end, by=person.name, reason=reason)
 
-    _carry_out(settings, decide, person, form, empty="Nothing to extend.")
+    _carry_out(
+        settings, partial(drafted, decide=decide, person=person), form, dry_run=dry_run, empty="Nothing to extend."
+    )
 
 
 @options.examples(
+    "overspill rebalance llm/vllm --observations observations/ --dry-run",
     "overspill rebalance llm/vllm --observations observations/",
     "overspill rebalance llm/vllm --kubeconfig clusters.kubeconfig --reason 'worker-4 is new'",
 )
@@ -112,8 +131,11 @@ def extend(
 @options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS")
 @_REASON
 @_AUTHOR
+@_DRY_RUN
 @options.output
-def rebalance(settings: Settings, workload: str, *, reason: str, author: str | None, form: options.Output) -> None:
+def rebalance(
+    settings: Settings, workload: str, *, reason: str, author: str | None, dry_run: bool, form: options.Output
+) -> None:
     """Share out anew what a workload has elsewhere.
 
     Passes leave what runs where it is. This gives each cluster what it would get by the policy if nothing stood yet.
@@ -125,11 +147,15 @@ def rebalance(settings: Settings, workload: str, *, reason: str, author: str | N
         named = find_workload(situation, workload)
         return shared_anew(situation, named, by=person.name, reason=reason)
 
-    with app.connected(settings) as (world, memory):
-        outcome = insist(lambda: steer_in_sight(world, memory, decide, person=person), random=random.random)
-    committed(settings, outcome, form, empty="Nothing to rebalance: each cluster has its share.")
+    _carry_out(
+        settings,
+        partial(drafted_in_sight, decide=decide, person=person),
+        form,
+        dry_run=dry_run,
+        empty="Nothing to rebalance: each cluster has its share.",
+        problems=problems_of,
+    )
     printing.blind(settings)
-    printing.problems(outcome.problems)
 
 
 @options.examples(
@@ -138,29 +164,37 @@ def rebalance(settings: Settings, workload: str, *, reason: str, author: str | N
 )
 @click.command()
 @options.connected()
+@_DRY_RUN
 @options.output
-def sweep(settings: Settings, form: options.Output) -> None:
+def sweep(settings: Settings, *, dry_run: bool, form: options.Output) -> None:
     """Revert the placements whose time is over, and nothing else.
 
     It needs the output branch only: no observations, no clusters, not even readable files on the source branch. Run it
     in any CI on a schedule, so that bursts end even when the daemon is gone.
     """
-    _carry_out(settings, lapsed, None, form, empty="Nothing has lapsed.")
+    _carry_out(settings, partial(drafted, decide=lapsed), form, dry_run=dry_run, empty="Nothing has lapsed.")
 
 
 def _carry_out(
     settings: Settings,
-    decide: Callable[[Situation], Plan],
-    person: Identity | None,
+    make: Callable[[World, Memory], Draft],
     form: options.Output,
     *,
+    dry_run: bool,
     empty: str,
+    problems: Callable[[View], Iterable[Problem]] = lambda view: view.ledger.problems,
 ) -> None:
-    """Run a pass of one's own, again whenever the branch moves under it, and tell what it did."""
+    """Run a pass of one's own, again whenever the branch moves under it, and tell what it did, or what it would do."""
     with app.connected(settings) as (world, memory):
-        outcome = insist(lambda: steer(world, memory, decide, person=person), random=random.random)
-    committed(settings, outcome, form, empty=empty)
-    printing.problems(outcome.view.ledger.problems)
+        if dry_run:
+            made = make(world, memory)
+            show(made.view, made.rendered, form, empty=empty)
+            view = made.view
+        else:
+            outcome = insist(lambda: carry_out(world, make(world, memory)), random=random.random)
+            committed(settings, outcome, form, empty=empty)
+            view = outcome.view
+    printing.problems(problems(view))
 
 
 def _person(author: str | None) -> Identity:

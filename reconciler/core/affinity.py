@@ -36,7 +36,7 @@ def meets(terms: Iterable[NodeTerm], labels: Mapping[str, str], name: str) -> bo
 def described(shape: ReplicaShape) -> str:
     """Say what labels a node has to have, as people write it: ``zone=a, cores > 8 or model in (H100, H200)``."""
     labels = [f"{key}={value}" for key, value in sorted(shape.node_selector.items())]
-    terms = [", ".join(_said(one) for one in (*term.labels, *term.fields)) or "nothing" for term in shape.node_terms]
+    terms = [", ".join(said(one) for one in (*term.labels, *term.fields)) or "nothing" for term in shape.node_terms]
     return ", ".join([*labels, *([" or ".join(terms)] if terms else [])])
 
 
@@ -58,7 +58,8 @@ def _met(requirement: NodeRequirement, found: Mapping[str, str]) -> bool:
     return int(value) > int(bounds[0]) if requirement.operator == "Gt" else int(value) < int(bounds[0])
 
 
-def _said(requirement: NodeRequirement) -> str:
+def said(requirement: NodeRequirement) -> str:
+    """Say what a label has to be: ``pool=h100``, ``no spot``, ``zone in (a, b)``."""
     match requirement.operator, requirement.values:
         case "Exists", _:
             return requirement.key

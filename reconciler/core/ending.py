@@ -160,8 +160,7 @@ def _move_whole(situation: Situation, standing: Standing, growth: Growth, placem
     if found is None:
         revert(situation, standing, placement, Why.POLICY, detail)
         return
-    choice = growth.choice(found.offer, found.placement.shape, placement.workload.workspace)
-    together.take(growth, found.placement.cluster, found.needs)
+    choice = together.taken(growth, found.offer, found.needs, found.placement.shape, placement.workload.workspace)
     change = Move(
         before=placement,
         after=found.placement,

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from reconciler.core import headcount, lifecycle
 from reconciler.core.rollouts import Rollouts
-from reconciler.model.capacity import ClusterObservation, Homeless
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.policy import BurstPolicy
@@ -20,13 +20,14 @@ _DEFAULTS = BurstPolicy(name="")
 class Flight:
     """What has no node in one cluster: of each placement that stands, in total, and of those that stand no more.
 
-    `until` is the first moment at which some of it stops counting by time alone.
+    `going` are the pods of the latter with what each needs, where that is known. `until` is the first moment at which
+    some of it stops counting by time alone.
     """
 
     replicas: tuple[tuple[Placement, int], ...]
     total: int
     until: datetime | None
-    going: tuple[Homeless, ...]
+    going: tuple[tuple[ReplicaShape, int], ...]
 
 
 def flight(
@@ -57,5 +58,5 @@ def flight(
         replicas=tuple(found),
         total=sum(missing for _, missing in found),
         until=min(moments, default=None),
-        going=tuple(homeless.values()),
+        going=tuple((one.shape, one.replicas) for one in homeless.values() if one.shape is not None),
     )

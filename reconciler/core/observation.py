@@ -19,12 +19,14 @@ from reconciler.core.schema.observation import (
     WorkloadFile,
 )
 from reconciler.core.schema.strict import resources
+from reconciler.core.times import format_time
 from reconciler.core.wording import told
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import (
     Ask,
     ClosedNode,
     ClusterObservation,
+    Homeless,
     Node,
     Pool,
     ReplicaShape,
@@ -89,11 +91,33 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         workloads=tuple(_workload(workload) for workload in file.workloads),
         bound={PlacementName(one.name): one.bound for one in file.placements},
         ready={PlacementName(one.name): one.ready for one in file.placements if one.ready is not None},
+        homeless={PlacementName(one.name): homeless for one in file.placements if (homeless := _homeless(one))},
         unused={PlacementName(one.name): one.unused_since for one in file.placements if one.unused_since is not None},
         troubles={PlacementName(one.name): told(one.message) for one in file.placements if _is_of_pods(one)},
         reports={report.path: report for report in _reports(file)},
     )
-    return observation, ()
+    return observation, tuple(_from_the_future(file))
+
+
+def _homeless(file: PlacedFile) -> Homeless | None:
+    """Read how many pods of a placement have no node, and since when the first of them has had none."""
+    waiting = [one for one in file.waiting if one.pods]  # nobody waits in an entry of none, as below
+    if not waiting:
+        return None
+    since = min((one.since for one in waiting if one.since is not None), default=None)
+    return Homeless(replicas=sum(one.pods for one in waiting), shape=None, since=since)
+
+
+def _from_the_future(file: ObservationFile) -> Iterator[Finding]:
+    """Find pods that wait since after they were observed: nobody would know when their time is up."""
+    for place, placed in enumerate(file.placements):
+        for index, one in enumerate(placed.waiting):
+            if one.since is not None and one.since > file.observed_at:
+                yield Finding(
+                    loc=("placements", place, "waiting", index, "since"),
+                    message=f"{format_time(one.since)} is after observedAt",
+                    hint="try the lastTransitionTime of the pod's condition PodScheduled",
+                )
 
 
 def _is_of_pods(file: PlacedFile) -> bool:

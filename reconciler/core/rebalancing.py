@@ -11,23 +11,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.core import headcount, lifecycle
+from reconciler.core.demand import Blind
 from reconciler.core.distribution import Division, Target, share_out
 from reconciler.core.ending import ABSENT, end_what_has_lapsed
 from reconciler.core.gprlimits import within_limits
 from reconciler.core.growth import MOST, Growth, Offer
 from reconciler.core.people import respect_people
 from reconciler.core.reach import Rung
-from reconciler.core.shares import Share, beyond_gprs, newest_first
+from reconciler.core.seats import Site, site
+from reconciler.core.shares import Share, Spread, beyond_gprs, newest_first
 from reconciler.core.sharing import spoken_for
 from reconciler.core.situation import Situation
+from reconciler.core.spreading import Anew, spread_anew
 from reconciler.core.standing import Standing
 from reconciler.core.wholes import whole
-from reconciler.core.wording import clause, count
+from reconciler.core.wording import clause, count, plain
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import Placement
+from reconciler.model.placement import Placement, where
 from reconciler.model.plan import Change, Place, Plan, Reason, Refusal, Resize, Revert, Why
 from reconciler.model.policy import BurstPolicy, Distribution
 from reconciler.model.workload import WorkloadTemplate
@@ -76,11 +79,9 @@ def _governed(situation: Situation, standing: Standing, workload: WorkloadId) ->
     if template is None or policy is None:
         missing = "template" if template is None else "policy"
         raise InvalidInput(f"{trying}: it has no {missing} that can be read (see `overspill check`)")
-    if policy.spread is not None:
-        raise InvalidInput(
-            f"{trying}: WorkloadSpread {policy.spread.id} fills its subsets in order, and shares nothing out anew"
-            " (try `overspill revert` with the placement that is to go elsewhere)"
-        )
+    demand = situation.demands.get(workload)
+    if policy.spread is not None and isinstance(demand, Blind):
+        raise InvalidInput(f"{trying}: {demand.message}, so nobody knows what its subsets may hold (try again later)")
     if whole(template, desired.kinds) is not None:
         raise InvalidInput(
             f"{trying}: it runs in groups and goes whole to one cluster, so there is nothing to share out"
@@ -109,32 +110,32 @@ class _Rebalancing:
 
     def changes(self) -> Iterator[Change]:
         """Yield what gives up replicas, then what gets some: ends, shrinks, growths, new placements."""
-        rungs = self.growth.order(self.workload)
-        answers, division = self._division(rungs)
+        found = self._divided() if self.policy.spread is None else self._subsets()
         ends, shrinks, leaving = list[Change](), list[Change](), list[Placement]()
-        for placement, rest in self._given_up(division.counts):
-            detail = self._detail(placement.cluster, division.counts)
+        for placement, rest in self._given_up(found.counts):
+            detail = self._detail(self._site(placement), found.counts)
             leaving.append(placement)
-            if rest:
-                after = lifecycle.renewed(placement, self.situation.desired, self.situation.now, rest)
-                shrinks.append(Resize(before=placement, after=after, detail=detail))
-            else:
+            if not rest:
                 ends.append(self._end(placement, detail))
-        grown, begun = list[Change](), list[Change]()
-        refused = tuple(one for one in answers.values() if isinstance(one, Refusal) and one.cluster not in self.held)
-        for share in self._shares(rungs, answers, division):
-            change = self._taken(share, division, leaving, refused)
-            (begun if isinstance(change, Place) else grown).append(change)
-        yield from (*ends, *shrinks, *grown, *begun)
+                continue
+            after = lifecycle.renewed(placement, self.situation.desired, self.situation.now, rest)
+            shrinks.append(Resize(before=placement, after=after, detail=detail))
+        taken = [self._taken(share, found, leaving) for share in found.shares]
+        yield from (*ends, *shrinks, *sorted(taken, key=lambda change: isinstance(change, Place)))
 
     @property
     def workload(self) -> WorkloadId:
         return self.template.workload
 
     @property
-    def held(self) -> Counter[ClusterName]:
-        """What each cluster has now."""
-        return self.growth.held(self.workload)
+    def held(self) -> Counter[Site]:
+        """What each cluster has now, or each subset's part of it."""
+        return self.growth.seated(self.workload, self.policy)
+
+    @property
+    def rungs(self) -> Mapping[Site, Rung]:
+        """Where the workload may go, in order."""
+        return {rung.site: rung for rung in self.growth.order(self.workload)}
 
     @property
     def shape(self) -> ReplicaShape:
@@ -143,45 +144,42 @@ class _Rebalancing:
         newest = max(self.placements, key=lambda one: (one.created_at, one.name))
         return (demand.shape if isinstance(demand, Demand) else None) or newest.shape
 
-    def _division(self, rungs: Sequence[Rung]) -> tuple[Mapping[ClusterName, Offer | Refusal], Division]:
+    def _subsets(self) -> Spread:
+        """Share out over the subsets of a WorkloadSpread. Raises InvalidInput as `_divided` does."""
+        afresh = Anew(keeps=self._keeps, ended=self._ended, placements=len(self.placements))
+        found = spread_anew(self.growth, self.template, self.policy, self.shape, afresh)
+        self._complete(found.counts, found.refusals)
+        return found
+
+    def _divided(self) -> Spread:
         """Share out over what each cluster has and offers, without those that would be a GPR too many.
 
         Raises InvalidInput where not all of the replicas have a place.
         """
-        shape, held = self.shape, self.held
+        held, rungs = self.held, self.rungs
         # Those that end make room for as many GPRs; which ones these are is known only when it is shared out.
         ending = -len(self.placements)
         answers: dict[ClusterName, Offer | Refusal] = {
-            rung.cluster: self.growth.assess(self.template, self.policy, shape, rung, MOST, more=ending)
-            for rung in rungs
+            rung.cluster: self.growth.assess(self.template, self.policy, self.shape, rung, MOST, more=ending)
+            for rung in rungs.values()
         }
         while True:
-            targets = [self._target(rung, answers[rung.cluster], shape) for rung in rungs]
+            targets = [self._target(rung, answers[rung.cluster]) for rung in rungs.values()]
             division = anew(held.total(), targets, self.policy.distribution)
-            self._complete(division, answers)
-            new = [one for one in self._shares(rungs, answers, division) if not held[one.offer.rung.cluster]]
-            ended = sum(not rest for _, rest in self._given_up(division.counts))
-            beyond = beyond_gprs(self.growth, self.workload.workspace, new, ended=ended)
+            counts: dict[Site, int] = {(cluster, ""): has for cluster, has in division.counts.items()}
+            refusals = tuple(one for one in answers.values() if isinstance(one, Refusal))
+            self._complete(counts, refusals)
+            shares = tuple(self._shares(answers, division))
+            new = [one for one in shares if not held[one.offer.rung.site]]
+            beyond = beyond_gprs(self.growth, self.workload.workspace, new, ended=self._ended(counts))
             if beyond is None:
-                return answers, division
+                return Spread(shares=shares, refusals=refusals, counts=counts)
             answers[beyond[1].cluster] = beyond[1]
 
-    def _target(self, rung: Rung, answer: Offer | Refusal, shape: ReplicaShape) -> Target:
-        """Make a target with room for what the cluster has and for what it offers beside that.
-
-        One that gives nothing new still has room for what runs there; replicas that wait there for a node do not, where
-        no room is the reason. One that the workload may not even stay on has none.
-        """
-        has = self.held[rung.cluster]
-        if isinstance(answer, Offer):
-            most = has + answer.replicas
-        elif self._gone(rung.cluster) is not None:
-            most = 0
-        else:
-            waiting = self._waiting(rung.cluster) if answer.reason is Reason.NO_CAPACITY else 0
-            limit = within_limits(self.situation, self.workload, rung, shape).limit
-            most = min(has - waiting, MOST if limit is None else limit)
-        most = min(most, MOST)
+    def _target(self, rung: Rung, answer: Offer | Refusal) -> Target:
+        """Make a target with room for what the cluster has and for what it offers beside that."""
+        has = self.held[rung.site]
+        most = min(MOST, has + answer.replicas if isinstance(answer, Offer) else self._keeps(rung.site, answer))
         return Target(
             cluster=rung.cluster,
             rank=rung.rank,
@@ -193,51 +191,73 @@ class _Rebalancing:
             group=rung.group,
         )
 
-    def _complete(self, division: Division, answers: Mapping[ClusterName, Offer | Refusal]) -> None:
+    def _keeps(self, place: Site, refusal: Refusal | None) -> int:
+        """Count what may stay where it is, by why a cluster gives nothing new.
+
+        One that gives nothing new still has room for what runs there; replicas that wait there for a node do not, where
+        no room is the reason. One that the workload may not even stay on has none.
+        """
+        if self._gone(place) is not None:
+            return 0
+        waiting = self._waiting(place) if refusal is not None and refusal.reason is Reason.NO_CAPACITY else 0
+        limit = within_limits(self.situation, self.workload, self.rungs[place], self.shape).limit
+        return min(self.held[place] - waiting, MOST if limit is None else limit)
+
+    def _complete(self, counts: Mapping[Site, int], refusals: Sequence[Refusal]) -> None:
         """Raise InvalidInput where a cluster may only seem to be gone, or where some replicas have no place."""
-        for cluster in sorted(self.held):
-            gone = self._gone(cluster)
+        for place in sorted(self.held):
+            gone = self._gone(place)
             if gone is not None and gone.reason in ABSENT and self.situation.desired.incomplete:
                 raise InvalidInput(
-                    f"rebalancing {self.workload}: {cluster}: {gone.message}, but not every file can be read"
+                    f"rebalancing {self.workload}: {where(*place)}: {gone.message}, but not every file can be read"
                     " (try mending the files that `overspill check` names)"
                 )
-        total, placed = self.held.total(), sum(division.counts.values())
+        total, placed = self.held.total(), sum(counts.values())
         if placed != total:
-            lacking = (one for one in answers.values() if isinstance(one, Refusal) and one.remedy)
-            first = next(lacking, None)
-            hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
+            first = next((one for one in refusals if one.remedy), None)
+            hint = f"; {first.where}: {clause(first.message)} ({first.remedy})" if first is not None else ""
+            bounds = f"WorkloadSpread {one.id}" if (one := self.policy.spread) else f"policy {self.policy.name}"
             raise InvalidInput(
                 f"rebalancing {self.workload}: shared out anew, {placed} of its {count(total, 'replica')} would have a"
-                f" place within policy {self.policy.name}{hint}"
+                f" place within {bounds}{hint}"
             )
 
-    def _gone(self, cluster: ClusterName) -> Refusal | None:
-        """Say why a workload may not even keep what it has on a cluster; None where it may."""
-        return self.situation.reach.banned(self.workload, cluster)
+    def _gone(self, place: Site) -> Refusal | None:
+        """Say why a workload may not even keep what it has on a cluster or for a subset; None where it may."""
+        cluster, subset = place
+        banned, spread = self.situation.reach.banned(self.workload, cluster), self.policy.spread
+        if banned is not None or spread is None or place in self.rungs:
+            return banned
+        told = f"not in subset {plain(subset)}" if subset else "in no subset"
+        message = f"{told} of WorkloadSpread {spread.id} any more"
+        return Refusal(cluster=cluster, subset=subset, reason=Reason.NOT_IN_POLICY, message=message)
 
-    def _waiting(self, cluster: ClusterName) -> int:
+    def _waiting(self, place: Site) -> int:
         """Count the replicas that are seen to wait for a node on a cluster."""
-        seen = self.situation.observed.clusters.get(cluster)
-        return sum(headcount.waiting(one, seen) for one in self._on(cluster)) if seen is not None else 0
+        seen = self.situation.observed.clusters.get(place[0])
+        return sum(headcount.waiting(one, seen) for one in self._on(place)) if seen is not None else 0
 
-    def _on(self, cluster: ClusterName) -> list[Placement]:
-        return [placement for placement in self.placements if placement.cluster == cluster]
+    def _site(self, placement: Placement) -> Site:
+        return site(placement, self.policy, self.situation.desired.clusters)
 
-    def _shares(
-        self, rungs: Sequence[Rung], answers: Mapping[ClusterName, Offer | Refusal], division: Division
-    ) -> Iterator[Share]:
+    def _on(self, place: Site) -> list[Placement]:
+        return [placement for placement in self.placements if self._site(placement) == place]
+
+    def _shares(self, answers: Mapping[ClusterName, Offer | Refusal], division: Division) -> Iterator[Share]:
         """Yield what each cluster gets on top of what it has, in the policy's order."""
         held = self.held
-        for rung in rungs:
-            answer, more = answers[rung.cluster], division.counts.get(rung.cluster, 0) - held[rung.cluster]
+        for place, rung in self.rungs.items():
+            answer, more = answers[rung.cluster], division.counts.get(rung.cluster, 0) - held[place]
             if more > 0 and isinstance(answer, Offer):
                 yield Share(offer=answer, replicas=more, because=spoken_for(division, rung, self.policy))
 
-    def _given_up(self, counts: Mapping[ClusterName, int]) -> Iterator[tuple[Placement, int]]:
+    def _given_up(self, counts: Mapping[Site, int]) -> Iterator[tuple[Placement, int]]:
         """Yield the placements that give up replicas, and what each keeps: the newest of a cluster first."""
-        for cluster in sorted(self.held):
-            yield from newest_first(self._on(cluster), counts.get(cluster, 0))
+        for place in sorted(self.held):
+            yield from newest_first(self._on(place), counts.get(place, 0))
+
+    def _ended(self, counts: Mapping[Site, int]) -> int:
+        return sum(not rest for _, rest in self._given_up(counts))
 
     def _end(self, placement: Placement, detail: str) -> Revert:
         """End a placement, and hold nothing back: its replicas run on elsewhere."""
@@ -245,32 +265,34 @@ class _Rebalancing:
         phase = lifecycle.final_phase(placement, bound, Why.REQUESTED)
         return Revert(placement=placement, why=Why.REQUESTED, detail=detail, phase=phase)
 
-    def _taken(
-        self, share: Share, division: Division, leaving: Sequence[Placement], refused: tuple[Refusal, ...]
-    ) -> Place | Resize:
+    def _taken(self, share: Share, found: Spread, leaving: Sequence[Placement]) -> Place | Resize:
         """Let the placement of a cluster grow, or begin one that ends when the first of those does that gave it up.
 
         It also counts from when that one began, so that nothing lasts longer than its policy allows.
         """
-        shape, cluster = share.offer.shape, share.offer.rung.cluster
+        shape, place, subset = share.offer.shape, share.offer.rung.site, share.offer.rung.subset
         choice = replace(self.growth.choice(share.offer, shape, self.workload.workspace), because=share.because)
-        here = self._on(cluster)
+        here = self._on(place)
         if here:
             before = max(here, key=lambda one: (one.created_at, one.name))
             replicas = before.replicas + share.replicas
             grown = lifecycle.renewed(before, self.situation.desired, self.situation.now, replicas)
-            detail = self._detail(cluster, division.counts)
-            return Resize(before=before, after=replace(grown, shape=shape), detail=detail, choice=choice)
+            detail = self._detail(place, found.counts)
+            return Resize(before=before, after=replace(grown, shape=shape, subset=subset), detail=detail, choice=choice)
         first = min(leaving, key=lambda one: (one.expires_at, one.created_at, one.name))
-        made = self.growth.placement(self.template, self.policy, shape, cluster, share.replicas)
+        made = self.growth.placement(self.template, self.policy, shape, place[0], share.replicas, subset=subset)
         made = replace(made, created_at=first.created_at, expires_at=first.expires_at)
-        detail = self._detail(cluster, division.counts, f"it ends when {first.name} on {first.cluster} would have")
+        detail = self._detail(place, found.counts, f"it ends when {first.name} on {first.where} would have")
+        # Of subsets, which are in order, only what comes before explains why this one was taken.
+        before_it = self.rungs if self.policy.spread is None else list(self.rungs)[: choice.rank - 1]
+        new = ((one, (one.cluster, one.subset)) for one in found.refusals)
+        refused = tuple(one for one, there in new if there in before_it and there not in self.held)
         return Place(placement=made, shortage=None, choice=choice, refused=refused, detail=detail)
 
-    def _detail(self, cluster: ClusterName, counts: Mapping[ClusterName, int], *more: str) -> str:
+    def _detail(self, place: Site, counts: Mapping[Site, int], *more: str) -> str:
         """Say who asked for it, what a cluster had of all and gets, and why: of a long reason the end is cut off."""
-        has, gets, gone = self.held[cluster], counts.get(cluster, 0), self._gone(cluster)
+        has, gets, gone = self.held[place], counts.get(place, 0), self._gone(place)
         why = f" ({gone.message})" if gone is not None else ""
         had = f"{has or 'none'} of {count(self.held.total(), 'replica')}"
-        shares = f"{cluster} had {had} and gets {gets or 'none'}{why}"
+        shares = f"{plain(where(*place))} had {had} and gets {gets or 'none'}{why}"
         return f"rebalanced by {self.by}: {'; '.join((shares, *more, *filter(None, (self.reason,))))}"

@@ -39,6 +39,8 @@ def give_back_what_is_not_needed(situation: Situation, standing: Standing) -> No
         # What a blind primary has lent is left where it is; `lending` tells that it is blind.
         if isinstance(demand, Demand):
             _follow_demand(situation, standing, demand, policy)
+        if policy.spread is not None:
+            _keep_subsets(situation, standing, workload, policy, policy.spread)
 
 
 def _unsure(situation: Situation, lent: Lent, policy: BurstPolicy) -> bool:
@@ -52,17 +54,19 @@ def _keep_subsets(
     """Carry out the maximums of subsets, last first; what the primary has above one is only told.
 
     OpenKruise leaves what is above a maximum until there are too many; here a maximum that people lower is carried
-    out at once, as everywhere.
+    out at once, as everywhere. A percentage of fewer replicas may be less, so it goes on until all have theirs.
     """
-    lent, clusters = standing.lent(workload), situation.desired.clusters
-    if _unsure(situation, lent, policy):
+    clusters, before, placed = situation.desired.clusters, 0, standing.replicas(workload)
+    if _unsure(situation, standing.lent(workload), policy):
         return
-    for quota in reversed(quotas(situation, workload, spread, lent.replicas)):
-        name, placements = plain(quota.subset.name), standing.of(workload)
-        here = [one for one in placements if site(one, policy, clusters)[1] == quota.subset.name]
-        above = sum(one.replicas for one in here) - (MOST if quota.lent is None else quota.lent)
-        detail = f"subset {name} of WorkloadSpread {spread.id} may have {quota.most}"
-        _drain(situation, standing, above, here, why=Why.POLICY, detail=detail)
+    while placed != before:
+        for quota in reversed(quotas(situation, workload, spread, placed)):
+            name, placements = plain(quota.subset.name), standing.of(workload)
+            here = [one for one in placements if site(one, policy, clusters)[1] == quota.subset.name]
+            above = sum(one.replicas for one in here) - (MOST if quota.lent is None else quota.lent)
+            detail = f"subset {name} of WorkloadSpread {spread.id} may have {quota.most}"
+            _drain(situation, standing, above, here, why=Why.POLICY, detail=detail)
+        before, placed = placed, standing.replicas(workload)
 
 
 def _keep_limits(situation: Situation, standing: Standing, workload: WorkloadId, policy: BurstPolicy) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from reconciler.core.growth import Growth, Offer
+from reconciler.core.seats import Site
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Refusal
@@ -24,13 +25,15 @@ class Share:
 class Spread:
     """What comes of missing replicas: shares, the refusals met on the way, and a lower bound that is out of reach.
 
-    So many of them as `home` counts go nowhere, since their primary has room for them.
+    So many of them as `home` counts go nowhere, since their primary has room for them. `counts` is what each site comes
+    to have, where all of them are shared out together.
     """
 
     shares: tuple[Share, ...]
     refusals: tuple[Refusal, ...]
     lacking: str = ""
     home: int = 0
+    counts: Mapping[Site, int] = field(default_factory=dict)
 
 
 def beyond_gprs(

@@ -1,4 +1,4 @@
-"""What the clusters of a WorkloadSpread get of a workload: its subsets in order.
+"""What the clusters of a WorkloadSpread get of a workload: its subsets in order, on top of what they have or anew.
 
 Makes layers of subsets for `core.distribution.subsets`. What runs on the primary counts for the subset that the primary
 is in, and what the primary itself still has room for there is lent to nobody; nothing is ever written for it.
@@ -6,26 +6,26 @@ is in, and what the primary itself still has room for there is lent to nobody; n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from reconciler.core.distribution import Target
 from reconciler.core.distribution.subsets import Counts, Layer, minimums, share_out
 from reconciler.core.growth import MOST, Growth, Offer
 from reconciler.core.makers import told as called
 from reconciler.core.narrowing import narrowed
-from reconciler.core.ordinals import barred, beside_the_first
+from reconciler.core.ordinals import beside_the_first
 from reconciler.core.packing import Wanted, fitting
 from reconciler.core.quotas import Quota, quotas
-from reconciler.core.reach import Rung
-from reconciler.core.seats import Site, site
+from reconciler.core.seats import Site
 from reconciler.core.shares import Share, Spread, beyond_gprs
+from reconciler.core.subsetlimits import over
 from reconciler.core.subsetorder import Sites, rows_of
-from reconciler.core.wording import count, plain
+from reconciler.core.wording import plain
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
-from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.placement import Placement
+from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
@@ -49,25 +49,26 @@ def spread(
     return made.share()
 
 
-def full(growth: Growth, spread: WorkloadSpread, placement: Placement, rung: Rung) -> Refusal | None:
-    """Say that a subset may not hold a placement that is to move into it from elsewhere; None where it may."""
-    situation, workload = growth.situation, placement.workload
-    taken = barred(growth, spread, workload, rung, moving=placement)
-    if taken is not None or not rung.subset:
-        return taken
-    left, quota = _left(growth, spread, workload, rung)
-    comes_from = site(placement, situation.desired.policies[workload], situation.desired.clusters)
-    moves = 0 if comes_from[1] == rung.subset else placement.replicas
-    if moves <= left or quota.most is None:
-        return None
-    return _over(spread, quota, quota.most - left, rung.site)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anew:
+    """How all that a workload has elsewhere is shared out as if none of it stood.
+
+    `keeps` says how much of what a site has may stay, by why it gets nothing new (None where it may), and `ended` which
+    of so many `placements` end where sites come to have so much.
+    """
+
+    keeps: Callable[[Site, Refusal | None], int]
+    ended: Callable[[Mapping[Site, int]], int]
+    placements: int
 
 
-def room_in(growth: Growth, spread: WorkloadSpread, workload: WorkloadId, rung: Rung) -> int:
-    """Count the replicas that a subset may still get, whatever its clusters have room for."""
-    if barred(growth, spread, workload, rung) is not None:
-        return 0
-    return max(0, _left(growth, spread, workload, rung)[0]) if rung.subset else MOST
+def spread_anew(
+    growth: Growth, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, anew: Anew
+) -> Spread:
+    """Share out over the subsets of a workload what it has elsewhere. What runs on its primary stays there."""
+    wanted = growth.seated(template.workload, policy).total()
+    made = _Round(growth=growth, template=template, policy=policy, shape=shape, wanted=wanted, without=None, anew=anew)
+    return made.share()
 
 
 _BEYOND = Quota(subset=Subset(name=""), most=None, least=0, home=0, at_home=False)
@@ -84,6 +85,7 @@ class _Round:
     shape: ReplicaShape
     wanted: int
     without: Site | None
+    anew: Anew | None = None
 
     def share(self) -> Spread:
         """Share out, and begin again with less wherever what fits alone does not fit together."""
@@ -93,7 +95,8 @@ class _Round:
         held, refusals = growth.seated(workload, self.policy), list[Refusal]()
         found = (*quotas(growth.situation, workload, spread, held.total()), _BEYOND)
         offers = self._alone(self._offers(refusals), held, found, refusals)
-        rows = rows_of(growth, workload, spread, held, lambda place: offers[place].replicas if place in offers else 0)
+        stays = self._stays(held, refusals)
+        rows = rows_of(growth, workload, spread, held, partial(self._room, offers, held))
         for refusal in tuple(
             beside_the_first(growth, workload, spread, rows=rows, found=found, held=held, offers=offers)
         ):
@@ -102,7 +105,8 @@ class _Round:
         homes = self._homes(found)
         while True:
             layers = [
-                _layer(row, quota, held, offers, home) for row, quota, home in zip(rows, found, homes, strict=True)
+                self._layer(row, quota, stays, offers, home)
+                for row, quota, home in zip(rows, found, homes, strict=True)
             ]
             total = sum(target.keeps for layer in layers for target in layer.targets) + self.wanted
             counts = share_out(total, layers)
@@ -112,7 +116,10 @@ class _Round:
                 place, fits = squeezed
                 offers[place] = replace(offers[place], replicas=fits)
                 continue
-            beyond = beyond_gprs(growth, workload.workspace, [one for one in shares if not held[one.offer.rung.site]])
+            comes_to = {place: replicas for place, replicas, _, _ in _counted(rows, found, counts)}
+            ended = 0 if self.anew is None else self.anew.ended(comes_to)
+            new = [one for one in shares if not held[one.offer.rung.site]]
+            beyond = beyond_gprs(growth, workload.workspace, new, ended=ended)
             if beyond is not None:
                 share, refusal = beyond
                 refusals.append(replace(refusal, subset=share.offer.rung.subset))
@@ -120,15 +127,46 @@ class _Round:
                 continue
             refusals += self._full(spread, rows, found, counts, offers)
             home = sum(row[0] - quota.home for row, quota in zip(counts, found, strict=True) if quota.at_home)
-            return Spread(shares=shares, refusals=tuple(refusals), home=home)
+            return Spread(shares=shares, refusals=tuple(refusals), home=home, counts=comes_to)
+
+    def _stays(self, held: Mapping[Site, int], refusals: Sequence[Refusal]) -> Mapping[Site, int]:
+        """Say how much of what each site has may stay there."""
+        if self.anew is None:
+            return held
+        why = {(one.cluster, one.subset): one for one in refusals}
+        return {place: self.anew.keeps(place, why.get(place)) for place in held}
+
+    def _room(self, offers: Mapping[Site, Offer], held: Mapping[Site, int], place: Site) -> int:
+        """Count what a site has room for, by which the roomiest is found: anew with what its cluster has of it all."""
+        more = offers[place].replicas if place in offers else 0
+        return more if self.anew is None else more + sum(has for other, has in held.items() if other[0] == place[0])
+
+    def _layer(
+        self,
+        row: Sequence[Site],
+        quota: Quota,
+        stays: Mapping[Site, int],
+        offers: Mapping[Site, Offer],
+        home: Target | None,
+    ) -> Layer:
+        """Make a layer of a subset, the primary first. Anew no cluster keeps anything for certain."""
+        targets = [home] if home is not None else []
+        for rank, place in enumerate(row, start=1):
+            has = stays.get(place, 0)
+            most = has + (offers[place].replicas if place in offers else 0)
+            keeps = has if self.anew is None else 0
+            targets.append(Target(cluster=place[0], rank=rank, keeps=keeps, most=most, capacity=most))
+        return Layer(targets=tuple(targets), most=quota.most, least=quota.least)
 
     def _offers(self, refusals: list[Refusal]) -> dict[Site, Offer]:
         """Ask each cluster of each subset what it would take, were it the only one."""
         offers: dict[Site, Offer] = {}
+        # What ends makes room for as many GPRs; how many that are is known only when it is shared out.
+        more = 0 if self.anew is None else -self.anew.placements
         for rung in self.growth.order(self.template.workload):
             if rung.site == self.without:
                 continue
-            answer = self.growth.assess(self.template, self.policy, self.shape, rung, MOST)
+            answer = self.growth.assess(self.template, self.policy, self.shape, rung, MOST, more=more)
             if isinstance(answer, Refusal):
                 refusals.append(answer)
             else:
@@ -168,7 +206,7 @@ class _Round:
         situation, workspace = self.growth.situation, self.template.workspace
         demand, primary = situation.demands.get(self.template.workload), situation.desired.workspaces[workspace].primary
         homes: list[Target | None] = []
-        waiting = max(0, demand.wanted - demand.running) if isinstance(demand, Demand) else 0
+        waiting = max(0, demand.wanted - demand.running) if isinstance(demand, Demand) and self.anew is None else 0
         room = self.growth.rooms.room(primary, workspace).copy() if primary in situation.observed.clusters else None
         for quota in found:
             if not quota.at_home:
@@ -230,50 +268,24 @@ class _Round:
         for row, quota, has in zip(rows, found, counts, strict=True):
             if quota.most is None or sum(has) < quota.most:
                 continue
-            yield from (_over(spread, quota, sum(has), place) for place in row if place in offers)
+            yield from (over(spread, quota, sum(has), place) for place in row if place in offers)
 
 
-def _left(growth: Growth, spread: WorkloadSpread, workload: WorkloadId, rung: Rung) -> tuple[int, Quota]:
-    """Count how many a subset lacks of its maximum."""
-    held = growth.seated(workload, growth.situation.desired.policies[workload])
-    found = quotas(growth.situation, workload, spread, held.total())
-    quota = next(one for one in found if one.subset.name == rung.subset)
-    has = quota.home + sum(replicas for (_, name), replicas in held.items() if name == rung.subset)
-    return (MOST if quota.most is None else quota.most - has), quota
-
-
-def _over(spread: WorkloadSpread, quota: Quota, has: int, place: Site) -> Refusal:
-    name = plain(quota.subset.name)
-    return Refusal(
-        cluster=place[0],
-        subset=place[1],
-        reason=Reason.SPREAD_LIMIT,
-        message=f"subset {name} has {has} of at most {count(quota.most or 0, 'replica')}",
-        remedy=f"raise maxReplicas of subset {name} in WorkloadSpread {spread.id}",
-    )
-
-
-def _layer(
-    row: Sequence[Site], quota: Quota, held: Mapping[Site, int], offers: Mapping[Site, Offer], home: Target | None
-) -> Layer:
-    """Make a layer of a subset, the primary first."""
-    targets = [home] if home is not None else []
-    for rank, place in enumerate(row, start=1):
-        has = held.get(place, 0)
-        most = has + (offers[place].replicas if place in offers else 0)
-        targets.append(Target(cluster=place[0], rank=rank, keeps=has, most=most, capacity=most))
-    return Layer(targets=tuple(targets), most=quota.most, least=quota.least)
+def _counted(rows: Sites, found: Sequence[Quota], counts: Counts) -> Iterator[tuple[Site, int, int, Quota]]:
+    """Yield what each site comes to have, and what its whole subset does."""
+    for row, quota, has in zip(rows, found, counts, strict=True):
+        elsewhere = has[1:] if quota.at_home else has
+        for place, comes_to in zip(row, elsewhere, strict=True):
+            yield place, comes_to, sum(has), quota
 
 
 def _gained(
     rows: Sites, found: Sequence[Quota], counts: Counts, held: Mapping[Site, int]
 ) -> Iterator[tuple[Site, int, int, Quota]]:
     """Yield what gets more, how many, and what its whole subset comes to."""
-    for row, quota, has in zip(rows, found, counts, strict=True):
-        elsewhere = has[1:] if quota.at_home else has
-        for place, comes_to in zip(row, elsewhere, strict=True):
-            if comes_to > held.get(place, 0):
-                yield place, comes_to - held.get(place, 0), sum(has), quota
+    for place, comes_to, has, quota in _counted(rows, found, counts):
+        if comes_to > held.get(place, 0):
+            yield place, comes_to - held.get(place, 0), has, quota
 
 
 def _gains(rows: Sites, found: Sequence[Quota], counts: Counts, held: Mapping[Site, int]) -> Mapping[Site, int]:

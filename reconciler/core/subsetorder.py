@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from reconciler.core.distribution import Target
 from reconciler.core.distribution.subsets import Layer, give_back
@@ -62,8 +63,9 @@ def given_back(
 ) -> tuple[tuple[Placement, int], ...]:
     """Say which of a workload's placements give replicas back and how many each keeps.
 
-    What is in no subset goes first, then what is above the maximum of one, then the last subset, and in it the cluster
-    that would be filled last; within that the newest placement. A percentage is one of what is left.
+    What is above the maximum of a subset goes first, since it may not stay anyhow, then what is in none, then the last
+    subset, and in it the cluster that would be filled last; within that the newest placement. A percentage is one of
+    what is left.
     """
     workload, clusters = placements[0].workload, situation.desired.clusters
     policy, growth = situation.desired.policies[workload], Growth(situation, standing)
@@ -80,13 +82,28 @@ def given_back(
         Layer(targets=_having(row, held), most=quota.lent, least=max(0, quota.least - quota.home))
         for row, quota in zip(rows, found, strict=True)
     ]
-    stays = give_back(max(0, held.total() - surplus), [*layers, Layer(targets=_having(none, held), most=0)])
+    layers = [*_lowered(layers, surplus), Layer(targets=_having(none, held), most=0)]
+    stays = give_back(max(0, held.total() - surplus), layers)
     last_first = [pair for row, kept in zip((*rows, none), stays, strict=True) for pair in zip(row, kept, strict=True)]
     return tuple(
         found
         for place, kept in reversed(last_first)
         for found in newest_first([one for one in placements if sites[one.path] == place], kept)
     )
+
+
+def _lowered(layers: Sequence[Layer], surplus: int) -> list[Layer]:
+    """Take what is above the maximums off what the subsets have, as far as a surplus goes."""
+    has = [sum(target.most for target in layer.targets) for layer in layers]
+    within = sum(n if layer.most is None else min(n, layer.most) for n, layer in zip(has, layers, strict=True))
+    stays = give_back(max(sum(has) - surplus, within), layers)
+    return [
+        replace(
+            layer,
+            targets=tuple(replace(one, most=n, capacity=n) for one, n in zip(layer.targets, kept, strict=True)),
+        )
+        for layer, kept in zip(layers, stays, strict=True)
+    ]
 
 
 def _having(row: Sequence[Site], held: Mapping[Site, int]) -> tuple[Target, ...]:

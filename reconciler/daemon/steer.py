@@ -1,8 +1,8 @@
 """Passes that a person or a schedule asks for: revert, extend and sweep, and rebalance.
 
-They read both branches, make a plan of their own and publish it as any pass does. The first three need no sight of the
-clusters, and the source branch gives policies where it can; a broken or missing one is no reason to leave a burst
-running.
+They read both branches, make a plan of their own and publish it as any pass does, or only show it. The first three need
+no sight of the clusters, and the source branch gives policies where it can; a broken or missing one is no reason to
+leave a burst running.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeVar
 
@@ -28,6 +28,15 @@ from reconciler.model.policy import Desired
 from reconciler.model.tree import Identity, Tips
 
 T = TypeVar("T")
+_NOTHING = Rendered(commits=(), changes=(), suppressed=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What would be committed, and in whose names; nothing has left this process yet."""
+
+    view: View
+    rendered: Rendered
 
 
 def survey(world: World, memory: Memory) -> View:
@@ -52,22 +61,21 @@ def _surveyed(world: World, memory: Memory, tips: Tips, desired: Desired) -> Vie
     )
 
 
-def steer(
+def drafted(
     world: World, memory: Memory, decide: Callable[[Situation], Plan], *, person: Identity | None = None
-) -> Outcome:
-    """Carry out what `decide` makes of both branches as they stand, in one push.
+) -> Draft:
+    """Write what `decide` makes of both branches as they stand.
 
-    What was asked for is committed in the name of `person`, everything else as ever. Raises Conflict when the output
-    branch moved meanwhile: run it again.
+    What was asked for is in the name of `person`, everything else as ever.
     """
-    return _carried_out(world, survey(world, memory), decide, person)
+    return _written(world, survey(world, memory), decide, person)
 
 
-def steer_in_sight(world: World, memory: Memory, decide: Callable[[Situation], Plan], *, person: Identity) -> Outcome:
-    """Carry out what `decide` makes of both branches and of the clusters as they are seen, in one push.
+def drafted_in_sight(world: World, memory: Memory, decide: Callable[[Situation], Plan], *, person: Identity) -> Draft:
+    """Write what `decide` makes of both branches and of the clusters as they are seen.
 
     Where a part of it cannot be written, it is decided anew without that cluster; raises InvalidInput where that does
-    not help, and Conflict when the output branch moved meanwhile: run it again.
+    not help.
     """
     tips = world.repository.fetch()
     situation = situation_at(world, memory, tips, ())
@@ -76,8 +84,15 @@ def steer_in_sight(world: World, memory: Memory, decide: Callable[[Situation], P
         told = (f"{workload} on {cluster}: {why}" for (workload, cluster), why in rendered.unwritable.items())
         raise InvalidInput(f"writing {'; '.join(told)} (mend the template)")
     if not view.plan.changes:
-        rendered = Rendered(commits=(), changes=(), suppressed=())
-    return _sent(world, view, _signed(rendered, person))
+        rendered = _NOTHING
+    return Draft(view=view, rendered=_signed(rendered, person))
+
+
+def carry_out(world: World, made: Draft) -> Outcome:
+    """Push a draft, all of it at once. Raises Conflict when the output branch moved meanwhile: draft it again."""
+    sending = send(world, made.view, made.rendered, put_down(world, made.view, made.rendered))
+    sending.end()
+    return sending.outcome
 
 
 def guarded(world: World, memory: Memory, attempt: Callable[[], T]) -> T:
@@ -94,22 +109,14 @@ def guarded(world: World, memory: Memory, attempt: Callable[[], T]) -> T:
         with suppress(OverspillError):
             tips = world.repository.fetch()
             nothing = Desired(commit=tips.source or CommitId(""), incomplete=True)
-            _carried_out(world, _surveyed(world, memory, tips, nothing), sweep, None)
+            carry_out(world, _written(world, _surveyed(world, memory, tips, nothing), sweep, None))
         raise
 
 
-def _carried_out(world: World, seen: View, decide: Callable[[Situation], Plan], person: Identity | None) -> Outcome:
+def _written(world: World, seen: View, decide: Callable[[Situation], Plan], person: Identity | None) -> Draft:
     view = View.of(seen, seen.tips, decide(seen))
-    rendered = write(world, view) if view.plan.changes else Rendered(commits=(), changes=(), suppressed=())
-    if person is not None:
-        rendered = _signed(rendered, person)
-    return _sent(world, view, rendered)
-
-
-def _sent(world: World, view: View, rendered: Rendered) -> Outcome:
-    sending = send(world, view, rendered, put_down(world, view, rendered))
-    sending.end()
-    return sending.outcome
+    rendered = write(world, view) if view.plan.changes else _NOTHING
+    return Draft(view=view, rendered=rendered if person is None else _signed(rendered, person))
 
 
 def insist(attempt: Callable[[], T], *, random: Callable[[], float]) -> T:

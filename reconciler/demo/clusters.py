@@ -35,6 +35,7 @@ class Cluster:
         self._requests = _resources(replica["requests"])
         self._applied: dict[str, int] = {}
         self._seats: dict[str, list[str]] = {}
+        self._waiting_since: dict[str, datetime] = {}
 
     @property
     def bound(self) -> dict[str, int]:
@@ -46,13 +47,18 @@ class Cluster:
         """Tell whether every replica that was applied has a node, and no other."""
         return self.bound == self._applied
 
-    def schedule(self) -> None:
+    def schedule(self, now: datetime) -> None:
         """Take back the nodes of replicas that are gone, and give one to each that waits, as far as they go."""
         self._seats = {name: self._seats.get(name, [])[:count] for name, count in self._applied.items()}
         for name, count in sorted(self._applied.items()):
             free = [node for node in self._nodes() for _ in range(self._free(node).holds(self._requests))]
             lacking = count - len(self._seats[name])
             self._seats[name] += [node["name"] for node in free[:lacking]]
+        self._waiting_since = {
+            name: self._waiting_since.get(name, now)
+            for name, count in self._applied.items()
+            if count > len(self._seats[name])
+        }
 
     def apply(self, replicas: Mapping[str, int]) -> None:
         """Make what the branch holds for this cluster, and prune the rest. Nodes are found at the next `schedule`."""
@@ -70,8 +76,18 @@ class Cluster:
             for node in pool["nodes"]:
                 amounts = self._used(node).amounts
                 node["used"] = {name: format_quantity(amount) for name, amount in sorted(amounts.items())}
-        seen["placements"] = [{"name": name, "bound": bound} for name, bound in sorted(self.bound.items())]
+        seen["placements"] = [self._placed(name) for name in sorted({*self._seats, *self._applied})]
         return seen
+
+    def _placed(self, name: str) -> Json:
+        """Write how far a placement has come: which of its pods have a node, and since when the others have none."""
+        bound = self.bound.get(name, 0)
+        waiting = self._applied.get(name, 0) - bound
+        if waiting <= 0:
+            return {"name": name, "bound": bound}
+        since = self._waiting_since.get(name)  # the scheduler has yet to look at what was applied in this turn
+        told = {"pods": waiting} if since is None else {"pods": waiting, "since": format_time(since)}
+        return {"name": name, "bound": bound, "waiting": [told]}
 
     def _nodes(self) -> Iterator[Json]:
         """Yield the nodes that take pods, each with its pool's ``allocatable``."""

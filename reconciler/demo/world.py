@@ -42,7 +42,7 @@ class World:
         """
         for cluster in self._clusters:
             before = cluster.bound
-            cluster.schedule()
+            cluster.schedule(now)
             yield from _changes(cluster, before)
         tip = self._stage.git(
             "for-each-ref", "--format=%(objectname)", f"refs/heads/{OUTPUT}", there=self._stage.remote

@@ -56,6 +56,26 @@ def push_first(remote: Remote, message: str) -> None:
     hook.chmod(0o755)
 
 
+def shown_then_done(overspill: Terminal, remote: Remote, *arguments: str) -> list[str]:
+    """Run a command with --dry-run and then without; return the subjects, which both times have to be the same."""
+    before = remote.git("for-each-ref")
+    table = overspill.done(*arguments, "--dry-run")
+    shown, at = overspill.answer(*arguments, "--dry-run"), remote.git("for-each-ref")
+    assert at == before
+    assert "pushed" not in shown
+    done = overspill.answer(*arguments)
+    first, second = (
+        [(one["subject"], one["author"], one["removes"], sorted(one["writes"])) for one in answer["commits"]]
+        for answer in (shown, done)
+    )
+    assert first == second
+    assert len(done["pushed"]) == len(first)
+    rows = [line.split()[:2] for line in table.splitlines()[1 : len(first) + 1]]
+    changes = [one["change"] for one in shown["commits"]]
+    assert rows == [[change["action"], "llm/vllm"] for change in changes]
+    return [subject for subject, *_ in first]
+
+
 @pytest.fixture(autouse=True)
 def _nobodys_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Let neither the settings nor the git configuration of whoever runs the tests have a say."""

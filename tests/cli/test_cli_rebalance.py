@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.cli.conftest import ANN, Terminal, push_first
+from tests.cli.conftest import ANN, Terminal, push_first, shown_then_done
 from tests.conftest import Remote
 from tests.passes import SOURCE_FILES
 
@@ -34,6 +34,19 @@ def test_each_cluster_gets_what_it_would_if_nothing_stood(overspill: Terminal) -
     shown = overspill.done("rebalance", "llm/vllm", "--author", ANN)
     assert "Pushed 2 commits to placements" in shown
     assert shares(overspill) == {"worker-2": 2, "worker-3": 1}
+
+
+@pytest.mark.usefixtures("lopsided")
+def test_a_dry_run_shows_the_shares_and_why_and_leaves_all_as_it_is(overspill: Terminal, fleet: Remote) -> None:
+    before = shares(overspill)
+    shown = overspill.done("rebalance", "llm/vllm", "--author", ANN, "--dry-run")
+    assert "rebalanced by Ann: worker-2 had none of 3 replicas and gets 2" in shown
+    assert shares(overspill) == before
+    subjects = shown_then_done(overspill, fleet, "rebalance", "llm/vllm", "--author", ANN)
+    assert subjects == [
+        "resize(llm/vllm): 3 to 1 replica on worker-3",
+        "burst(llm/vllm): 2 replicas on worker-2 for 10m",
+    ]
 
 
 @pytest.mark.usefixtures("lopsided")
@@ -121,6 +134,32 @@ def test_what_is_no_workload_is_refused_with_what_there_is(
     assert (result.exit_code, "is a placement; name its workload: llm/vllm" in result.stderr) == (1, True)
 
 
+def test_subsets_of_a_spread_are_filled_in_order_as_if_nothing_stood(
+    overspill: Terminal, fleet: Remote, lopsided: str
+) -> None:
+    spread = """\
+apiVersion: apps.kruise.io/v1alpha1
+kind: WorkloadSpread
+metadata: {name: vllm, namespace: demo}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: vllm}
+  subsets:
+    - name: near
+      requiredNodeSelectorTerm: {matchFields: [{key: metadata.name, operator: In, values: [worker-2]}]}
+    - name: far
+"""
+    policy = SOURCE_FILES["policy.yaml"].replace("clusters: [{name: worker-2}, {name: worker-3}]", "priority: 1")
+    fleet.commit("main", {"spread.yaml": spread, "policy.yaml": policy}, at=datetime.now(UTC))
+    assert overspill.done("plan").startswith("Nothing to change."), lopsided
+    subjects = shown_then_done(overspill, fleet, "rebalance", "llm/vllm", "--author", ANN)
+    assert subjects == [
+        "resize(llm/vllm): 3 to 1 replica on worker-3",
+        "burst(llm/vllm): 2 replicas on worker-2/near for 10m",
+    ]
+    assert fleet.git("log", "-1", "--format=%an", "placements") == "Ann"
+    assert overspill.answer("once")["commits"] == []
+
+
 REFUSED = {
     "in groups": {
         "template.yaml": """\
@@ -142,19 +181,6 @@ spec:
             workerTemplate: {spec: {containers: [{name: server, image: registry.example.com/vllm:1.0}]}}
   steps: [{name: server, type: manifest}]
 """
-    },
-    "fills its subsets in order": {
-        "spread.yaml": """\
-apiVersion: apps.kruise.io/v1alpha1
-kind: WorkloadSpread
-metadata: {name: vllm, namespace: demo}
-spec:
-  targetRef: {apiVersion: apps/v1, kind: Deployment, name: vllm}
-  subsets: [{name: any}]
-""",
-        "policy.yaml": SOURCE_FILES["policy.yaml"].replace(
-            "clusters: [{name: worker-2}, {name: worker-3}]", "priority: 1"
-        ),
     },
     "it has no policy": {"policy.yaml": None},
 }

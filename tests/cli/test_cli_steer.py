@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ANN, Terminal, push_first
+from tests.cli.conftest import ANN, Terminal, push_first, shown_then_done
 from tests.conftest import Remote
 from tests.passes import SOURCE_FILES
 
@@ -254,3 +254,31 @@ def test_steering_as_json_tells_commits_and_where_they_went(
     assert answer["pushed"] == [fleet.tip("placements")]
     assert answer["commits"][0]["change"]["why"] == "requested"
     assert overspill.answer("sweep")["pushed"] == []
+
+
+def test_a_dry_run_shows_the_reverts_that_would_be_and_makes_none(
+    overspill: Terminal, fleet: Remote, placed: list[str]
+) -> None:
+    subjects = shown_then_done(overspill, fleet, "revert", *placed, "--author", ANN)
+    assert subjects == [
+        f'Revert "burst(llm/vllm): {what} for 10m"' for what in ("2 replicas on worker-2", "1 replica on worker-3")
+    ]
+    assert standing(fleet) == []
+
+
+def test_a_dry_run_shows_the_end_that_would_be(overspill: Terminal, fleet: Remote, placed: list[str]) -> None:
+    (subject,) = shown_then_done(overspill, fleet, "extend", placed[0], "--by", "1m", "--author", ANN)
+    assert subject.startswith("extend(llm/vllm): 2 replicas on worker-2 until ")
+
+
+def test_a_dry_run_shows_what_has_lapsed(overspill: Terminal, fleet: Remote, lapsed: list[str]) -> None:
+    assert len(shown_then_done(overspill, fleet, "sweep")) == len(lapsed)
+
+
+def test_a_dry_run_without_anything_to_do_says_so_as_the_command_does(overspill: Terminal, placed: list[str]) -> None:
+    assert overspill.done("sweep", "--dry-run").startswith("Nothing has lapsed.\n"), placed
+
+
+def test_a_dry_run_refuses_what_the_command_does(overspill: Terminal, placed: list[str]) -> None:
+    result = overspill("extend", placed[0], "--until", "2026-01-01T00:00:00Z", "--author", ANN, "--dry-run")
+    assert (result.exit_code, "has passed" in result.stderr) == (1, True)

@@ -24,6 +24,8 @@ from tests.situations import VLLM, ledger, short, situation
 from tests.subsets import fleet, named, numbered, pooled, stands, term, wanted_before
 
 NAMES = ("a", "b", "c")
+NUMBERS = st.builds(Bound, number=st.integers(0, 6))
+PERCENTAGES = st.builds(Bound, number=st.sampled_from([10, 20, 33, 50, 100]), percent=st.just(True))
 TERMS = (None, term(pool="x"), term(pool="y"), term(tier="own"), named("worker-2"), named("worker-4"))
 
 
@@ -49,11 +51,15 @@ class Case:
 
 
 @st.composite
-def _cases(draw: st.DrawFn, make: Callable[..., Desired] = partial(fleet, pools=True)) -> Case:
+def cases(
+    draw: st.DrawFn,
+    make: Callable[..., Desired] = partial(fleet, pools=True),
+    bounds: st.SearchStrategy[Bound | None] = st.none() | NUMBERS | PERCENTAGES,
+) -> Case:
     subsets = []
     for name in draw(st.permutations(NAMES))[: draw(st.integers(1, 3))]:
-        most = draw(st.none() | st.builds(Bound, number=st.integers(0, 6)))
-        least = draw(st.integers(0, 3 if most is None else min(3, most.number)))
+        most = draw(bounds)
+        least = draw(st.integers(0, 3 if most is None or most.percent else min(3, most.number)))
         subsets.append(Subset(name=name, required=draw(st.sampled_from(TERMS)), most=most, least=least))
     rooms = {
         cluster: {pool: draw(st.integers(0, 4)) for pool in ("x", "y")}
@@ -83,7 +89,7 @@ def after(there: tuple[Placement, ...], plan: Plan) -> tuple[Placement, ...]:
 
 
 @settings(deadline=None)
-@given(_cases())
+@given(cases())
 def test_nothing_new_is_more_than_fits_than_is_wanted_or_than_a_subset_may_hold(case: Case) -> None:
     seen = case.seen()
     now = after(case.there, decide(seen))
@@ -102,7 +108,7 @@ def test_nothing_new_is_more_than_fits_than_is_wanted_or_than_a_subset_may_hold(
 
 
 @settings(deadline=None)
-@given(_cases())
+@given(cases())
 def test_a_second_pass_finds_nothing_left_to_do(case: Case) -> None:
     plan = decide(case.seen())
     now = after(case.there, plan)
@@ -111,8 +117,18 @@ def test_a_second_pass_finds_nothing_left_to_do(case: Case) -> None:
     assert decide(case.seen(now)).changes == ()
 
 
+@settings(deadline=None, max_examples=200)
+@given(cases(bounds=PERCENTAGES))
+def test_percentages_that_shrink_as_replicas_come_home_leave_no_more_to_give_back(case: Case) -> None:
+    fewer = replace(case, missing=case.missing // 3)
+    now = after(fewer.there, decide(fewer.seen()))
+    again = after(now, decide(fewer.seen(now)))
+    has = {one.path: one.replicas for one in again}
+    assert all(has.get(one.path, 0) >= one.replicas for one in now)
+
+
 @settings(deadline=None)
-@given(_cases())
+@given(cases())
 def test_no_two_placements_of_a_subset_begin_on_one_cluster(case: Case) -> None:
     now = after(case.there, decide(case.seen()))
     begun = Counter((one.cluster, one.subset) for one in now if one not in case.there)
@@ -121,7 +137,7 @@ def test_no_two_placements_of_a_subset_begin_on_one_cluster(case: Case) -> None:
 
 
 @settings(deadline=None)
-@given(_cases(numbered))
+@given(cases(numbered, NUMBERS | st.none()))
 def test_a_subset_of_a_stateful_set_never_begins_on_a_second_cluster(case: Case) -> None:
     policy, clusters = case.wanted.policies[VLLM], case.wanted.clusters
     before = seated(case.there, policy, clusters)

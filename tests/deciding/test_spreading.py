@@ -54,6 +54,7 @@ from tests.subsets import (
     stands,
     subset,
     term,
+    unknown_pods,
     wanted_before,
 )
 
@@ -165,15 +166,17 @@ def test_a_patch_of_the_node_selector_narrows_what_fits() -> None:
         ({"topologySpreadConstraints": []}, "spec.topologySpreadConstraints"),
         ({"hostNetwork": True}, "spec.hostNetwork"),
         ({"$retainKeys": ["containers"]}, "spec by a directive"),
+        ({"nodeSelector": {TIER: None}}, "spec.nodeSelector.tier"),
         (
             {"initContainers": [{"name": "fetch", "restartPolicy": "Always"}]},
             "the restartPolicy of initContainers fetch",
         ),
     ],
 )
-def test_a_patch_that_nobody_can_count_fits_nowhere_and_says_so(spec: object, why: str) -> None:
+def test_a_patch_of_pods_that_are_not_known_beforehand_fits_nowhere_and_says_so(spec: object, why: str) -> None:
     patched = replace(RENTED, patch={"spec": spec})
-    made = plan(short(1), free("worker-4", 8), wanted=fleet(patched))
+    seen = short(1, replica=shape(node_selector={TIER: "rented"}))
+    made = plan(seen, free("worker-4", 8), wanted=unknown_pods(fleet(patched)))
     assert out(made) == {}
     (refused,) = (one for one in made.suppressed[0].refusals if one.cluster == "worker-4")
     assert refused.message == f"subset rented patches {why}, which nobody can count here"
@@ -289,6 +292,23 @@ def test_what_comes_home_leaves_each_subset_with_its_percentage_of_what_is_left(
     there = ledger(stands("worker-2", 2, "near"), stands("worker-4", 6, "rented"))  # near: 7 of 13, 5 of them at home
     made = plan(short(4, running=5), *seen, wanted=wanted, there=there, history=wanted_before(4))
     assert sorted(kept(made)) == [("worker-2/near", 0), ("worker-4/rented", 4)]  # near: 5 of 9
+
+
+def test_what_a_percentage_of_what_is_left_takes_away_comes_home_before_what_is_in_no_subset() -> None:
+    tiers = NodeTerm(labels=(NodeRequirement(key=TIER, operator="In", values=("home", "own")),))
+    wanted, seen = fleet(subset("near", tiers, most="50%"), RENTED), [free(f"worker-{one}", 9) for one in (2, 3, 4)]
+    there = ledger(stands("worker-2", 2, "near"), stands("worker-3", 4, "gone"), stands("worker-4", 2, "rented"))
+    made = plan(short(4, running=5), *seen, wanted=wanted, there=there, history=wanted_before(4))
+    assert sorted(kept(made)) == [("worker-2/near", 0), ("worker-3/gone", 2)]  # near: 5 of 9, all of them at home
+
+
+def test_where_percentages_shrink_together_by_more_than_comes_home_the_rest_goes_to_another_subset() -> None:
+    fifths = [subset(name, named(name), most="20%") for name in ("worker-2", "worker-3")]
+    wanted, seen = fleet(*fifths, RENTED), [free(f"worker-{one}", 9) for one in (2, 3, 4)]
+    there = ledger(stands("worker-2", 3, "worker-2"), stands("worker-3", 3, "worker-3"))  # 20 % of 11 each
+    made = plan(short(5, running=5), *seen, wanted=wanted, there=there, history=wanted_before(5))
+    assert kept(made) == [("worker-3/worker-3", 2), ("worker-2/worker-2", 2)]  # 20 % of 10 each
+    assert out(made) == {"worker-4/rented": 1}
 
 
 def test_what_was_placed_before_there_was_a_spread_counts_for_the_subset_that_it_could_be_of() -> None:

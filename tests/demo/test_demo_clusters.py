@@ -33,25 +33,43 @@ def cluster(primary: Primary) -> Cluster:
 def test_replicas_get_a_node_a_turn_after_they_are_applied(cluster: Cluster) -> None:
     cluster.apply({"vllm-1": 3})
     assert (cluster.bound, cluster.settled) == ({}, False)
-    cluster.schedule()
+    cluster.schedule(NOON)
     assert (cluster.bound, cluster.settled) == ({"vllm-1": 3}, True)
 
 
 def test_no_more_replicas_than_fit_get_a_node(cluster: Cluster) -> None:
     room = cluster.room()
     cluster.apply({"vllm-1": room + 2})
-    cluster.schedule()
+    cluster.schedule(NOON)
     assert cluster.bound == {"vllm-1": room}
     assert not cluster.settled
     assert cluster.room() == 0
 
 
+def test_replicas_without_a_node_are_reported_with_the_moment_the_scheduler_first_found_none(cluster: Cluster) -> None:
+    room = cluster.room()
+    cluster.apply({"vllm-1": room + 2})
+
+    def homeless() -> dict[str, tuple[int, datetime | None]]:
+        text = yamlio.emit(cluster.observation(NOON + timedelta(minutes=1)))
+        (seen,) = observation.read(text.encode(), "seen.yaml")
+        return {name: (one.replicas, one.since) for name, one in seen.homeless.items()}
+
+    assert homeless() == {"vllm-1": (room + 2, None)}
+    cluster.schedule(NOON)
+    cluster.schedule(NOON + timedelta(seconds=30))
+    assert homeless() == {"vllm-1": (2, NOON)}
+    cluster.apply({"vllm-1": room})
+    cluster.schedule(NOON + timedelta(seconds=45))
+    assert homeless() == {}
+
+
 def test_a_pruned_placement_gives_its_nodes_back(cluster: Cluster) -> None:
     room = cluster.room()
     cluster.apply({"vllm-1": room})
-    cluster.schedule()
+    cluster.schedule(NOON)
     cluster.apply({})
-    cluster.schedule()
+    cluster.schedule(NOON)
     assert (cluster.bound, cluster.room()) == ({}, room)
 
 
@@ -62,7 +80,7 @@ def test_cordoned_nodes_take_nothing(primary: Primary) -> None:
 
 def test_what_is_bound_is_reported_as_used(cluster: Cluster) -> None:
     cluster.apply({"vllm-1": 3})
-    cluster.schedule()
+    cluster.schedule(NOON)
     (seen,) = observation.read(yamlio.emit(cluster.observation(NOON)).encode(), "seen.yaml")
     assert seen.observed_at == NOON
     assert seen.bound == {"vllm-1": 3}

@@ -12,6 +12,7 @@ from reconciler.core.yamlio import parse
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Ask, NodeRequirement, NodeTerm, Taint, Toleration, Waiting
 from reconciler.model.deployed import EngineState
+from reconciler.model.ids import PlacementName
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload import WorkloadRef
 from tests.fleet.samples import lines, text
@@ -249,6 +250,21 @@ def test_message_without_a_state_is_about_the_pods() -> None:
     assert seen.reports == {}
 
 
+def test_pods_of_a_placement_wait_since_the_first_of_them_found_no_node() -> None:
+    later, first = "{pods: 2, since: '2026-11-20T10:01:00Z'}", "{pods: 1, since: '2026-11-20T11:00:30+01:00'}"
+    (seen,) = read(placed(f"waiting: [{later}, {first}, {{pods: 3}}]").encode(), "a.yaml")
+    homeless = seen.homeless[PlacementName("vllm-7f3a90c1")]
+    assert (homeless.replicas, homeless.since) == (6, datetime(2026, 11, 20, 10, 0, 30, tzinfo=UTC))
+    (seen,) = read(placed("waiting: [{pods: 3}]").encode(), "a.yaml")
+    assert seen.homeless[PlacementName("vllm-7f3a90c1")].since is None
+
+
+@pytest.mark.parametrize("entry", ["waiting: []", "waiting: [{pods: 0, since: '2026-11-20T10:01:00Z'}]"])
+def test_no_pod_waits_in_an_entry_of_none(entry: str) -> None:
+    (seen,) = read(placed(entry).encode(), "a.yaml")
+    assert seen.homeless == {}
+
+
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
@@ -260,9 +276,21 @@ def test_message_without_a_state_is_about_the_pods() -> None:
         ),
         ("state: failed", "placements[0].state: "),
         ("ready: -1", "placements[0].ready: -1 is less than 0"),
+        ("waiting: [{since: '2026-11-20T10:01:00Z'}]", "o.yaml:41: placements[0].waiting[0].pods: is required"),
+        (
+            "waiting: [{pods: 1}, {pods: 1, since: 5m}]",
+            ("o.yaml:41: placements[0].waiting[1].since: '5m' is not a time of RFC 3339 (try '2026-11-20T10:15:00Z')"),
+        ),
+        (
+            "waiting: [{pods: 1}, {pods: 1, since: '2026-11-20T10:05:01Z'}]",
+            (
+                "o.yaml:41: placements[0].waiting[1].since: 2026-11-20T10:05:01Z is after observedAt"
+                " (try the lastTransitionTime of the pod's condition PodScheduled)"
+            ),
+        ),
     ],
 )
-def test_word_of_no_version_is_refused(entry: str, message: str) -> None:
+def test_what_cannot_be_so_of_a_placement_is_refused(entry: str, message: str) -> None:
     assert any(message in line for line in refusal(placed(entry)))
 
 

@@ -215,3 +215,14 @@ def test_labels_of_a_built_in_kind_stay_where_none_are_declared():
 def test_what_no_label_can_be_called_is_told(label: str):
     (found,) = errors(load({**FLEET, "kinds.yaml": f"{SET}  podLabels: ['{label}']\n"}))
     assert found == f"kinds.yaml:14: spec.podLabels: {label!r} is no label (try 'game.example.com/set')"
+
+
+def test_a_label_that_tells_groups_apart_needs_one_that_says_whose_pods_they_are():
+    grouped = SET.replace("minimumPath: spec.atLeast", "podLabel: game.example.com/room")
+    (found,) = errors(load({**FLEET, "kinds.yaml": grouped}))
+    assert "none that says whose pods they are (try podLabels: [game.example.com/set])" in found
+    desired = load({**FLEET, "kinds.yaml": f"{grouped}  podLabels: [game.example.com/set]\n"})
+    assert errors(desired) == []
+    (kind,) = desired.kinds.values()
+    assert kind.together is not None
+    assert kind.together.label == "game.example.com/room"

@@ -38,6 +38,8 @@ def test_example_is_read_as_the_guide_tells_it(example: bytes) -> None:
     assert workload.shape.requests.amounts["nvidia.com/gpu"] == ONE
     assert seen.bound == {PlacementName("vllm-7f3a90c1"): 2}
     assert seen.ready == {PlacementName("vllm-7f3a90c1"): 1}
+    (homeless,) = seen.homeless.values()
+    assert (homeless.replicas, homeless.since) == (1, datetime(2026, 11, 20, 9, 59, 30, tzinfo=UTC))
     (report,) = seen.reports.values()
     assert (report.state, report.digest) == (EngineState.PROGRESSING, "sha256-3b1c")
 
@@ -48,7 +50,7 @@ def test_every_field_of_the_format_is_told() -> None:
     parts = json_schema("Observation")["$defs"]
     fields = {
         name
-        for part in ("NodeFile", "PoolFile", "WaitingFile", "SignalFile", "WorkloadFile", "PlacedFile")
+        for part in ("NodeFile", "PoolFile", "WaitingFile", "SignalFile", "WorkloadFile", "PlacedFile", "HomelessFile")
         for name in parts[part]["properties"]
     }
     assert fields | set(json_schema("Observation")["properties"]) - {"apiVersion", "kind"} <= told

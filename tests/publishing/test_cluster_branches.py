@@ -13,7 +13,7 @@ from reconciler.adapters.git import GitRepository
 from reconciler.core.decide import sweep
 from reconciler.core.projection import caught_up
 from reconciler.daemon.reconcile import reconcile_once
-from reconciler.daemon.steer import guarded, steer
+from reconciler.daemon.steer import carry_out, drafted, guarded
 from reconciler.errors import Conflict, InvalidInput
 from reconciler.model.branches import Advance, branch_of
 from reconciler.model.ids import ClusterName, CommitId
@@ -345,7 +345,7 @@ def test_a_sweep_without_readable_files_ends_the_burst_in_the_cluster_too(
     with GitRepository(remote.url, cache=tmp_path / "ci") as repository:
         ci = Passes(repository)
         ci.moment = passes.moment + timedelta(seconds=700)
-        steer(ci.world(), ci.memory, sweep)
+        carry_out(ci.world(), drafted(ci.world(), ci.memory, sweep))
     assert remote.files("placements", "clusters") == {}
     assert branches(remote) == dict.fromkeys(WORKERS, EMPTY)
 
@@ -354,7 +354,7 @@ def test_a_sweep_with_nothing_to_end_puts_the_branches_right(remote: Remote, pas
     burst(passes)
     right = branches(remote)
     remote.move(of("worker-2"), None)
-    steer(passes.world(), passes.memory, sweep)
+    carry_out(passes.world(), drafted(passes.world(), passes.memory, sweep))
     assert branches(remote) == right
 
 

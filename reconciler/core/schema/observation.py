@@ -129,12 +129,22 @@ class WorkloadFile(Strict):
     replica: ReplicaFile | None = None
 
 
+class HomelessFile(Strict):
+    """Pods of a placement of ours that have no node."""
+
+    pods: Count
+    since: Time | None = Field(
+        None, description="When the scheduler first found none for one of them; left out where it has not looked yet."
+    )
+
+
 class PlacedFile(Strict):
     """How far a placement of ours has come there, and what its engine says of it."""
 
     name: Name
     bound: Count = Field(description="Pods that have a node: replicas, where a replica is one pod.")
     ready: Count | None = Field(None, description="Pods that serve; left out where nobody looked.")
+    waiting: list[HomelessFile] = Field([], description="Its pods that have no node, and since when.")
     state: Annotated[EngineState, Field(strict=False)] | None = Field(
         None, description="How far the engine is; left out where nobody asked it."
     )
