@@ -205,6 +205,14 @@ REFUSED = {
         "subsets: [{name: a, tolerations: [{key: k, operator: Exists, value: x}]}]",
         "8: spec.subsets[0].tolerations[0].value: Exists takes no value (leave it out, or try Equal)",
     ),
+    "two names": (
+        "subsets: [{name: a, requiredNodeSelectorTerm: "
+        "{matchFields: [{key: metadata.name, operator: In, values: [a, b]}]}}]",
+        (
+            "8: spec.subsets[0].requiredNodeSelectorTerm.matchFields[0].values: lists 2, of at most 1 "
+            "(leave 1 of them out)"
+        ),
+    ),
     "a toleration for a while": (
         "subsets: [{name: a, tolerations: [{key: k, operator: Exists, tolerationSeconds: 3}]}]",
         "8: spec.subsets[0].tolerations[0].effect: tolerationSeconds needs the effect NoExecute (leave",
