@@ -71,6 +71,9 @@ spec:
 """,
 }
 
+QUIET = {name: text for name, text in SOURCE_FILES.items() if name not in ("policy.yaml", "template.yaml")}
+"""The fleet in which nothing bursts."""
+
 BRANCHES = {
     "fleet.yaml": SOURCE_FILES["fleet.yaml"].replace("engine: manifests", "engine: manifests, branchPerCluster: true")
 }

@@ -14,7 +14,7 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Place, Plan, Resize, Revert
 from reconciler.model.policy import BurstPolicy, Cluster, Desired
-from reconciler.model.workload import WorkloadRef
+from reconciler.model.workload import Json, WorkloadRef
 from reconciler.model.workloadspread import Bound, Subset, WorkloadSpread
 from tests.situations import NOW, VLLM, cluster, desired, gpus, placement
 
@@ -64,6 +64,20 @@ def fleet(*subsets: Subset, pools: bool = False, clusters: tuple[Cluster, ...] =
     metadata = {"name": "vllm-{{ placement.subset }}", "namespace": "demo"}
     manifest = replace(resource, manifest={**resource.manifest, "metadata": metadata})
     return replace(made, templates={VLLM: replace(one, spec=replace(one.spec, manifests=(manifest,)))})
+
+
+def with_pods(made: Desired, template: Mapping[str, Json]) -> Desired:
+    """Let the pods of the workload be made from this template."""
+    (one,) = made.templates.values()
+    (resource,) = one.spec.manifests
+    manifest = {**resource.manifest, "spec": {**resource.manifest["spec"], "template": template}}
+    spec = replace(one.spec, manifests=(replace(resource, manifest=manifest),))
+    return replace(made, templates={VLLM: replace(one, spec=spec)})
+
+
+def unknown_pods(made: Desired) -> Desired:
+    """Let nobody know the pods of the workload beforehand: they read how many replicas there are."""
+    return with_pods(made, {"spec": {"containers": [{"name": "vllm", "image": "vllm", "args": ["{{ replicas }}"]}]}})
 
 
 def numbered(*subsets: Subset, **fields: object) -> Desired:

@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from reconciler.core.inventory import Health
 from reconciler.model.placement import Origin, Phase
+from reconciler.model.plan import Reason
 from reconciler.model.provisioning import GprState
 from reconciler.model.request import Provisioning
 from reconciler.model.workload import DeletionPolicy, StepType
@@ -146,6 +147,38 @@ class Template(_Open):
     line: int
 
 
+class Refused(_Open):
+    """One cluster that cannot be used now: why, and what would change it."""
+
+    cluster: str
+    subset: str
+    reason: Reason
+    message: str
+    remedy: str
+
+
+class HeldBack(_Open):
+    """What is asked for and not done: why, and when it is looked at again, if that is known."""
+
+    reason: Reason
+    message: str
+    replicas: int
+    until: datetime | None
+    refusals: list[Refused]
+
+
+class Assessed(_Open):
+    """One cluster, or a subset's part of it, as the workload sees it: what fits there, or why it is refused."""
+
+    cluster: str
+    subset: str
+    rank: int | None
+    placed: int
+    fits: int
+    limit: int | None
+    refusal: Refused | None
+
+
 class Explained(_Open):
     """Why a workload is where it is; as `overspill explain -o json` prints it."""
 
@@ -155,9 +188,10 @@ class Explained(_Open):
     distribution: str
     demand: dict[str, Any] | None
     placements: list[dict[str, Any]]
+    notes: dict[str, list[str]]
     restraints: list[dict[str, Any]]
-    assessments: list[dict[str, Any]]
-    suppressed: list[dict[str, Any]]
+    assessments: list[Assessed]
+    suppressed: list[HeldBack]
     conclusion: list[str]
     request: dict[str, Any] | None
 

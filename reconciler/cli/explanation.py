@@ -25,6 +25,8 @@ def tell(told: Told) -> None:
         if ailment := told["ailing"].get(f"clusters/{one['cluster']}/{one['name']}"):
             words = f": {ailment['message']}" if ailment["message"] else ""
             printing.sentence(f"    {ailment['state']}, not healthy since {ailment['since']}{words}")
+        for note in told.get("notes", {}).get(f"clusters/{one['cluster']}/{one['name']}", ()):
+            printing.sentence(f"    {note}")
     for restraint in told["restraints"]:
         place = where(restraint["cluster"], restraint["subset"]) if restraint["cluster"] else "every cluster"
         printing.sentence(f"  held back on {place} until {restraint['until']}: {restraint['reason']}")
@@ -75,7 +77,8 @@ def _held_back(told: Told) -> bool:
 
 def _row(one: Told, *, taken: bool) -> tuple[object, ...]:
     refusal = one["refusal"]
-    verdict = f"{refusal['reason']}: {refusal['message']}" if refusal else "can take it" if taken else "has room"
+    room = one.get("start") or ("can take it" if taken else "has room")
+    verdict = f"{refusal['reason']}: {refusal['message']}" if refusal else room
     free = Resources(amounts={name: parse_quantity(amount) for name, amount in one["free"].items()})
     return (
         one["rank"], where(one["cluster"], one["subset"]), one["fits"], one["placed"], one["limit"],

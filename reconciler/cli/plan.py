@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import click
@@ -11,7 +11,9 @@ from reconciler import app
 from reconciler.cli import options, printing
 from reconciler.cli.diff import patch
 from reconciler.core import requestmessages, shortages
+from reconciler.core.filling import written
 from reconciler.core.messages import by
+from reconciler.core.placementnotes import of_subset
 from reconciler.core.render import Rendered
 from reconciler.core.times import format_time
 from reconciler.core.wording import clause, count
@@ -96,6 +98,7 @@ def answer(view: View, rendered: Rendered) -> dict[str, object]:
                 "removes": commit.removes,
                 "writes": commit.writes,
                 "change": change,
+                "notes": [*_notes(view, change)],
             }
             for commit, change in zip(rendered.commits, changes, strict=True)
         ],
@@ -131,12 +134,33 @@ def _tables(view: View, rendered: Rendered, empty: str) -> None:
     first = rendered.commits[: len(rendered.commits) - len(rendered.changes)]
     rows = [*map(_beginning, first), *map(_row, rendered.changes)]
     printing.table(headers, rows, empty=empty)
+    _subsets(view, rendered)
     held_back(rendered.suppressed)
     told = [count(len(rendered.commits), "commit"), f"{len(rendered.suppressed)} held back"]
     if view.plan.wake_at is not None:
         told.append(f"the next look is due at {format_time(view.plan.wake_at)}")
     click.echo()
     printing.sentence(f"At {format_time(view.now)}: {', '.join(told)}.")
+
+
+def _subsets(view: View, rendered: Rendered) -> None:
+    """Print what subsets change in the pods of placements that are written anew."""
+    rows = [
+        (one.workload, one.name, one.where, note)
+        for change in rendered.changes
+        for note in _notes(view, change)
+        if (one := written(change)) is not None
+    ]
+    if rows:
+        printing.heading("Pods of subsets")
+        printing.table(("WORKLOAD", "PLACEMENT", "CLUSTER", "WHAT IS CHANGED"), list(dict.fromkeys(rows)))
+
+
+def _notes(view: View, change: Change | None) -> Iterator[str]:
+    """Say what a subset changes in the pods that a change writes anew."""
+    placement = None if change is None else written(change)
+    if placement is not None:
+        yield from of_subset(view.desired, placement)
 
 
 def _beginning(commit: Commit) -> tuple[object, ...]:
@@ -151,7 +175,7 @@ def _row(change: Change) -> tuple[object, ...]:
     told: tuple[object, ...]
     match change:
         case Place(placement=it, shortage=None, choice=choice, detail=detail):
-            told = (it.replicas, it.expires_at, f"{clause(detail)}{by(choice)}" if detail else "asked for by name")
+            told = (it.replicas, it.expires_at, f"{clause(detail) or 'asked for by name'}{by(choice)}")
         case Place(placement=it, shortage=Shortage() as shortage, choice=choice):
             missing = f"{shortages.missing(shortage)}{shortages.causes(shortage, it)}"
             told = (it.replicas, it.expires_at, f"{missing}{by(choice)}")
@@ -163,8 +187,8 @@ def _row(change: Change) -> tuple[object, ...]:
             )
         case Extend(after=it, detail=detail):
             told = (it.replicas, it.expires_at, detail)
-        case Move(before=before, after=it, why=why, detail=detail):
-            told = (it.replicas, it.expires_at, f"from {before.where}, {why}: {detail}")
+        case Move(before=before, after=it, why=why, detail=detail, choice=choice):
+            told = (it.replicas, it.expires_at, f"from {before.where}, {why}: {clause(detail)}{by(choice)}")
         case Revert(placement=it, why=why, detail=detail):
             told = (f"{it.replicas} -> 0", None, f"{why}: {detail}")
         case Restore(tampered=Tampered(placement=it), detail=detail):

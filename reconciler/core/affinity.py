@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from reconciler.core.selecting import met
 from reconciler.core.wording import listed
 from reconciler.model.capacity import NodeRequirement, NodeTerm, ReplicaShape
 
@@ -35,7 +36,7 @@ def meets(terms: Iterable[NodeTerm], labels: Mapping[str, str], name: str) -> bo
 def described(shape: ReplicaShape) -> str:
     """Say what labels a node has to have, as people write it: ``zone=a, cores > 8 or model in (H100, H200)``."""
     labels = [f"{key}={value}" for key, value in sorted(shape.node_selector.items())]
-    terms = [", ".join(_said(one) for one in (*term.labels, *term.fields)) or "nothing" for term in shape.node_terms]
+    terms = [", ".join(said(one) for one in (*term.labels, *term.fields)) or "nothing" for term in shape.node_terms]
     return ", ".join([*labels, *([" or ".join(terms)] if terms else [])])
 
 
@@ -48,27 +49,17 @@ def wanted_labels(shape: ReplicaShape) -> tuple[tuple[str, str], ...]:
 
 
 def _met(requirement: NodeRequirement, found: Mapping[str, str]) -> bool:
-    """Apply one requirement. NotIn is met by a label that is not there; Gt and Lt compare integers only."""
-    value = found.get(requirement.key)
-    match requirement.operator:
-        case "In":
-            return value is not None and value in requirement.values
-        case "NotIn":
-            return value is None or value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt":
-            bounds = requirement.values
-            if value is None or len(bounds) != 1 or not all(map(_INTEGER.fullmatch, (value, bounds[0]))):
-                return False
-            return int(value) > int(bounds[0]) if requirement.operator == "Gt" else int(value) < int(bounds[0])
-        case _:  # an operator of some future Kubernetes: nobody knows what it asks
-            return False
+    """Apply one requirement. Gt and Lt, which only terms of nodes have, compare integers only."""
+    value, bounds = found.get(requirement.key), requirement.values
+    if requirement.operator not in ("Gt", "Lt"):
+        return met(requirement.operator, bounds, value)
+    if value is None or len(bounds) != 1 or not all(map(_INTEGER.fullmatch, (value, bounds[0]))):
+        return False
+    return int(value) > int(bounds[0]) if requirement.operator == "Gt" else int(value) < int(bounds[0])
 
 
-def _said(requirement: NodeRequirement) -> str:
+def said(requirement: NodeRequirement) -> str:
+    """Say what a label has to be: ``pool=h100``, ``no spot``, ``zone in (a, b)``."""
     match requirement.operator, requirement.values:
         case "Exists", _:
             return requirement.key

@@ -204,12 +204,14 @@ def _tell_first_needs(
     work: Gathered, desired: Desired, templates: Mapping[WorkloadId, tuple[WorkloadTemplate, Placed[Draft]]]
 ) -> None:
     """Tell of each template what nobody knows its clusters to have for it, and what will not work there."""
+    complete = "Cluster" not in work.excused
     for workload, (template, placed) in templates.items():
         workspace = desired.workspaces[template.workspace]
         asked = template.prerequisites or workspace.shared_networking
         clusters = burst_clusters(desired.policies.get(workload), workspace, desired) if asked else ()
-        for finding in first_needs(template.spec, template.prerequisites, workspace, clusters, desired.kinds):
-            work.tell(placed, finding)
+        needs = template.prerequisites
+        for finding in first_needs(template.spec, needs, workspace, clusters, desired.kinds, complete=complete):
+            work.tell(placed, placed.value.spelling.of(finding))
 
 
 def _declared(draft: Draft, workspace: Workspace) -> Iterator[Finding]:

@@ -26,6 +26,8 @@ def sets() -> Iterator[WorkloadKind]:
             called="group",
             counts=(Count(path=REPLICAS),),
             eager=(path("spec.startupPolicy"), "LeaderReady"),
+            label="leaderworkerset.sigs.k8s.io/group-index",
+            size="leaderworkerset.sigs.k8s.io/size",
         ),
         apart="leaderworkerset.sigs.k8s.io/exclusive-topology",
         marks=(Mark(label="leaderworkerset.sigs.k8s.io/name"),),
@@ -44,7 +46,8 @@ def sets() -> Iterator[WorkloadKind]:
         marks=(_JOBSET,),
         checked="JobSet 08dfbdf (2026-08-18)",
     )
-    cliques, sizes = "spec.template.cliques.*", path("spec.template.podCliqueScalingGroups.*.replicas")
+    cliques, scaling = "spec.template.cliques.*", "spec.template.podCliqueScalingGroups.*"
+    sizes = path(f"{scaling}.replicas")
     yield WorkloadKind(
         group="grove.io",
         kind="PodCliqueSet",
@@ -56,12 +59,14 @@ def sets() -> Iterator[WorkloadKind]:
                 labels=path(f"{cliques}.labels"),
                 counts=(
                     Count(path=REPLICAS),
-                    Count(path=sizes, among=("cliqueNames", "name")),
-                    Count(path=path(f"{cliques}.spec.replicas")),
+                    Count(path=sizes, among=("cliqueNames", "name"), enough=path(f"{scaling}.minAvailable")),
+                    Count(path=path(f"{cliques}.spec.replicas"), enough=path(f"{cliques}.spec.minAvailable")),
                 ),
             ),
         ),
-        together=Group(called="replica of the set", counts=(Count(path=REPLICAS),)),
+        together=Group(
+            called="replica of the set", counts=(Count(path=REPLICAS),), label="grove.io/podcliqueset-replica-index"
+        ),
         marks=(Mark(label="app.kubernetes.io/part-of", beside=(("app.kubernetes.io/managed-by", "grove-operator"),)),),
         checked="Grove fcc3b3b (2026-08-19)",
     )
@@ -75,7 +80,12 @@ def training() -> Iterator[WorkloadKind]:
         kind="Job",
         versions=("v1alpha1",),
         replicas=(path(f"{tasks}.replicas"),),
-        templates=(template(f"{tasks}.template", Count(path=path(f"{tasks}.replicas"), default=0)),),
+        templates=(
+            template(
+                f"{tasks}.template",
+                Count(path=path(f"{tasks}.replicas"), default=0, enough=path(f"{tasks}.minAvailable")),
+            ),
+        ),
         together=Group(called="job", gang=path("spec.minAvailable")),
         marks=(Mark(label="volcano.sh/job-name"),),
         checked="Volcano APIs 536f121 (2026-06-22)",
@@ -84,7 +94,9 @@ def training() -> Iterator[WorkloadKind]:
     for kind, field in (("TFJob", "tfReplicaSpecs"), ("PyTorchJob", "pytorchReplicaSpecs")):
         roles = f"spec.{field}.*"
         own = f"{kind.lower()}-controller"
-        made = (template(f"{roles}.template", f"{roles}.replicas"),)
+        # A master beside elastic workers is one pod, so that the minimum holds for it as well.
+        enough = path("spec.elasticPolicy.minReplicas") if kind == "PyTorchJob" else ()
+        made = (template(f"{roles}.template", Count(path=path(f"{roles}.replicas"), enough=enough)),)
         yield _kubeflow(kind, ("v1",), field, made, checked, operators=(own,))
     worker = Count(path=path("spec.mpiReplicaSpecs.Worker.replicas"), default=0)
     yield _kubeflow(

@@ -76,6 +76,7 @@ def _declared(file: WorkloadKindFile) -> WorkloadKind:
             called=together.called,
             counts=tuple(_count(one) for one in together.counts),
             gang=path(together.minimum_path) if together.minimum_path else (),
+            label=together.pod_label,
         ),
         marks=tuple(Mark(label=label) for label in spec.pod_labels),
         checked=file.metadata.name,
@@ -83,7 +84,8 @@ def _declared(file: WorkloadKindFile) -> WorkloadKind:
 
 
 def _template(file: PodTemplateFile) -> PodTemplate:
-    return template(file.path, *(_count(one) for one in file.counts), optional=file.optional)
+    counts = (replace(_count(one), enough=path(one.minimum_path) if one.minimum_path else ()) for one in file.counts)
+    return template(file.path, *counts, optional=file.optional)
 
 
 def _count(file: CountFile) -> Count:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from reconciler.core.hearing import believed, heard, silent
 from reconciler.core.merging import due, merged
 from reconciler.core.schedule import planned
-from reconciler.core.wholes import whole
+from reconciler.core.wholes import wholes
 from reconciler.model.capacity import Ask, ClusterObservation, Observed, WorkloadObservation
 from reconciler.model.demand import Demand, Sample
 from reconciler.model.ids import ClusterName, WorkloadId
@@ -66,7 +66,9 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
     reported: dict[ClusterName, dict[tuple[str, str], list[WorkloadObservation]]] = {}
     blind: dict[ClusterName, str] = {}
     silence: dict[ClusterName, Mapping[str, str]] = {}
+    moments: dict[ClusterName, datetime] = {}
     demands: dict[WorkloadId, Demand | Blind] = {}
+    grouped = wholes(desired)
     for workload, policy in desired.policies.items():
         template = desired.templates[workload]
         if template.ref is None:
@@ -76,6 +78,7 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             blind[primary] = unseen(desired.fleet, observed, primary, now)
             if not blind[primary]:
                 reported[primary] = _by_name(observed.clusters[primary])
+                moments[primary] = min(observed.clusters[primary].observed_at, now)
                 silence[primary] = silent(observed.clusters[primary], desired.fleet, now)
         if blind[primary]:
             demands[workload] = Blind(workload=workload, message=blind[primary])
@@ -92,7 +95,7 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             kind = template.ref.kind or (seen.ref.kind if seen else "")
             left, why = believed(seen.asks if seen else (), kind, silence[primary])
             seen, unheard = replace(seen, asks=left) if seen else None, unheard + why
-        goes_whole = whole(template, desired.kinds)
+        goes_whole = grouped.get(workload)
         if goes_whole is not None and seen is not None:
             seen = goes_whole.seen(seen)
         demands[workload] = _demand(
@@ -104,7 +107,7 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             plan=plan,
             unheard=unheard,
             history=() if unheard else history.get(workload, ()),
-            at=min(observed.clusters[primary].observed_at, now),
+            at=moments[primary],
             once=goes_whole is not None and not goes_whole.divisible,
         )
     return demands
@@ -221,6 +224,11 @@ def _watched(
     `since` is the source's own word that no more pods than this have been waiting from then on; it replaces what we saw
     of times when nothing else asked. A clock that jumped back makes the record worthless, so it begins anew.
     """
+    # What most workloads are like, of which there may be very many: all is as it was, and nothing is to be dropped.
+    if history and since is None and (len(history) == 1 or history[1].at > at - window):
+        last = history[-1]
+        if last.deficit == deficit and last.asked == asked and last.at <= at:
+            return history
     if history and history[-1].at > at:
         history = ()
     if since is not None and history:

@@ -2,8 +2,11 @@
 
 A domain is all nodes with the same value of a label. LeaderWorkerSet's annotation ``exclusive-topology`` gives each
 group one that no other group is in, and all pods of the group are inside (spread-and-groups.md, section 5); JobSet's
-does so for each job. Which domains the groups that are there already have nobody tells, so that as many of those that
-would do are taken to be gone: where this is wrong, it says that a group does not fit which would.
+does so for each job. Their webhooks say so by required anti-affinity to each pod with a label of other groups: a pod
+without it is in nobody's way, and one with it is, whether or not its own group wants a domain (pod_webhook.go of LWS,
+in its own namespace; pod_mutating_webhook.go of JobSet, in all). So a domain with such a pod is taken, and one of which
+nobody says which pods are there is none. Of groups that have no node yet nobody knows the domains: as many of those
+that would do are taken to be gone. Where this is wrong, it says that a group does not fit which would.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from dataclasses import dataclass, replace
 
 from reconciler.core.fit import Room
 from reconciler.core.wording import count
-from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.capacity import ClusterObservation, NodeRequirement, NodeTerm, ReplicaShape
+from reconciler.model.neighbours import PodOnNode
 
 Pods = tuple[tuple[ReplicaShape, int], ...]
 """So many pods of a shape each."""
@@ -35,36 +39,97 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domains:
-    """A domain of the node label `key` for each unit; `called` is what people call a unit."""
+    """A domain of the node label `key` for each unit; `called` is what people call a unit.
+
+    No pod with the label `mark` may be there already, of this namespace where one is named.
+    """
 
     key: str
     units: tuple[Unit, ...]
     called: str = "group"
+    mark: str = ""
+    namespace: str = ""
 
     @property
     def likeness(self) -> Hashable:
         """Equal for what needs the same."""
-        return self.key, tuple(unit.likeness for unit in self.units)
+        return self.key, self.mark, self.namespace, tuple(unit.likeness for unit in self.units)
 
 
-def place(room: Room, seen: ClusterObservation, wanted: Domains, used: int = 0) -> tuple[tuple[Unit, str], ...] | str:
+class Nodes:
+    """The nodes of a cluster as domains see them; each question is looked into once."""
+
+    def __init__(self, seen: ClusterObservation) -> None:
+        """Begin with what was observed."""
+        self._open = [({**pool.labels, **node.labels}, node.pods) for pool in seen.pools for node in pool.nodes]
+        self._all = [*self._open, *((node.labels, node.pods) for node in seen.closed)]
+        self._values: dict[str, Sequence[str]] = {}
+        self._held: dict[tuple[str, str, str], tuple[frozenset[str], frozenset[str]]] = {}
+
+    def values(self, key: str) -> Sequence[str]:
+        """List the values of a label among the nodes that take pods, sorted."""
+        if key not in self._values:
+            self._values[key] = sorted({labels[key] for labels, _ in self._open if key in labels})
+        return self._values[key]
+
+    def held(self, wanted: Domains) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the domains that pods of other groups are in, and those of which nobody says which pods are there."""
+        asked = wanted.key, wanted.mark, wanted.namespace
+        if asked not in self._held:
+            there = [(labels[wanted.key], pods) for labels, pods in self._all if wanted.key in labels]
+            unknown = frozenset(value for value, pods in there if pods is None)
+            taken = frozenset(value for value, pods in there if any(_hinders(pod, wanted) for pod in pods or ()))
+            self._held[asked] = taken, unknown - taken
+        return self._held[asked]
+
+    def shared(self, key: str, others: Iterable[tuple[str, str]]) -> frozenset[str]:
+        """Return the domains that share a node with domains of any label, each a label and its value."""
+        wanted = {*others}
+        return frozenset(
+            labels[key] for labels, _ in self._all if key in labels and not wanted.isdisjoint(labels.items())
+        )
+
+
+def place(
+    room: Room,
+    nodes: Nodes,
+    wanted: Domains,
+    *,
+    used: int = 0,
+    loose: int = 0,
+    besides: Iterable[tuple[str, str]] = (),
+) -> tuple[tuple[Unit, str], ...] | str:
     """Pair each unit with the value of its domain, or say why that cannot be; nothing is taken from the room.
 
-    `used` are the domains that others of ours have already.
+    `used` are the domains that others of ours may come to have, `loose` those that the other pods of its own may, and
+    `besides` are the labels and values of those that are given away beside it.
     """
-    values = _values(seen, wanted.key)
+    values = nodes.values(wanted.key)
     if not values:
         return f"no node has a label {wanted.key}, by which each {wanted.called} wants a domain of its own"
-    able = {likeness: _able(room, seen, wanted.key, values, unit) for likeness, unit in _kinds(wanted).items()}
+    taken, unknown = nodes.held(wanted)
+    shut = taken | unknown | nodes.shared(wanted.key, besides)
+    left = [value for value in values if value not in shut]
+    able = {likeness: _able(room, nodes, wanted.key, left, unit) for likeness, unit in _kinds(wanted).items()}
     usable = {value for found in able.values() for value in found}
-    enough = len(usable) - used >= len(wanted.units)
+    enough = len(usable) - used - loose >= len(wanted.units)
     pairs = _matched([unit.likeness for unit in wanted.units], able) if enough else {}
     if enough and len(pairs) == len(wanted.units):
         return tuple((wanted.units[index], pairs[index]) for index in sorted(pairs))
-    taken = f", and others of ours have {used}" if used else ""
-    return (
-        f"needs {count(len(wanted.units), 'domain')} of {wanted.key}, one for each {wanted.called}:"
-        f" {len(usable)} of {len(values)} there can hold one{taken}"
+    needs = f"needs {count(len(wanted.units), 'domain')} of {wanted.key}, one for each {wanted.called}"
+    said = [f"{len(usable)} of {len(values)} there can hold one"]
+    said += [f"other {wanted.called}s have pods in {len(taken)}"] if taken else []
+    said += [f"nobody says which pods are in {len(unknown)}"] if unknown else []
+    said += [f"others of ours have {used}"] if used else []
+    said += [f"its other pods may go to {loose}"] if loose else []
+    *first, last = said
+    return f"{needs}: {', '.join(first)}, and {last}" if first else f"{needs}: {last}"
+
+
+def _hinders(pod: PodOnNode, wanted: Domains) -> bool:
+    """Tell whether a pod that is there is of another group."""
+    return (not wanted.namespace or pod.namespace == wanted.namespace) and any(
+        key == wanted.mark for key, _ in pod.labels
     )
 
 
@@ -75,31 +140,29 @@ def take(room: Room, pairs: Iterable[tuple[Unit, str]], key: str) -> None:
             room.take(_within(shape, key, value), number)
 
 
-def _values(seen: ClusterObservation, key: str) -> Sequence[str]:
-    """List the values of a label among the nodes, sorted."""
-    found = {
-        value
-        for pool in seen.pools
-        for node in pool.nodes
-        if (value := node.labels.get(key, pool.labels.get(key))) is not None
-    }
-    return sorted(found)
+def outside(shape: ReplicaShape, given: Mapping[str, Iterable[tuple[str, str]]]) -> ReplicaShape:
+    """Keep a shape out of domains that are given to others: labels and values, by what marks who has them."""
+    asked = tuple(
+        NodeRequirement(key=key, operator="NotIn", values=(value,)) for found in given.values() for key, value in found
+    )
+    terms = tuple(replace(term, labels=term.labels + asked) for term in shape.node_terms or (NodeTerm(),))
+    return replace(shape, node_terms=terms) if asked else shape
 
 
 def _kinds(wanted: Domains) -> Mapping[Hashable, Unit]:
     return {unit.likeness: unit for unit in wanted.units}
 
 
-def _able(room: Room, seen: ClusterObservation, key: str, values: Sequence[str], unit: Unit) -> list[str]:
+def _able(room: Room, nodes: Nodes, key: str, values: Sequence[str], unit: Unit) -> list[str]:
     """List the domains that can hold a unit whole."""
-    return [value for value in values if _holds(room, seen, key, value, unit)]
+    return [value for value in values if _holds(room, nodes, key, value, unit)]
 
 
-def _holds(room: Room, seen: ClusterObservation, key: str, value: str, unit: Unit) -> bool:
+def _holds(room: Room, nodes: Nodes, key: str, value: str, unit: Unit) -> bool:
     wanted = [(_within(shape, key, value), number) for shape, number in unit.pods]
     if room.together(wanted) < len(wanted):
         return False
-    return unit.inner is None or not isinstance(place(room, seen, _inside(unit.inner, key, value)), str)
+    return unit.inner is None or not isinstance(place(room, nodes, _inside(unit.inner, key, value)), str)
 
 
 def _inside(inner: Domains, key: str, value: str) -> Domains:

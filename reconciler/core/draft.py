@@ -149,7 +149,7 @@ def _ref(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> 
 def _counted(manifest: Mapping[str, Json], namespaces: list[str]) -> WorkloadRef | None:
     """Take an object for the workload if it is of a kind with replicas and has a plain name."""
     metadata = manifest.get("metadata")
-    if manifest.get("kind") not in _COUNTED or not isinstance(metadata, Mapping):
+    if str(manifest.get("kind")) not in _COUNTED or not isinstance(metadata, Mapping):
         return None
     name = metadata.get("name")
     namespace = metadata.get("namespace", namespaces[0] if len(namespaces) == 1 else "default")

@@ -115,7 +115,8 @@ def requests(work: Gathered, desired: Desired) -> dict[WorkloadId, Request]:
         if request is not None:
             needed = prerequisites(request.spec, workspace, desired.kinds)
             clusters = asked_clusters(request.clusters, workspace, desired)
-            for finding in first_needs(request.spec, needed, workspace, clusters, desired.kinds):
+            complete = "Cluster" not in work.excused
+            for finding in first_needs(request.spec, needed, workspace, clusters, desired.kinds, complete=complete):
                 work.tell(placed, draft.spelling.of(finding))
             found[workload] = (replace(request, path=placed.path, line=placed.declared.line), placed)
     return {workload: request for workload, (request, _) in found.items()}

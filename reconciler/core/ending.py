@@ -7,6 +7,7 @@ from dataclasses import replace
 from reconciler.core import headcount, lifecycle, together
 from reconciler.core.growth import Growth, Offer
 from reconciler.core.moving import elsewhere, elsewhere_whole
+from reconciler.core.overstepping import overstepping
 from reconciler.core.releasing import astray, released
 from reconciler.core.seats import site
 from reconciler.core.situation import Situation
@@ -34,7 +35,7 @@ def end_what_has_lapsed(situation: Situation, standing: Standing) -> None:
 
 def move_what_may_not_stay(situation: Situation, standing: Standing, growth: Growth) -> None:
     """Take back what people no longer allow, to another cluster where one has room."""
-    for workload in standing.placed():
+    for workload in overstepping(situation, standing):
         # 1. Nobody asks for it by name any more.
         if workload.request and workload not in situation.desired.policies:
             gone = astray(situation, standing, workload)
@@ -159,8 +160,7 @@ def _move_whole(situation: Situation, standing: Standing, growth: Growth, placem
     if found is None:
         revert(situation, standing, placement, Why.POLICY, detail)
         return
-    choice = growth.choice(found.offer, found.placement.shape, placement.workload.workspace)
-    together.take(growth, found.placement.cluster, found.needs)
+    choice = together.taken(growth, found.offer, found.needs, found.placement.shape, placement.workload.workspace)
     change = Move(
         before=placement,
         after=found.placement,

@@ -24,6 +24,7 @@ from reconciler.core.reach import Rung
 from reconciler.core.releasing import close
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
+from reconciler.core.starting import may_start, minimum
 from reconciler.core.subsetlimits import room_in
 from reconciler.core.terms import terms
 from reconciler.core.wholes import whole
@@ -74,6 +75,7 @@ class Evictions:
         if kind is not None and self._hopeless.get(kind, (None,))[0] == self.standing.position:
             return ()
         best = min(self._ways(turn.workload, held), key=self._cost, default=None)
+        best = best or min(self._ways(turn.workload, held, least=True), key=self._cost, default=None)
         if best is None:
             if kind is not None:
                 self._hopeless[kind] = self.standing.position, held
@@ -99,8 +101,8 @@ class Evictions:
         request = entry.record.request
         return self.growth.kind(entry), request.terms.priority, request.template, id(held.refusals)
 
-    def _ways(self, workload: WorkloadId, held: Suppressed) -> Iterator[Eviction]:
-        """Yield what each cluster that lacks nothing but room could do."""
+    def _ways(self, workload: WorkloadId, held: Suppressed, *, least: bool = False) -> Iterator[Eviction]:
+        """Yield what each cluster that lacks nothing but room could do; at `least` for the minimum of a gang."""
         rungs = self._crowded(workload)
         if not rungs:
             return
@@ -109,7 +111,7 @@ class Evictions:
             otherwise |= {(placement.cluster, "") for placement in self.standing.of(workload)}
         for rung in rungs:
             if rung.site not in otherwise and rung.cluster in self.situation.observed.clusters:
-                found = self._way(workload, held, rung)
+                found = self._way(workload, held, rung, least=least)
                 if found is not None:
                     yield found
 
@@ -128,12 +130,12 @@ class Evictions:
         named = clusters or self.situation.desired.workspaces[workload.workspace].clusters
         return tuple(Rung(cluster=name, rank=rank, limit=None) for rank, name in enumerate(named, start=1))
 
-    def _way(self, workload: WorkloadId, held: Suppressed, rung: Rung) -> Eviction | None:
+    def _way(self, workload: WorkloadId, held: Suppressed, rung: Rung, *, least: bool) -> Eviction | None:
         mine = terms(workload, rung.cluster, self.situation).priority
         candidates = [one for own, one in self._giving(rung.cluster) if own < mine and one.workload != workload]
         if not candidates:
             return None
-        wanted, whole = self._wanted(workload, held, rung)
+        wanted, whole = self._wanted(workload, held, rung, least=least)
         if not wanted:
             return None
         newcomer = wanted[0][0]
@@ -186,26 +188,31 @@ class Evictions:
         return self._evictable[cluster]
 
     def _wanted(
-        self, workload: WorkloadId, held: Suppressed, rung: Rung
+        self, workload: WorkloadId, held: Suppressed, rung: Rung, *, least: bool
     ) -> tuple[tuple[tuple[ReplicaShape, int], ...], bool]:
         """Say what has to fit on a cluster, and whether only all of it will do."""
         record = self.standing.requests.get(workload)
+        if least and record is not None and record.request.reserves:
+            return (), True
         seen = self.situation.observed.clusters[rung.cluster]
         if record is not None and record.request.reserves and record.request.ask is not None:
             ways = shapes(record.request.ask, seen, dedicated=record.request.terms.dedicated)
             return tuple((way, 1) for way in ways[:1]), True
         if record is not None:
             needed = needs(record.request, seen, kinds=self.situation.desired.kinds)
-            return _all_of(needed), True
+            return _all_of(needed, least=least), True
         demand = self.situation.demands.get(workload)
         if not isinstance(demand, Demand) or demand.shape is None:
             return (), True
         goes_whole = whole(self.situation.desired.templates[workload], self.situation.desired.kinds)
         if goes_whole is not None:
-            return (() if self.standing.of(workload) else _all_of(goes_whole.of(held.replicas))), True
+            needed = goes_whole.of(held.replicas)
+            return (() if self.standing.of(workload) else _all_of(needed, least=least)), True
+        if least:
+            return (), False
         policy = self.situation.desired.policies[workload]
         here = self.growth.here(workload, policy, rung)
-        shape = self.growth.shaped(policy, rung, demand.shape)
+        shape = self.growth.shaped(self.situation.desired.templates[workload], policy, rung, demand.shape)
         most = within_limits(self.situation, workload, rung, shape).limit
         left = (MOST if most is None else most) - here
         if policy.spread is not None:
@@ -260,8 +267,10 @@ class Evictions:
         close(self.situation, self.standing, record, Provisioning.FAILED, message)
 
 
-def _all_of(needed: Needs) -> tuple[tuple[ReplicaShape, int], ...]:
+def _all_of(needed: Needs, *, least: bool) -> tuple[tuple[ReplicaShape, int], ...]:
     """Return what has to fit; nothing of what wants domains of its own, since who goes may leave it none."""
+    if least:
+        return minimum(needed) if may_start(needed) else ()
     return () if needed.domains else tuple(part.room for part in needed.parts)
 
 

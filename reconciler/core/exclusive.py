@@ -2,14 +2,16 @@
 
 LeaderWorkerSet has an annotation for its groups and one for its subgroups, JobSet one for its jobs, on the set or on
 one of its replicated jobs (spread-and-groups.md, section 5; the projects' own documentation of exclusive placement).
+Whether or not they want domains, their pods have labels that keep others' groups out of where they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from reconciler.core.dialect import has_expression
 from reconciler.core.domains import Domains, Pods, Unit
 from reconciler.core.fieldpath import at
 from reconciler.core.gpushape import gpus_of_pod
@@ -22,6 +24,10 @@ from reconciler.model.workloadkind import WorkloadKind
 
 SUBGROUPS = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 _LWS, _JOBSET = "leaderworkerset.x-k8s.io/LeaderWorkerSet", "jobset.x-k8s.io/JobSet"
+_GROUP_KEY, _SUBGROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key", "leaderworkerset.sigs.k8s.io/subgroup-key"
+_JOB_KEY = "jobset.sigs.k8s.io/job-key"
+"""Labels that tell groups apart; every pod of a set has them."""
+
 _GROUP = ("spec", "leaderWorkerTemplate")
 _MOST = 10_000
 """Domains that are listed; no cluster has as many nodes (Kubernetes is made for 5,000), so that more fit nowhere."""
@@ -29,14 +35,18 @@ _MOST = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusive:
-    """The domains that pods of an object want, and its other pods."""
+    """The domains that pods of an object want, and its other pods.
 
-    domains: Domains
+    `marked` counts by label the pods that are in the way of groups elsewhere, and want no domain for that themselves.
+    """
+
+    domains: Domains | None = None
     loose: Pods = ()
+    marked: Mapping[str, int] = field(default_factory=dict)
 
 
 def exclusive(manifest: Mapping[str, Json], kinds: Kinds) -> Exclusive | None:
-    """Read the domains that an object wants; None where it wants none, or makes no pods.
+    """Read the domains that an object wants, and who is in its way; None for other kinds, or where it makes no pods.
 
     Raises LookupError and ValueError as `podsof.made` does.
     """
@@ -60,18 +70,24 @@ def subgroup_of(size: int, subgroup: int, worker: int) -> int:
 
 def _of_set(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Made]) -> Exclusive | None:
     number = groups(manifest, kind) or 0
-    whole, part = _annotated(manifest, (), kind.apart), _annotated(manifest, (), SUBGROUPS)
-    if not number or not (whole or part):
+    if not number:
         return None
+    whole, part = _annotated(manifest, (), kind.apart), _annotated(manifest, (), SUBGROUPS)
     shapes = [(replica_shape(one.spec), (one.replicas or 0) // number) for one in pods]
     inner, outside = _subgroups(manifest, shapes, part) if part else (None, ())
+    every = number * sum(each for _, each in shapes)
+    marked = {} if whole else {_GROUP_KEY: every}
+    if inner is None and at(manifest, (*_GROUP, "subGroupPolicy")):
+        marked[_SUBGROUP_KEY] = every
     if whole:
         unit = Unit(pods=_summed(shapes), inner=inner)
-        return Exclusive(domains=Domains(key=whole, units=(unit,) * min(number, _MOST)))
+        units, namespace = (unit,) * min(number, _MOST), _namespace(manifest)
+        return Exclusive(domains=Domains(key=whole, units=units, mark=_GROUP_KEY, namespace=namespace), marked=marked)
     if inner is None:
-        return None
+        return Exclusive(marked=marked)
     domains = replace(inner, units=inner.units * min(number, -(-_MOST // len(inner.units))))
-    return Exclusive(domains=domains, loose=tuple((shape, each * number) for shape, each in outside))
+    loose = tuple((shape, each * number) for shape, each in outside)
+    return Exclusive(domains=domains, loose=loose, marked=marked)
 
 
 def _subgroups(
@@ -92,7 +108,8 @@ def _subgroups(
     made_of = tuple(Unit(pods=_summed(_between(shapes, *ends))) for ends in pairwise(firsts))
     if not made_of:
         return None, ()
-    return Domains(key=key, units=made_of, called="subgroup"), outside
+    domains = Domains(key=key, units=made_of, called="subgroup", mark=_SUBGROUP_KEY, namespace=_namespace(manifest))
+    return domains, outside
 
 
 def _first(size: int, subgroup: int, index: int) -> int:
@@ -125,11 +142,19 @@ def _of_jobs(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Made])
         several = jobs if type(jobs) is int and jobs > 0 else 1
         keys.add(key)
         units += [Unit(pods=((shape, number // several),))] * min(several, _MOST)
+    marked = {_JOB_KEY: sum(number for _, number in loose)}
     if not units:
-        return None
+        return Exclusive(marked=marked)
     if len(keys) > 1:
         raise ValueError(f"its jobs want domains of several labels: {', '.join(sorted(keys))}")
-    return Exclusive(domains=Domains(key=keys.pop(), units=tuple(units), called="job"), loose=tuple(loose))
+    domains = Domains(key=keys.pop(), units=tuple(units), called="job", mark=_JOB_KEY)
+    return Exclusive(domains=domains, loose=tuple(loose), marked=marked)
+
+
+def _namespace(manifest: Mapping[str, Json]) -> str:
+    """Return the namespace that an object names; empty where nobody knows it."""
+    namespace = at(manifest, ("metadata", "namespace"))
+    return namespace if isinstance(namespace, str) and not has_expression(namespace) else ""
 
 
 def _annotated(manifest: Mapping[str, Json], way: tuple[str, ...], name: str) -> str:

@@ -6,12 +6,14 @@ needed, so that it can never tell another story than the commits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
+from reconciler.core import started
 from reconciler.core.demand import Blind
 from reconciler.core.growth import MOST, Growth
 from reconciler.core.lifecycle import version
+from reconciler.core.placementnotes import notes
 from reconciler.core.provided import doubts
 from reconciler.core.quotas import too_many_at_home
 from reconciler.core.reach import Rung
@@ -39,7 +41,8 @@ class Assessment:
     """One cluster as this workload sees it. `rank` is None for one that is not in the order.
 
     `fits` is the replicas it would take now, `placed` those it has already; `free` is what is free of the requested
-    resources on the nodes that admit the workload. With a `subset` all of it is of that one's part of the cluster.
+    resources on the nodes that admit the workload. With a `subset` all of it is of that one's part of the cluster. Of a
+    gang that has room for its minimum only, `start` says what starts and what waits.
     """
 
     cluster: ClusterName
@@ -51,6 +54,7 @@ class Assessment:
     price_per_gpu_hour: float | None
     refusal: Refusal | None
     subset: str = ""
+    start: str = ""
 
     @property
     def where(self) -> str:
@@ -62,7 +66,8 @@ class Assessment:
 class Explanation:
     """One workload: its demand, what it has, what every cluster could give, and what the next pass does about it.
 
-    `ailing` tells which of its placements are not healthy, by directory. `request` is how what was asked for by name
+    `ailing` tells which of its placements are not healthy, by directory, and `notes` what else there is to say of each.
+    `request` is how what was asked for by name
     stands; its demand is that somebody asked. `distribution` is how its policy shares out, where it does not just fill
     one cluster after the other.
     """
@@ -79,6 +84,7 @@ class Explanation:
     conclusion: tuple[str, ...]
     request: RequestState | None = None
     distribution: str = ""
+    notes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanation:
@@ -115,6 +121,7 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
             else:
                 answer = growth.assess(template, policy, shape, rung, MOST)
             refusal = answer if isinstance(answer, Refusal) else beyond.get(rung.site)
+            start = None if isinstance(answer, Refusal) else answer.start
             cluster = desired.clusters.get(rung.cluster)
             assessments.append(
                 Assessment(
@@ -123,12 +130,15 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
                     placed=growth.here(workload, policy, rung),
                     fits=0 if isinstance(answer, Refusal) else answer.replicas,
                     limit=rung.limit if isinstance(answer, Refusal) else answer.rung.limit,
-                    free=growth.rooms.room(rung.cluster, workspace.name).free(growth.shaped(policy, rung, shape))
+                    free=growth.rooms.room(rung.cluster, workspace.name).free(
+                        growth.shaped(template, policy, rung, shape)
+                    )
                     if rung.cluster in observed.clusters
                     else Resources(),
                     price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
                     refusal=refusal,
                     subset=rung.subset,
+                    start=start.told if start is not None else "",
                 )
             )
     suppressed = tuple(one for one in plan.suppressed if one.workload == workload)
@@ -149,7 +159,13 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
             *first_needs(workload, situation),
         ),
         distribution=shared(policy) if policy is not None else "",
+        notes=noted(situation, standing.of(workload)),
     )
+
+
+def noted(situation: Situation, placements: Iterable[Placement]) -> Mapping[str, tuple[str, ...]]:
+    """Gather what there is to say of placements, by directory; those of which there is nothing are left out."""
+    return {one.path: found for one in placements if (found := notes(situation, one))}
 
 
 def _shape(demand: Demand | Blind | None, placements: tuple[Placement, ...]) -> ReplicaShape | None:
@@ -180,7 +196,8 @@ def _conclusion(
     placed = standing.replicas(workload)
     spread = situation.desired.policies[workload].spread
     over = () if spread is None else too_many_at_home(situation, workload, spread, placed)
-    behind = (*_unheard(demand, suppressed), *_behind(workload, situation, standing), *over)
+    partly = running(situation, standing.of(workload))
+    behind = (*partly, *_unheard(demand, suppressed), *_behind(workload, situation, standing), *over)
     # 3. Its primary knows no such object.
     if not demand.reported:
         ref = situation.desired.templates[workload].ref
@@ -213,7 +230,21 @@ def _conclusion(
         for refusal in (assessment.refusal for assessment in assessments)
         if refusal is not None and refusal.remedy and room < short
     )
-    return (*lines, *behind)
+    return (*lines, *starts(assessments), *behind)
+
+
+def running(situation: Situation, placements: Iterable[Placement]) -> Iterator[str]:
+    """Say of gangs that they run with their minimum."""
+    for placement in placements:
+        if partly := started.told(situation, placement):
+            yield f"Of {placement.name} on {placement.cluster}, {partly}."
+
+
+def starts(assessments: Iterable[Assessment]) -> Iterator[str]:
+    """Say of the clusters that have room for the minimum of a gang what starts there; none where one has for all."""
+    found = tuple(one for one in assessments if one.rank is not None and one.fits)
+    if all(one.start for one in found):
+        yield from (f"On {one.cluster} {one.start}." for one in found)
 
 
 def first_needs(workload: WorkloadId, situation: Situation) -> Iterator[str]:
@@ -221,9 +252,15 @@ def first_needs(workload: WorkloadId, situation: Situation) -> Iterator[str]:
     desired, observed = situation.desired, situation.observed
     if workload not in desired.policies:
         return
-    names = [rung.cluster for rung in situation.reach.order(workload) if rung.cluster in desired.clusters]
-    clusters = ((desired.clusters[name], observed.clusters.get(name)) for name in names)
-    yield from doubts(clusters, desired.templates[workload].prerequisites)
+    template, policy = desired.templates[workload], desired.policies[workload]
+    growth = Growth(situation, Standing(situation))
+    said: dict[str, None] = {}
+    for rung in situation.reach.order(workload):
+        cluster = desired.clusters.get(rung.cluster)
+        if cluster is not None:
+            there = (cluster, observed.clusters.get(rung.cluster))
+            said |= dict.fromkeys(doubts([there], growth.needed(template, policy, rung)))
+    yield from said
 
 
 def _shares(outcome: Spread) -> Iterator[str]:

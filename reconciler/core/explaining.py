@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reconciler.core.explain import Assessment, Explanation, first_needs, told
+from reconciler.core.explain import Assessment, Explanation, first_needs, noted, running, starts, told
 from reconciler.core.growth import Growth
 from reconciler.core.needs import Gang, Pods, needs, pods_of
 from reconciler.core.placing import assess
@@ -42,14 +42,19 @@ def explain_request(record: RequestRecord, situation: Situation, plan: Plan) -> 
         suppressed=held,
         conclusion=(
             *_conclusion(stands, assessments, held, pods_of(record.request, situation.desired.kinds)),
+            *running(situation, stands.placements),
             *first_needs(workload, situation),
         ),
         request=stands,
+        notes=noted(situation, stands.placements),
     )
 
 
 def _assessment(record: RequestRecord, situation: Situation, growth: Growth, rung: Rung) -> Assessment:
     answer = assess(situation, growth, record, rung)
+    if isinstance(answer, Refusal):
+        answer = assess(situation, growth, record, rung, least=True)
+    started = None if isinstance(answer, Refusal) else answer[0].start
     cluster, seen = situation.desired.clusters.get(rung.cluster), situation.observed.clusters.get(rung.cluster)
     here = situation.ledger.placements.of(record.workload).placements
     needed = needs(record.request, seen, kinds=situation.desired.kinds)
@@ -62,6 +67,7 @@ def _assessment(record: RequestRecord, situation: Situation, growth: Growth, run
         free=growth.rooms.room(rung.cluster, record.request.workspace).free(needed.main.shape) if seen else Resources(),
         price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
         refusal=answer if isinstance(answer, Refusal) else None,
+        start=started.told if started is not None else "",
     )
 
 
@@ -91,6 +97,7 @@ def _conclusion(
             for refusal in (assessment.refusal for assessment in assessments)
             if refusal is not None and refusal.remedy
         )
+        yield from starts(assessments)
 
 
 def _grouped(gang: Gang) -> str:

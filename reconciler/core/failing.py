@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from reconciler.core import started
 from reconciler.core.demand import Blind
 from reconciler.core.ending import governing, revert
 from reconciler.core.grouping import gangs_of
@@ -36,6 +37,8 @@ def end_what_has_failed(situation: Situation, standing: Standing) -> None:
             continue  # a file is broken that may give it more time, or what runs is well and only the engine is late
         elif _has_groups_left(situation, placement, ailment, timeout):
             continue  # its own controller makes the others anew, and they need not go for that
+        elif started.told(situation, placement):
+            continue  # it runs, and the others wait for room beside it
         elif situation.now - ailment.since >= timeout:
             revert(situation, standing, placement, Why.FAILED, _late(situation, placement, ailment))
         else:

@@ -1,10 +1,10 @@
-"""What is told of a template's prerequisites when its file is read: what nobody knows its clusters to have."""
+"""What is told of a template's prerequisites when its file is read: what its clusters lack, or may lack."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reconciler.core import sharedclaims, unexported
+from reconciler.core import sharedclaims, unexported, unprovided
 from reconciler.core.findings import Finding
 from reconciler.core.provided import called, unknown
 from reconciler.core.reach import order
@@ -23,8 +23,15 @@ def first_needs(
     workspace: Workspace,
     clusters: Sequence[Cluster],
     kinds: Kinds,
+    *,
+    complete: bool,
 ) -> Iterator[Finding]:
-    """Warn of what a spec may lack in these clusters: what it needs first, and what of it will not work as it is."""
+    """Warn of what a spec may lack in these clusters: what it needs first, and what of it will not work as it is.
+
+    `complete` tells that it may go to no others, such as to one whose file is broken.
+    """
+    if complete:
+        yield from unprovided.findings(spec, prerequisites, clusters)
     yield from _untold(prerequisites, clusters)
     yield from sharedclaims.findings(spec, kinds)
     yield from unexported.findings(spec, workspace, (cluster.engine for cluster in clusters), kinds)

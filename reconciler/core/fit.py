@@ -53,12 +53,14 @@ class Room:
     def together(self, wanted: Iterable[tuple[ReplicaShape, int]]) -> int:
         """Count how many of these, so many replicas of a shape each, fit one beside the other; nothing is taken."""
         parts, fitting = list(wanted), 0
-        room = self.copy() if len(parts) > 1 else self
-        for shape, replicas in parts:
+        # What does not even fit alone, as most of what waits, needs nothing tried out.
+        able = next((at for at, (shape, most) in enumerate(parts) if self.count(shape, most) < most), len(parts))
+        room = self.copy() if able > 1 else self
+        for shape, replicas in parts[:able]:
             if room.count(shape, replicas) < replicas:
                 break
             fitting += 1
-            if fitting < len(parts):
+            if fitting < able:
                 room.take(shape, replicas)
         return fitting
 

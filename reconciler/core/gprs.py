@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from reconciler.core import headcount
+from reconciler.core import headcount, started
 from reconciler.core.enrolling import end_of
 from reconciler.core.gprneeds import gpr_needs
 from reconciler.core.situation import Situation
 from reconciler.core.terms import band, priority, recorded, terms
 from reconciler.core.times import format_time
+from reconciler.core.wording import clause
 from reconciler.model.demand import Demand
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId, WorkspaceName
@@ -137,7 +138,8 @@ def _state(situation: Situation, placement: Placement, ending: Revert | None, *,
     if seen is None:
         return state, f"{placement.cluster} has not been observed"
     trouble = seen.troubles.get(placement.name, "")
-    return state, "; ".join(part for part in (f"{bound} of {placement.replicas} have a node", trouble) if part)
+    there = started.told(situation, placement) or f"{bound} of {placement.replicas} have a node"
+    return state, "; ".join(part for part in (there, trouble) if part)
 
 
 def _reserved(situation: Situation) -> Iterator[Gpr]:
@@ -178,13 +180,15 @@ def _waiting(situation: Situation, plan: Plan) -> Iterator[Gpr]:
         yield replace(
             _gpr(situation, workload, None, None, needs),
             state=step(GprState.PENDING, GprEvent.REFUSED) if queued else GprState.PENDING,
-            reason="; ".join(_why(one) for one in suppressed),
+            reason="; ".join(dict.fromkeys(_why(one) for one in suppressed)),
             asked_at=known.received_at if known else since,
         )
 
 
 def _why(held: Suppressed) -> str:
-    refused = "; ".join(f"{one.cluster}: {one.message}" for one in held.refusals)
+    """Say why something is held back, and of each cluster that is not in there already why it was refused."""
+    beside = (one for one in held.refusals if f"{one.cluster}: {clause(one.message)}" not in held.message)
+    refused = "; ".join(f"{one.cluster}: {one.message}" for one in beside)
     return f"{held.message} ({refused})" if refused else held.message
 
 

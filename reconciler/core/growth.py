@@ -8,26 +8,28 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.core import lifecycle
+from reconciler.core.aswritten import Drafts
 from reconciler.core.clashes import Clashes
 from reconciler.core.enrolling import Entry
 from reconciler.core.gprlimits import beyond_limits, within_limits
 from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.holding import uses
-from reconciler.core.narrowing import narrowed
 from reconciler.core.reach import Rung
 from reconciler.core.rooms import Rooms
 from reconciler.core.seats import Site, seated
 from reconciler.core.select import refuse
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
+from reconciler.core.starting import Start
 from reconciler.core.subsets import subset_of
 from reconciler.core.told import Told
 from reconciler.core.wording import count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
-from reconciler.model.placement import Origin, Placement
+from reconciler.model.placement import Placement
 from reconciler.model.plan import Choice, Reason, Refusal
 from reconciler.model.policy import BurstPolicy
+from reconciler.model.prerequisites import Prerequisite
 from reconciler.model.request import RequestRecord
 from reconciler.model.workload import WorkloadTemplate
 
@@ -49,11 +51,15 @@ def why_not(refusals: Iterable[Refusal], otherwise: str) -> tuple[Reason, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What one cluster can take of a workload now, of replicas that are shaped like this there."""
+    """What one cluster can take of a workload now, of replicas that are shaped like this there.
+
+    It has room for all of that or, of a gang with a minimum, for the pods that it can `start` with.
+    """
 
     rung: Rung
     replicas: int
     shape: ReplicaShape
+    start: Start | None = None
 
 
 class Growth:
@@ -70,6 +76,7 @@ class Growth:
         self.clashes = Clashes(situation, standing)
         self._engines = tuple(sorted({cluster.engine for cluster in self._desired.clusters.values()}))
         self.told = Told()
+        self._drafts = Drafts(self._desired, self._now)
         self._idle: dict[WorkspaceName, tuple[Hashable, list[RequestRecord]]] = {}
 
     @property
@@ -96,13 +103,21 @@ class Growth:
         """Count the replicas that a cluster has of a workload, or a subset's part of it."""
         if policy.spread is not None:
             return self.seated(workload, policy)[rung.site]
-        placements = self._standing.of(workload)
-        return sum(placement.replicas for placement in placements if placement.cluster == rung.cluster)
+        return self.held(workload)[rung.cluster]
 
-    def shaped(self, policy: BurstPolicy, rung: Rung, shape: ReplicaShape) -> ReplicaShape:
-        """Return the shape that a replica has on a cluster: what its subset asks for beside its own."""
+    def shaped(self, template: WorkloadTemplate, policy: BurstPolicy, rung: Rung, shape: ReplicaShape) -> ReplicaShape:
+        """Return the shape that a replica has on a cluster, as it is written for its subset."""
         found = subset_of(policy.spread, rung.subset) if policy.spread is not None and rung.subset else None
-        return shape if found is None else narrowed(shape, found, self._desired.clusters[rung.cluster])
+        if found is None:
+            return shape
+        return self._drafts.shape(template, policy, found, self._desired.clusters[rung.cluster], shape)
+
+    def needed(self, template: WorkloadTemplate, policy: BurstPolicy, rung: Rung) -> tuple[Prerequisite, ...]:
+        """Return what a cluster must have first for a workload, or for a subset's part of it."""
+        found = subset_of(policy.spread, rung.subset) if policy.spread is not None and rung.subset else None
+        if found is None:
+            return template.prerequisites
+        return self._drafts.needed(template, policy, found, self._desired.clusters[rung.cluster])
 
     def assess(
         self,
@@ -118,10 +133,8 @@ class Growth:
 
         `more` are the clusters that are about to take some of it beside those that have some.
         """
-        if not rung.subset:
-            return self._assess(template, policy, shape, rung, wanted, more=more)
-        answer = self._assess(template, policy, self.shaped(policy, rung, shape), rung, wanted, more=more)
-        return replace(answer, subset=rung.subset) if isinstance(answer, Refusal) else answer
+        answer = self._assess(template, policy, self.shaped(template, policy, rung, shape), rung, wanted, more=more)
+        return replace(answer, subset=rung.subset) if rung.subset and isinstance(answer, Refusal) else answer
 
     def _assess(
         self,
@@ -140,6 +153,7 @@ class Growth:
             name,
             shape=shape,
             restraints=self._standing.restraints(workload),
+            needed=self.needed(template, policy, rung),
             subset=rung.subset,
         )
         if refusal is not None:
@@ -251,33 +265,15 @@ class Growth:
         subset: str = "",
     ) -> Placement:
         """Make a new placement that begins now."""
-        return Placement(
-            name=lifecycle.placement_name(template.workload, cluster, self._now, subset),
-            cluster=cluster,
-            workload=template.workload,
-            replicas=replicas,
-            created_at=self._now,
-            changed_at=self._now,
-            expires_at=self._now + lifecycle.duration(template, policy, self._desired.limits.get(template.workspace)),
-            engine=self._desired.clusters[cluster].engine,
-            policy=policy.name,
-            deletion_policy=template.spec.deletion_policy,
-            source_commit=self._desired.commit,
-            template_version=lifecycle.version(template),
-            namespace=template.namespace,
-            target_namespace="",
-            shape=shape,
-            origin=Origin.REQUEST if template.request else Origin.BURST,
-            subset=subset,
+        return lifecycle.begun(
+            template, policy, self._desired, self._now, cluster=cluster, replicas=replicas, shape=shape, subset=subset
         )
 
     def next_change(self, workload: WorkloadId) -> datetime | None:
         """Tell when any of its clusters could take more by time alone: a restraint ends, or replicas time out."""
         moments = [restraint.until for restraint in self._standing.restraints(workload)]
-        for rung in self._situation.reach.order(workload):
-            until = self._standing.in_flight(rung.cluster).until
-            moments += () if until is None else (until,)
-        return min(moments, default=None)
+        flights = (self._standing.in_flight(one.cluster).until for one in self._situation.reach.order(workload))
+        return min((*moments, *(until for until in flights if until is not None)), default=None)
 
     def offers(
         self,

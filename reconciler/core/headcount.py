@@ -57,6 +57,12 @@ def resized(before: Placement, after: Placement) -> str:
     return f"{before.replicas * before.shape.group_size} to {count(pods, 'pod')}"
 
 
+def there(placement: Placement, seen: ClusterObservation) -> tuple[int, int]:
+    """Count the pods of a placement that have a node, and those of them that only help."""
+    pods = seen.bound.get(placement.name, 0)
+    return pods, min(pods, _helpers(placement, seen).bound)
+
+
 def _helpers(placement: Placement, seen: ClusterObservation) -> Helpers:
     """Return what cannot be a replica, as a router on CPUs beside replicas that need GPUs."""
     helpers = seen.helpers.get(placement.name)

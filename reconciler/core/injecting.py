@@ -8,8 +8,9 @@ write, each volume that a container mounts has to be there, and a selector of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from reconciler.core import podtemplate, validate
+from reconciler.core import ordinalfields, podtemplate, validate
 from reconciler.core.fieldpath import at, within
 from reconciler.core.findings import Finding, Loc
 from reconciler.core.kinds import group_kind
@@ -27,7 +28,6 @@ from reconciler.model.workloadspread import WorkloadSpread
 
 INSTEAD = "write it into the template itself, where an expression may ask for placement.subset"
 _TRY = "mend its patch: kubectl patch --local --type strategic shows what becomes of a Pod"
-_ORDINALS = ("spec", "ordinals")
 _MANIFEST: Loc = ("spec", "manifestResources", 0, "manifest")
 
 
@@ -56,20 +56,37 @@ def targets(manifests: Sequence[Mapping[str, Json]], spread: WorkloadSpread) -> 
     return frozenset(named or found)
 
 
+def ways(manifest: Mapping[str, Json], spread: WorkloadSpread, kinds: Kinds) -> tuple[Path, ...]:
+    """Return the ways to the pod templates of the role that a spread selects, each once.
+
+    Pods are selected by labels, which a controller may add for each role: where no template has them, the role is the
+    one whose replicas the spread splits.
+    """
+    there = {
+        tuple(map(str, place.loc[:-1])): place
+        for place in reversed(tuple(places(manifest, kinds)))
+        if plain(place.template) and place.loc
+    }
+    labelled = [way for way in there if selects(spread, _object(at(manifest, (*way, "metadata", "labels"))))]
+    if not labelled:
+        labelled = [way for way, place in there.items() if _split(place) & {*spread.replicas_paths}]
+    return tuple(way for way in reversed(there) if way in labelled)
+
+
 def injected(manifest: Mapping[str, Json], asked: Injection, workspace: Workspace, kinds: Kinds) -> Mapping[str, Json]:
     """Return an object whose pods are those of a subset.
 
     Raises InvalidInput that names the spread, the subset, the object and the field.
     """
     called = f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}"
-    ways = _ways(manifest, asked.spread, kinds)
-    if not ways:
-        if not asked.changes:
-            return manifest
+    found = ways(manifest, asked.spread, kinds)
+    if not found and not asked.changes:
+        return manifest
+    if not found and replace(asked, start=0).changes:
         raise refusal(asked, f"{called} has no pod template {_asked(asked.spread)}", INSTEAD)
     made = manifest
     try:
-        for way in ways:
+        for way in found:
             if not isinstance(at(made, way), Mapping):
                 continue  # what an object lacks, its own check tells
             before = at(made, (*way, "spec"))
@@ -78,7 +95,7 @@ def injected(manifest: Mapping[str, Json], asked: Injection, workspace: Workspac
                 _check_containers(before, _object(at(made, (*way, "spec"))))
                 _check_mounts(_object(at(made, (*way, "spec"))), made)
         if asked.start:
-            made = _put(made, _ORDINALS, _from(asked.start, at(made, _ORDINALS)))
+            made = ordinalfields.begun(made, asked.start)
         _check_selector(manifest, made)
         _check_rules(manifest, made, workspace, kinds)
     except Unmergeable as error:
@@ -97,23 +114,6 @@ def refusal(asked: Injection, message: str, hint: str) -> InvalidInput:
 def plain(template: PodTemplate) -> bool:
     """Tell whether a template is one as Kubernetes has them, with metadata beside the spec."""
     return template.spec[-1:] == ("spec",) and template.labels == (*template.spec[:-1], "metadata", "labels")
-
-
-def _ways(manifest: Mapping[str, Json], spread: WorkloadSpread, kinds: Kinds) -> tuple[Path, ...]:
-    """Return the ways to the pod templates of the role that a spread selects, each once.
-
-    Pods are selected by labels, which a controller may add for each role: where no template has them, the role is the
-    one whose replicas the spread splits.
-    """
-    there = {
-        tuple(map(str, place.loc[:-1])): place
-        for place in reversed(tuple(places(manifest, kinds)))
-        if plain(place.template) and place.loc
-    }
-    labelled = [way for way in there if selects(spread, _object(at(manifest, (*way, "metadata", "labels"))))]
-    if not labelled:
-        labelled = [way for way, place in there.items() if _split(place) & {*spread.replicas_paths}]
-    return tuple(way for way in reversed(there) if way in labelled)
 
 
 def _object(value: Json) -> Mapping[str, Json]:
@@ -141,13 +141,6 @@ def _put(value: Json, way: Path, new: Json) -> Json:
         return [_put(item, rest, new) if str(index) == part else item for index, item in enumerate(value)]
     there = value if isinstance(value, Mapping) else {}
     return {**there, part: _put(there.get(part), rest, new)}
-
-
-def _from(start: int, ordinals: Json) -> dict[str, Json]:
-    """Begin with an ordinal, counted from where the object itself begins."""
-    there = ordinals if isinstance(ordinals, Mapping) else {}
-    own = there.get("start")
-    return {**there, "start": start + (own if type(own) is int else 0)}
 
 
 def _check_containers(before: Json, spec: Mapping[str, Json]) -> None:

@@ -7,6 +7,7 @@ and neither does this one.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -18,6 +19,8 @@ from reconciler.model.workloadkind import WorkloadKind, path
 CONFIGURATION = "kruise-configuration"
 KEY = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
 _LOC: Loc = ("data", KEY)
+_NAME = re.compile(r"[A-Za-z0-9.-]{0,253}")
+"""Of a group, a version or a kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,8 @@ def whitelist(value: Mapping[str, Json]) -> tuple[Whitelist | None, tuple[Findin
         stated = json.loads(text) if isinstance(text, str) else None
     except ValueError as error:
         return None, (_wrong(f"is no JSON: {error}", "try a reader of JSON; a comma may not stand after a last entry"),)
+    except RecursionError:
+        return None, (_wrong("is nested too deeply", 'try {"workloads": []}'),)
     entries = stated.get("workloads") if isinstance(stated, dict) else None
     if not isinstance(entries, list):
         return None, (_wrong("has no list of workloads", 'try {"workloads": []}'),)
@@ -63,6 +68,8 @@ def _entry(number: int, entry: Json) -> WorkloadKind | Finding:
     for name, text in fields.items():
         if not isinstance(text, str):
             return _wrong(f"{where}.{name}: {shortened(str(text))} is no text", "quote it")
+        if name != "replicasPath" and not _NAME.fullmatch(text):
+            return _wrong(f"{where}.{name}: {shortened(text)!r} is no name", "try letters, digits, '-' and '.'")
     if not fields["Kind"]:
         return _wrong(f"{where}.Kind is required", "name the kind as objects do")
     way = fields["replicasPath"]

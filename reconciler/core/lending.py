@@ -10,10 +10,10 @@ from reconciler.core import lifecycle, together
 from reconciler.core.affinity import wanted_labels
 from reconciler.core.demand import Blind, matured, next_maturity
 from reconciler.core.devices import asked
-from reconciler.core.growth import Growth, why_not
+from reconciler.core.growth import Growth, Offer, why_not
 from reconciler.core.packing import tightest_first
 from reconciler.core.queueing import Turn
-from reconciler.core.reach import rung_of
+from reconciler.core.reach import Rung, rung_of
 from reconciler.core.seats import Site, site
 from reconciler.core.shares import Share
 from reconciler.core.sharing import spread
@@ -165,22 +165,22 @@ class _Loan:
         rungs = reach.order(workload) if here is None else (rung_of(reach.order(workload), here.cluster),)
         total = lacking + (0 if here is None else here.replicas)
         there = None if here is None else goes_whole.of(here.replicas)
-        needed = goes_whole.of(total)
-        refusals: tuple[Refusal, ...] = ()
-        for rung in rungs:
-            answer = together.assess(
-                self.situation, self.growth, workload, rung, goes_whole, replicas=total, there=there
+        needed = goes_whole.of(total) if there is None else more(goes_whole.of(total), there)
+
+        def asked(rung: Rung, *, least: bool) -> Offer | Refusal:
+            return together.assess(
+                self.situation, self.growth, workload, rung, goes_whole, replicas=total, there=there, least=least
             )
-            if isinstance(answer, Refusal):
-                refusals = (*refusals, answer)
-                continue
-            choice = self.growth.choice(answer, shape, workload.workspace)
-            together.take(self.growth, rung.cluster, needed if there is None else more(needed, there))
-            share = Share(offer=answer, replicas=lacking)
+
+        offer, refusals = together.first(needed, rungs, asked)
+        if offer is not None:
+            choice = together.taken(self.growth, offer, needed, shape, workload.workspace)
+            share = Share(offer=offer, replicas=lacking)
             self.standing.change(self._change(share, choice, shape, refusals, lacking))
             return
         beside = f"{count(lacking, 'replica')} more can go only where the rest is, on {here.cluster}" if here else ""
-        fits = beside or f"it fits on no cluster as a whole, with {count(total, 'replica')}"
+        nor = f", nor with {together.named(needed)}" if together.named(needed) else ""
+        fits = beside or f"it fits on no cluster as a whole, with {count(total, 'replica')}{nor}"
         first = next((refusal for refusal in refusals if refusal.remedy), None)
         hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
         reason, message = why_not(refusals, f"{fits}{hint}")

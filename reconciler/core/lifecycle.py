@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import MAX_PLACEMENT_NAME, ClusterName, PlacementName, WorkloadId
-from reconciler.model.placement import TRANSITIONS, Event, Phase, Placement, Restraint, RestraintKind
+from reconciler.model.placement import TRANSITIONS, Event, Origin, Phase, Placement, Restraint, RestraintKind
 from reconciler.model.plan import Why
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.workload import WorkloadTemplate
@@ -48,6 +49,39 @@ def duration(template: WorkloadTemplate, policy: BurstPolicy, limits: WorkspaceL
     asked = template.spec.burst_duration or policy.default_duration
     maxima = (policy.max_duration, limits.longest if limits is not None else None)
     return min([asked, *(most for most in maxima if most is not None)])
+
+
+def begun(
+    template: WorkloadTemplate,
+    policy: BurstPolicy,
+    desired: Desired,
+    now: datetime,
+    *,
+    cluster: ClusterName,
+    replicas: int,
+    shape: ReplicaShape,
+    subset: str = "",
+) -> Placement:
+    """Make a placement that begins now."""
+    return Placement(
+        name=placement_name(template.workload, cluster, now, subset),
+        cluster=cluster,
+        workload=template.workload,
+        replicas=replicas,
+        created_at=now,
+        changed_at=now,
+        expires_at=now + duration(template, policy, desired.limits.get(template.workspace)),
+        engine=desired.clusters[cluster].engine,
+        policy=policy.name,
+        deletion_policy=template.spec.deletion_policy,
+        source_commit=desired.commit,
+        template_version=version(template),
+        namespace=template.namespace,
+        target_namespace="",
+        shape=shape,
+        origin=Origin.REQUEST if template.request else Origin.BURST,
+        subset=subset,
+    )
 
 
 def renewed(placement: Placement, desired: Desired, now: datetime, replicas: int) -> Placement:

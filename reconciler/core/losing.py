@@ -12,7 +12,7 @@ from datetime import datetime
 from reconciler.core import together
 from reconciler.core.demand import unseen
 from reconciler.core.ending import governing
-from reconciler.core.grouping import gangs_of
+from reconciler.core.grouping import gangs_of, needs_there
 from reconciler.core.growth import Growth
 from reconciler.core.moving import elsewhere_whole
 from reconciler.core.situation import Lost, Situation
@@ -70,8 +70,7 @@ def _leave(situation: Situation, standing: Standing, growth: Growth, placement: 
     """Move a placement to the first other cluster that has room for all of it, in one change."""
     found, refusals = elsewhere_whole(situation, standing, growth, placement)
     if found is not None:
-        choice = growth.choice(found.offer, found.placement.shape, placement.workload.workspace)
-        together.take(growth, found.placement.cluster, found.needs)
+        choice = together.taken(growth, found.offer, found.needs, found.placement.shape, placement.workload.workspace)
         standing.change(
             Move(
                 before=placement,
@@ -85,12 +84,14 @@ def _leave(situation: Situation, standing: Standing, growth: Growth, placement: 
         )
         return
     first = next((refusal for refusal in refusals if refusal.remedy), None)
+    least = together.named(needs_there(situation.desired, situation.enrolment, placement))
+    nor = f", nor for {least}" if least else ""
     hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
     standing.suppress(
         Suppressed(
             workload=placement.workload,
             reason=Reason.CLUSTER_LOST,
-            message=f"{detail}, and no other cluster has room for all of it: it stays there{hint}",
+            message=f"{detail}, and no other cluster has room for all of it{nor}: it stays there{hint}",
             replicas=placement.replicas,
             until=growth.next_change(placement.workload),
             refusals=refusals,

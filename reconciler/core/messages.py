@@ -109,7 +109,7 @@ def line(change: Change) -> str:
     match change:
         case Place(placement=placement, shortage=shortage, choice=choice, detail=detail):
             if shortage is None:
-                return _with(subject(change), f"{clause(detail)}{by(choice)}")
+                return _with(subject(change), f"{clause(detail)}{by(choice)}".removeprefix("; "))
             lasting = shortages.lasting(shortage, placement)
             return f"{subject(change)} ({lasting}{shortages.signals(shortage, placement)}{by(choice)})"
         case Revert(placement=placement, why=why, detail=detail):
@@ -121,12 +121,12 @@ def line(change: Change) -> str:
             return _with(subject(change), f"{clause(detail)}{shortages.signals(shortage, after)}{by(choice)}")
         case Extend(detail=detail) | Release(detail=detail) | Restore(detail=detail):
             return _with(subject(change), clause(detail))
-        case Move(why=why, detail=detail):
-            return _with(subject(change), f"{why}: {clause(detail)}" if clause(detail) else str(why))
+        case Move(why=why, detail=detail, choice=choice):
+            return _with(subject(change), f"{f'{why}: {clause(detail)}' if clause(detail) else why}{by(choice)}")
 
 
 def by(choice: Choice | None) -> str:
-    """Say after a semicolon what spoke for a cluster by the strategy of its policy; empty where its place alone did."""
+    """Say after a semicolon what a cluster was taken `because` of; empty where its place alone spoke for it."""
     return f"; {choice.because}" if choice is not None and choice.because else ""
 
 
@@ -209,7 +209,8 @@ def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
     said: list[str] = []
     if choice is not None:
         facts = [f"{amount} free" for amount in amounts(choice.free)]
-        facts.append(f"{count(choice.fits, 'replica')} {'fits' if choice.fits == 1 else 'fit'}")
+        if choice.fits:
+            facts.append(f"{count(choice.fits, 'replica')} {'fits' if choice.fits == 1 else 'fit'}")
         if choice.limit is not None:
             facts.append(f"at most {choice.limit} by policy")
         if choice.price_per_gpu_hour is not None:

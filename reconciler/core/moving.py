@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.core import lifecycle, placing, together
+from reconciler.core.grouping import needs_there
 from reconciler.core.growth import Growth, Offer
 from reconciler.core.needs import Needs
 from reconciler.core.reach import Rung
@@ -52,26 +53,27 @@ class Found:
 def elsewhere_whole(
     situation: Situation, standing: Standing, growth: Growth, placement: Placement
 ) -> tuple[Found | None, tuple[Refusal, ...]]:
-    """Find the first cluster without any of a workload that has room for all of a placement that goes whole."""
+    """Find the first cluster without any of a workload that has room for all of a placement that goes whole.
+
+    Where none has, it is the first that has room for the minimum of a gang.
+    """
     there = {one.cluster for one in standing.of(placement.workload)}
-    refusals: tuple[Refusal, ...] = ()
-    for rung in situation.reach.order(placement.workload):
-        if rung.cluster in there:
-            continue
-        answer = _whole(situation, standing, growth, placement, rung=rung)
-        if isinstance(answer, Found):
-            return answer, refusals
-        refusals = (*refusals, answer)
-    return None, refusals
+    rungs = (rung for rung in situation.reach.order(placement.workload) if rung.cluster not in there)
+
+    def asked(rung: Rung, *, least: bool) -> Found | Refusal:
+        return _whole(situation, standing, growth, placement, rung=rung, least=least)
+
+    needed = needs_there(situation.desired, situation.enrolment, placement)
+    return together.first(needed, rungs, asked)
 
 
 def _whole(
-    situation: Situation, standing: Standing, growth: Growth, placement: Placement, *, rung: Rung
+    situation: Situation, standing: Standing, growth: Growth, placement: Placement, *, rung: Rung, least: bool
 ) -> Found | Refusal:
-    """Say whether a cluster has room for all of a placement, in which nothing of it stays behind."""
+    """Say whether a cluster has room for a placement, of which nothing stays behind: for all, or at `least` enough."""
     workload, desired = placement.workload, situation.desired
     if workload.request:
-        asked = placing.assess(situation, growth, standing.requests[workload], rung, more=-1)
+        asked = placing.assess(situation, growth, standing.requests[workload], rung, more=-1, least=least)
         if isinstance(asked, Refusal):
             return asked
         offer, needed = asked
@@ -82,7 +84,9 @@ def _whole(
             message = goes_whole.unknown if goes_whole is not None else "nothing of it runs in groups any more"
             return Refusal(cluster=rung.cluster, reason=Reason.NO_SHAPE, message=message)
         replicas, shape = placement.replicas, goes_whole.shape
-        answer = together.assess(situation, growth, workload, rung, goes_whole, replicas=replicas, more_gprs=-1)
+        answer = together.assess(
+            situation, growth, workload, rung, goes_whole, replicas=replicas, more_gprs=-1, least=least
+        )
         if isinstance(answer, Refusal):
             return answer
         offer, needed = answer, goes_whole.of(replicas)

@@ -3,15 +3,18 @@
 A requirement whose key is a label of a Cluster is decided by the cluster, and so is the field ``metadata.name``; every
 other one is a node's, narrows the shape of a replica, and goes into its pod template. The order is OpenKruise's: first
 tolerations, then the required term beside every term that is there, then the patch, which wins (spread-and-groups.md,
-section 2). What a patch makes of the requests nobody can read off a shape, so that it fits nowhere and says why.
+section 2). What a patch makes of a pod is read off the template where that is known (`aswritten`). A shape alone does
+not tell what becomes of its requests, or of a label that it may have of its affinity: there a patch fits nowhere, and
+says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core.affinity import meets
+from reconciler.core.kept import Kept
 from reconciler.core.kubernetes.shapes import node_terms, tolerations
 from reconciler.core.mergedlists import Unmergeable
 from reconciler.core.strategicmerge import merge
@@ -31,6 +34,10 @@ _UNREAD = (
     "topologySpreadConstraints",
 )
 """Fields of a pod that decide where it fits, and that a shape has no word for."""
+_MOST = 100
+"""Sets of labels that are looked for among the nodes of one cluster, as preferred terms name them."""
+_LABELLED = Kept[dict[tuple[str, ...], Sequence[Mapping[str, str]]]](lambda _: {})
+"""What the nodes of clusters have as which labels."""
 
 
 def takes(subset: Subset, cluster: Cluster) -> bool:
@@ -64,12 +71,28 @@ def preference(subset: Subset, cluster: Cluster, seen: ClusterObservation | None
     """Add up the weights of the preferred terms that a cluster meets, with the labels of its best node over its own."""
     if not subset.preferred:
         return 0
-    pools = seen.pools if seen is not None else ()
-    labelled = [{**cluster.labels, **pool.labels, **node.labels} for pool in pools for node in pool.nodes]
+    keys = tuple(sorted({one.key for preferred in subset.preferred for one in preferred.term.labels}))
+    labelled = _labelled(seen, keys) if seen is not None else ()
     return max(
-        sum(one.weight for one in subset.preferred if meets((one.term,), labels, cluster.name))
-        for labels in (labelled or [{**cluster.labels}])
+        sum(one.weight for one in subset.preferred if meets((one.term,), {**cluster.labels, **labels}, cluster.name))
+        for labels in (labelled or [{}])
     )
+
+
+def _labelled(seen: ClusterObservation, keys: tuple[str, ...]) -> Sequence[Mapping[str, str]]:
+    """List what the nodes of a cluster have as these labels: of those that are alike one, as there are many."""
+    known = _LABELLED.of(seen)
+    made = known.get(keys)
+    if made is None:
+        if len(known) >= _MOST:
+            known.clear()
+        found = {
+            tuple((key, node.labels.get(key, pool.labels.get(key))) for key in keys)
+            for pool in seen.pools
+            for node in pool.nodes
+        }
+        made = known[keys] = tuple({key: value for key, value in one if value is not None} for one in found)
+    return made
 
 
 def selects(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
@@ -81,14 +104,19 @@ def selects(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
     return not asked or meets((NodeTerm(labels=asked),), labels, "")
 
 
-def narrowed(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
-    """Return the shape of a replica that is placed for a subset on one of its clusters."""
+def beside(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
+    """Return the shape of a replica with what a subset asks for beside it on one of its clusters, but for its patch."""
     asked = of_nodes(subset, cluster)
     terms = shape.node_terms
     if asked:
         terms = tuple(replace(term, labels=term.labels + asked) for term in terms or (NodeTerm(),))
     lasting = tuple(one for one in subset.tolerations if one.seconds is None)
-    made = replace(shape, node_terms=terms, tolerations=shape.tolerations + lasting)
+    return replace(shape, node_terms=terms, tolerations=shape.tolerations + lasting)
+
+
+def narrowed(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
+    """Return the shape of a replica that is placed for a subset on one of its clusters, as far as it alone tells."""
+    made = beside(shape, subset, cluster)
     if not subset.patch:
         return made
     try:
@@ -117,7 +145,7 @@ def _relabelled(shape: ReplicaShape, patch: Mapping[str, Json], name: str) -> Re
 
 def _patched(shape: ReplicaShape, spec: Json, name: str) -> ReplicaShape:
     """Apply what a patch says of nodes; lists of Kubernetes without a merge key are replaced whole."""
-    unread = next(iter(_unread(spec)), "")
+    unread = next(iter((*_unread(spec), *_either(spec, shape))), "")
     if unread:
         return replace(shape, obstacle=shape.obstacle or f"subset {name} patches {unread}, which nobody can count here")
     own = {"spec": {"nodeSelector": dict(shape.node_selector)}}
@@ -152,6 +180,13 @@ def _unread(spec: Mapping[str, Json]) -> Iterator[str]:
     for field in ("nodeSelector", "tolerations", "affinity"):
         if _directed(spec.get(field)):
             yield f"spec.{field} by a directive"
+
+
+def _either(spec: Mapping[str, Json], shape: ReplicaShape) -> Iterator[str]:
+    """Name the labels that a patch asks for in another way than a shape, which may have them of its affinity."""
+    for key, value in (spec.get("nodeSelector") or {}).items():
+        if shape.node_selector.get(key, value) != value:
+            yield f"spec.nodeSelector.{key}"
 
 
 def _directed(value: Json) -> bool:

@@ -6,8 +6,9 @@ the cluster that is looked at. What nobody can know, as the pods of a chart, cou
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from reconciler.core import podtemplate
 from reconciler.core.bound import bound
@@ -19,7 +20,8 @@ from reconciler.core.gpuask import missing, shapes
 from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.kubernetes.neighbours import pod_on_node
 from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.podsof import gang, groups, made, metadata_of
+from reconciler.core.minimums import Role, starting
+from reconciler.core.podsof import Made, gang, groups, made, metadata_of
 from reconciler.core.selecting import clash, described, means
 from reconciler.core.wording import count, is_gpu, listed
 from reconciler.core.workloadkinds import NONE, Kinds, known
@@ -35,17 +37,21 @@ NVIDIA = "nvidia.com/gpu"
 
 _MINGLED = "wants {} among pods of several kinds, which nobody counts together"
 _NOTHING = ReplicaShape(requests=Resources())
-_MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
+MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
 """What reading a manifest raises that a person wrote and no API server has looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """So many pods, each of which needs so much of one node; `apart` has each of them on a node of its own."""
+    """So many pods, each of which needs so much of one node; `apart` has each of them on a node of its own.
+
+    `least` of them have to be there before any of their group runs, all where it is None.
+    """
 
     shape: ReplicaShape
     replicas: int
     apart: bool = False
+    least: int | None = None
 
     @property
     def room(self) -> tuple[ReplicaShape, int]:
@@ -54,13 +60,19 @@ class Part:
             return self.shape, self.replicas
         return replace(self.shape, group_size=self.replicas, apart=True), 1
 
+    @property
+    def start(self) -> int:
+        """How many of them are enough to start with."""
+        return self.replicas if self.least is None else self.least
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
     """Everything that one placement takes: `main` is what it is counted by, `others` go along.
 
     `unknown` says what is not counted, empty where all is. Pods that need `domains` of their own are in the parts all
-    the same; `loose` are those that may be anywhere beside them.
+    the same; `loose` are those that may be anywhere beside them, and `marked` counts by label those that keep groups
+    elsewhere out of where they are.
     """
 
     main: Part
@@ -68,11 +80,22 @@ class Needs:
     unknown: str = ""
     domains: tuple[Domains, ...] = ()
     loose: tuple[Part, ...] = ()
+    marked: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """All of it, in the order in which it finds room best: the pods that take most of a node go first."""
         return tuple(sorted((self.main, *self.others), key=lambda part: -gpus_of_pod(part.shape)))
+
+    @property
+    def pods(self) -> int:
+        """How many pods it is in all."""
+        return sum(part.replicas for part in self.parts)
+
+    @property
+    def start(self) -> int:
+        """How many pods are enough to start with; all, where nothing of it has a minimum."""
+        return sum(part.start for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +117,7 @@ class Gang:
 class Pods:
     """The pods of manifests, and the names of those manifests of which nobody knows what they need.
 
-    `domains` are wanted by some of them, and `loose` are the others.
+    `domains` are wanted by some of them, and `loose` are the others; `marked` is as in `Needs`.
     """
 
     parts: tuple[Part, ...]
@@ -102,12 +125,18 @@ class Pods:
     gangs: tuple[Gang, ...] = ()
     domains: tuple[Domains, ...] = ()
     loose: tuple[Part, ...] = ()
+    marked: Mapping[str, int] = field(default_factory=dict)
 
 
 def likeness(request: Request, pods: Pods) -> Hashable:
     """Return what is equal for requests that need the same, whichever cluster is looked at."""
-    counted = tuple((part.shape.likeness, part.replicas, part.apart) for part in pods.parts)
-    return request.ask, request.terms.dedicated, counted, tuple(one.likeness for one in pods.domains)
+    counted = tuple((part.shape.likeness, part.replicas, part.apart, part.start) for part in pods.parts)
+    return (
+        request.ask,
+        request.terms.dedicated,
+        counted,
+        (*(one.likeness for one in pods.domains), *pods.marked.items()),
+    )
 
 
 def needs(
@@ -131,7 +160,7 @@ def needs_of(pods: Pods, spec: DeploySpec) -> Needs:
         return Needs(main=Part(shape=_NOTHING, replicas=1), unknown=unknown)
     main = next((part for part in parts if _has_gpus(part.shape)), parts[0])
     others = tuple(part for part in parts if part is not main)
-    return Needs(main=main, others=others, unknown=unknown, domains=pods.domains, loose=pods.loose)
+    return Needs(main=main, others=others, unknown=unknown, domains=pods.domains, loose=pods.loose, marked=pods.marked)
 
 
 def _unknown(spec: DeploySpec, strange: tuple[str, ...]) -> str:
@@ -156,19 +185,22 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
     strange: list[str] = []
     domains: list[Domains] = []
     loose: list[Part] = []
+    marked = Counter[str]()
     for name in named:
         try:
             others = tuple(manifests[other] for other in named if other in manifests)
             found, made_of = _parts(manifests[name], kinds, others)
             gang = _gang(manifests[name], kinds, found)
             apart = exclusive(manifests[name], kinds)
-        except _MALFORMED:
+        except MALFORMED:
             strange.append(f"{name}{_said(manifests[name], kinds)}")
             continue
         parts += found
         pods += made_of
         gangs += () if gang is None else (gang,)
         if apart is not None:
+            marked.update(apart.marked)
+        if apart is not None and apart.domains is not None:
             domains.append(apart.domains)
             found = tuple(Part(shape=shape, replicas=number) for shape, number in apart.loose)
         loose += found
@@ -178,7 +210,16 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
         gangs=tuple(gangs),
         domains=tuple(domains),
         loose=tuple(loose) if domains else (),
+        marked=dict(marked),
     )
+
+
+def shape_of(one: Made, manifest: Mapping[str, Json], others: tuple[Mapping[str, Json], ...] = ()) -> ReplicaShape:
+    """Read the shape of the pods that an object makes of one template; `others` are the objects beside it.
+
+    Raises one of AttributeError, LookupError, TypeError and ValueError where it cannot be read.
+    """
+    return bound(replica_shape(one.spec, metadata_of(manifest, one.place)), one, manifest, others)
 
 
 def _said(manifest: Mapping[str, Json], kinds: Kinds) -> str:
@@ -198,21 +239,25 @@ def _parts(
     """Read the pods that one object makes, those that are alike together; none where nobody counts them.
 
     Beside them stands what rules go by of each template's pods, and the likeness of their shape. A number of replicas
-    that an expression gives counts as one. Raises one of _MALFORMED where it cannot be read.
+    that an expression gives counts as one. Raises one of MALFORMED where it cannot be read.
     """
     for finding in podtemplate.findings(manifest, kinds=kinds):
         raise ValueError(finding.message)
     parts: dict[Hashable, Part] = {}
     pods: list[tuple[Hashable, PodOnNode]] = []
+    roles: list[Role] = []
     for one in made(manifest, kinds, others):
         if one.replicas is None:
             raise ValueError("nobody knows how many pods it makes")
         metadata = metadata_of(manifest, one.place)
-        shape = bound(replica_shape(one.spec, metadata), one, manifest, others)
+        shape = shape_of(one, manifest, others)
         alike = parts.get(shape.likeness)
         pods.append((shape.likeness, pod_on_node(one.spec, metadata)))
         parts[shape.likeness] = Part(shape=shape, replicas=one.replicas + (alike.replicas if alike else 0))
-    return tuple(part for part in parts.values() if part.replicas), pods
+        roles.append(Role(likeness=shape.likeness, gpus=gpus_of_pod(shape), pods=one.replicas, least=one.least))
+    kind = known(manifest, kinds)
+    least = starting(roles, manifest, kind) if kind is not None else {}
+    return tuple(replace(one, least=least.get(likeness)) for likeness, one in parts.items() if one.replicas), pods
 
 
 def _unmingled(part: Part, pods: Iterable[tuple[Hashable, PodOnNode]]) -> Part:
@@ -239,7 +284,7 @@ def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[Part, ...]) -
         called=kind.together.called,
         groups=number,
         size=size,
-        least=gang(manifest, kind, size),
+        least=min(gang(manifest, kind, size), -(-sum(part.start for part in parts) // number)),
         requests=total(part.shape.requests.times(part.replicas // number) for part in parts),
     )
 

@@ -14,7 +14,7 @@ from reconciler.core.reach import Rung
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.terms import priority
-from reconciler.core.together import take, too_small
+from reconciler.core.together import fitted, named, taken, ways
 from reconciler.core.wording import clause, count
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Place, Reason, Refusal, Suppressed
@@ -53,11 +53,11 @@ def waiting(situation: Situation, standing: Standing) -> tuple[WorkloadId, ...]:
 
 
 def assess(
-    situation: Situation, growth: Growth, record: RequestRecord, rung: Rung, *, more: int = 0
+    situation: Situation, growth: Growth, record: RequestRecord, rung: Rung, *, more: int = 0, least: bool = False
 ) -> tuple[Offer, Needs] | Refusal:
     """Say what one cluster offers of a request and what that takes there, or why it has no room for the whole of it.
 
-    `more` are the placements that begin, less those that end, beside it.
+    `more` are the placements that begin, less those that end, beside it. At `least` has the minimum of a gang do.
     """
     name, request = rung.cluster, record.request
     if name in record.avoids:
@@ -70,7 +70,8 @@ def assess(
     answer = growth.assess(template, policy, need.main.shape, rung, need.main.replicas, more=more)
     if isinstance(answer, Refusal):
         return answer
-    return too_small(situation, growth, request.workspace, answer, need) or (answer, need)
+    found = fitted(situation, growth, request.workspace, answer, need, least=least)
+    return found if isinstance(found, Refusal) else (found, need)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,16 +97,16 @@ class _Try:
             return
         wanted, refusals = lacking + len(here), tuple[Refusal, ...]()
         began = self.growth.moment()
-        for rung in self.situation.reach.order(workload):
-            if not lacking:
-                return
-            if rung.cluster in here:
-                continue
-            refusal = self._try(rung, refusals, kind)
-            if refusal is None:
-                lacking -= 1
-            else:
-                refusals = (*refusals, refusal)
+        for least in ways(self.entry.needs):
+            refusals = ()
+            for rung in self.situation.reach.order(workload) if lacking else ():
+                if not lacking or rung.cluster in here:
+                    continue
+                refusal = self._try(rung, refusals, kind, least=least)
+                if refusal is None:
+                    lacking, here = lacking - 1, {*here, rung.cluster}
+                else:
+                    refusals = (*refusals, refusal)
         if lacking:
             held = self._held(lacking, wanted, refusals)
             if alike is not None and self.growth.moment() == began:
@@ -121,13 +122,14 @@ class _Try:
             return None
         return self.growth.kind(self.entry)
 
-    def _try(self, rung: Rung, passed: tuple[Refusal, ...], kind: Hashable | None) -> Refusal | None:
+    def _try(self, rung: Rung, passed: tuple[Refusal, ...], kind: Hashable | None, *, least: bool) -> Refusal | None:
         """Place it on one cluster, or say why not."""
         name, growth = rung.cluster, self.growth
         shared = kind is not None and name not in self.record.avoids
+        kind = (kind, least)
         state = growth.state(name, self.record.request.workspace) if shared else None
         known = growth.told.refusal(kind, name, state) if shared else None
-        answer = known or assess(self.situation, growth, self.record, rung)
+        answer = known or assess(self.situation, growth, self.record, rung, least=least)
         if not isinstance(answer, Refusal):
             self._place(*answer, passed)
             return None
@@ -139,13 +141,12 @@ class _Try:
         desired, workload, cluster = self.situation.desired, self.entry.workload, offer.rung.cluster
         record = self.standing.requests[workload]
         began = replace(record, began_at=record.began_at or self.situation.now)
-        choice = self.growth.choice(offer, need.main.shape, workload.workspace)
+        choice = taken(self.growth, offer, need, need.main.shape, workload.workspace)
         if not need.main.shape.requests.amounts:
             choice = replace(choice, fits=offer.replicas)  # what asks for nothing fits without end
         template, policy = desired.templates[workload], desired.policies[workload]
         made = self.growth.placement(template, policy, need.main.shape, cluster, need.main.replicas)
         placement = replace(made, expires_at=self._end(began))
-        take(self.growth, cluster, need)
         first = record.began_at is None
         self.standing.change(
             Place(placement=placement, shortage=None, choice=choice, refused=passed, record=began if first else None)
@@ -168,8 +169,9 @@ class _Try:
         of = f"{lacking} of {count(wanted, 'placement')}" if wanted > 1 else "it"
         first = next((refusal for refusal in refusals if refusal.remedy), None)
         hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
-        need = needs(self.record.request, pods=self.entry.pods)
-        reason, message = why_not(refusals, f"{of} fits on no cluster{hint}")
+        need = self.entry.needs
+        nor = f", nor does {named(need)}" if named(need) else ""
+        reason, message = why_not(refusals, f"{of} fits on no cluster{nor}{hint}")
         return Suppressed(
             workload=self.entry.workload,
             reason=reason,

@@ -30,11 +30,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """So many pods of one spec, at a place of an object; `replicas` is None where nobody knows how many."""
+    """So many pods of one spec, at a place of an object; `replicas` is None where nobody knows how many.
+
+    `least` are as many as the object says have to be there before any of a group runs, None where it says nothing.
+    """
 
     place: Place
     spec: Json
     replicas: int | None
+    least: int | None = None
 
 
 def places(manifest: Mapping[str, Json], declared: Kinds = NONE) -> Iterator[Place]:
@@ -67,7 +71,8 @@ def made(manifest: Mapping[str, Json], declared: Kinds, others: tuple[Mapping[st
         if spec is None:
             continue
         replicas = 0 if _sleeps(manifest, kind) else _product(manifest, place.template.counts, place)
-        yield Made(place=place, spec=spec, replicas=None if unsure else replicas)
+        least = _least(manifest, place) if replicas else None
+        yield Made(place=place, spec=spec, replicas=None if unsure else replicas, least=least)
 
 
 def labels_at(manifest: Mapping[str, Json], place: Place) -> Path:
@@ -110,8 +115,13 @@ def gang(manifest: Mapping[str, Json], kind: WorkloadKind, size: int) -> int:
         return 1
     if together.eager is not None and at(manifest, together.eager[0]) == together.eager[1]:
         return 1
-    least = _whole(at(manifest, together.gang), 0) if together.gang else 0
-    return min(size, least) or size
+    return min(size, minimum(manifest, kind) or size)
+
+
+def minimum(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
+    """Return how many pods of a group an object itself says have to be there; None where it does not."""
+    together = kind.together
+    return _whole(at(manifest, together.gang), 0) or None if together is not None and together.gang else None
 
 
 def _pattern(template: PodTemplate) -> Path:
@@ -187,15 +197,31 @@ def _product(manifest: Mapping[str, Json], counts: tuple[Count, ...], place: Pla
     return number
 
 
+def _least(manifest: Mapping[str, Json], place: Place) -> int | None:
+    """Count the pods of a template that have to be there at once, where any of its numbers has a minimum."""
+    number, said = 1, False
+    for count in place.template.counts:
+        factor = _factor(manifest, count, place) or 0
+        enough = _whole(_stands(manifest, count, count.enough, place), -1)
+        said = said or enough >= 0
+        number *= factor if enough < 0 else min(factor, enough)
+    return number if said else None
+
+
+def _stands(manifest: Mapping[str, Json], count: Count, way: Path, place: Place | None) -> Json:
+    """Return what stands at one of the ways of a number."""
+    if not way:
+        return None
+    if count.among is not None and place is not None:
+        return _among(manifest, way, count.among, place.item)
+    return at(manifest, way if place is None else within(way, place.item, _pattern(place.template)))
+
+
 def _factor(manifest: Mapping[str, Json], count: Count, place: Place | None) -> int | None:
     """Read one number; what is no number, as an expression before it is filled in, counts as one."""
 
     def stands(way: Path) -> Json:
-        if not way:
-            return None
-        if count.among is not None and place is not None:
-            return _among(manifest, way, count.among, place.item)
-        return at(manifest, way if place is None else within(way, place.item, _pattern(place.template)))
+        return _stands(manifest, count, way, place)
 
     found, other = stands(count.path), stands(count.instead)
     if found is None and other is None:

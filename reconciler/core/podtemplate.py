@@ -35,6 +35,24 @@ def findings(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NONE) -
     yield from dict.fromkeys(found)
 
 
+def patched(patch: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
+    """Find what Kubernetes would refuse of what a strategic merge patch has to say of a pod and its labels."""
+    stated = _without_directives(patch)
+    yield from _below(("spec",), _pod)(stated, loc)
+    for part in ("labels", "annotations"):
+        yield from _below(("metadata", part), _texts)(stated, loc)
+
+
+def _without_directives(value: Json) -> Json:
+    """Leave of a patch what it sets: nothing that deletes, and nothing that says how to merge."""
+    if isinstance(value, list):
+        return [_without_directives(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    sets = ((key, item) for key, item in value.items() if item is not None and not key.startswith("$"))
+    return {key: _without_directives(item) for key, item in sets}
+
+
 def variables(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[tuple[Loc, Json]]:
     """Yield the values of the environment variables of a workload's containers, of whichever template, each once."""
     found: dict[Loc, Json] = {}

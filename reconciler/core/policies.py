@@ -10,12 +10,13 @@ from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.gathered import FEW, NAME, Gathered, Placed, places
 from reconciler.core.governing import govern
 from reconciler.core.implicit import implied, unbound, unheard
+from reconciler.core.outofreach import findings as out_of_reach
 from reconciler.core.reach import order
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.untaken import untaken
 from reconciler.errors import Severity
 from reconciler.model.gpr import WorkspaceLimits
-from reconciler.model.ids import TemplateName, WorkloadId
+from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.units import format_duration
 from reconciler.model.workload import WorkloadTemplate
@@ -66,7 +67,23 @@ def policies_in_force(work: Gathered, desired: Desired, templates: Templates) ->
             work.tell(placed_template, placed_template.value.spelling.of(finding))
     for workload in _counted_twice(work, found, desired, templates):
         del found[workload]
+    if "Cluster" not in work.excused:
+        homes = _homes(found)
+        for placed in placed_policies:
+            policy = placed.value.value_of()
+            there = homes.get(policy.name) or policy.workspaces or desired.workspaces
+            workspaces = [desired.workspaces[name] for name in there if name in desired.workspaces]
+            for finding in out_of_reach(policy, workspaces, desired.clusters):
+                work.tell(placed, finding)
     return found
+
+
+def _homes(found: Mapping[WorkloadId, BurstPolicy]) -> dict[str, list[WorkspaceName]]:
+    """List the workspaces in which each policy governs something, by its name."""
+    homes: dict[str, dict[WorkspaceName, None]] = {}
+    for workload, policy in sorted(found.items()):
+        homes.setdefault(policy.name, {})[workload.workspace] = None
+    return {name: [*there] for name, there in homes.items()}
 
 
 def _tell_unknown(

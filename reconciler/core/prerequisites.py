@@ -65,14 +65,14 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
     is written.
     """
     target = target_namespace(spec, workspace)
-    objects = list(_objects(spec))
+    objects = list(objects_of(spec))
     own: set[Brought] = set()
     for manifest in objects:
-        own.update(brought(manifest, _namespace(manifest, target)))
+        own.update(brought(manifest, namespace_of(manifest, target)))
     found: dict[Brought, Prerequisite] = {}
     for manifest in objects:
         by = shortened(f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}")
-        for category, name in _needed(manifest, _namespace(manifest, target), kinds):
+        for category, name in _needed(manifest, namespace_of(manifest, target), kinds):
             if (category, name) not in own:
                 found.setdefault((category, name), Prerequisite(category=category, name=name, by=by))
     shared = workspace.shared_networking
@@ -85,7 +85,7 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
     return tuple(sorted(found.values(), key=lambda one: (order.index(one.category), one.name)))
 
 
-def _objects(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
+def objects_of(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
     """Yield the objects that the steps of a spec make, but for those of charts."""
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
     lines = {command.name: command.cmd for command in spec.commands}
@@ -98,7 +98,8 @@ def _objects(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
                 yield outcome.manifest
 
 
-def _namespace(manifest: Mapping[str, Json], target: str) -> str:
+def namespace_of(manifest: Mapping[str, Json], target: str) -> str:
+    """Return the namespace of an object, which is the `target` where it names none."""
     namespace = at(manifest, ("metadata", "namespace"))
     return namespace if isinstance(namespace, str) and namespace else target
 

@@ -59,6 +59,11 @@ def lacking(cluster: Cluster, prerequisites: Sequence[Prerequisite], seen: Clust
     )
 
 
+def lacked(cluster: Cluster, prerequisites: Iterable[Prerequisite]) -> tuple[Prerequisite, ...]:
+    """List what a cluster says itself that it lacks."""
+    return tuple(one for one in prerequisites if _has(cluster, one, None) is False)
+
+
 def unknown(
     cluster: Cluster, prerequisites: Iterable[Prerequisite], seen: ClusterObservation | None = None
 ) -> tuple[Prerequisite, ...]:

@@ -110,6 +110,7 @@ class Reach:
     def __init__(self, desired: Desired) -> None:
         """Work out nothing yet; each answer is worked out when it is first asked for."""
         self._desired = desired
+        self._keys: dict[WorkloadId, _Key] = {}
         self._orders: dict[_Key, tuple[Rung, ...]] = {}
         self._tightest: dict[_Key, int | None] = {}
         self._allowed: dict[_Key, frozenset[ClusterName]] = {}
@@ -236,10 +237,14 @@ class Reach:
         return Refusal(cluster=name, reason=Reason.NOT_IN_POLICY, message=message, remedy=remedy)
 
     def _key(self, workload: WorkloadId) -> _Key:
-        """Say what the reach of a workload follows from: its policy, or the clusters that a request names.
+        """Say what the reach of a workload follows from: its policy, or the clusters that a request names."""
+        known = self._keys.get(workload)
+        if known is None:
+            known = self._keys[workload] = self._work_out_key(workload)
+        return known
 
-        Of workloads with one policy each may have a WorkloadSpread of its own.
-        """
+    def _work_out_key(self, workload: WorkloadId) -> _Key:
+        """Of workloads with one policy each may have a WorkloadSpread of its own."""
         policy = self._desired.policies[workload]
         if policy.to_primary:
             return tuple(candidate.name or "" for candidate in policy.candidates), workload.workspace

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from reconciler.core import headcount, lifecycle
+from reconciler.core import headcount, lifecycle, started
 from reconciler.core.enrolling import end_of
 from reconciler.core.situation import Situation
 from reconciler.core.wording import count
@@ -71,7 +71,7 @@ def phase_of(placement: Placement, situation: Situation) -> Phase:
         return Phase.FAILED
     seen = situation.observed.clusters.get(placement.cluster)
     bound = headcount.bound(placement, seen)
-    return lifecycle.phase(placement, bound, well=situation.rollouts.well(placement))
+    return lifecycle.phase(placement, bound, well=started.well(situation, placement))
 
 
 def _provisioning(record: RequestRecord, placements: Sequence[Placement], held: Sequence[Suppressed]) -> Provisioning:
@@ -103,7 +103,8 @@ def _message(
     ailing = situation.rollouts.ailing
     for placement in placements:
         ailment = ailing.get(placement.path)
-        if ailment is not None and ailment.message:
-            said.append(f"{placement.cluster}: {ailment.message}")
+        why = started.told(situation, placement) or (ailment.message if ailment is not None else "")
+        if why:
+            said.append(f"{placement.cluster}: {why}")
     said += [f"{one.reason}: {one.message}" for one in held]
     return "; ".join(said)

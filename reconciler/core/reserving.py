@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from reconciler.core import waysout
 from reconciler.core.enrolling import end_of, lasting
 from reconciler.core.gprlimits import beyond_limits
 from reconciler.core.gpuask import described, missing, shapes
@@ -110,7 +111,7 @@ class _Reservation:
         if any(room.count(way, 1) for way in ways):
             return None
         message = room.shortfall(ways[0]) if ways else missing(self.ask, seen)
-        remedy = "free or add nodes there"
+        remedy = waysout.remedy(room, seen, ways[0], 1, deployed=False) if ways else waysout.NODES
         return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy=remedy)
 
     def _reserve(self, name: ClusterName) -> None:

@@ -14,7 +14,7 @@ from reconciler.core.needs import Needs, Part
 from reconciler.core.reach import rung_of
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.core.wholes import Whole, more, whole
+from reconciler.core.wholes import Whole, more, wholes
 from reconciler.core.wording import clause, count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.placement import Placement
@@ -23,16 +23,15 @@ from reconciler.model.plan import Refusal, Resize, Suppressed
 
 def take_up_other_pods(situation: Situation, standing: Standing, growth: Growth) -> None:
     """Resize what stands of a template by another number of pods a replica, where these fit beside it."""
-    desired = situation.desired
-    for workload in standing.placed():
-        if workload.request or workload not in desired.policies:
+    desired, grouped = situation.desired, wholes(situation.desired)
+    for workload in standing.placed() if grouped else ():
+        goes_whole = grouped.get(workload)
+        if goes_whole is None or workload not in desired.policies:
             continue
-        template = desired.templates[workload]
-        goes_whole = whole(template, desired.kinds)
-        shape = goes_whole.shape if goes_whole is not None else None
+        shape = goes_whole.shape
         for placement in standing.of(workload) if shape is not None else ():
-            stale = placement.template_version not in {"", lifecycle.version(template)}
-            if goes_whole is not None and shape is not None and stale and _differs(placement, shape):
+            stale = placement.template_version not in {"", lifecycle.version(desired.templates[workload])}
+            if shape is not None and stale and _differs(placement, shape):
                 _resize(situation, standing, growth, placement, into=(goes_whole, shape))
 
 

@@ -8,6 +8,7 @@ from reconciler.core import lifecycle
 from reconciler.core.demand import ceiling, next_fall
 from reconciler.core.ending import revert
 from reconciler.core.growth import MOST
+from reconciler.core.overstepping import overstepping
 from reconciler.core.quotas import quotas
 from reconciler.core.seats import site
 from reconciler.core.sharing import given_back, with_reason
@@ -26,13 +27,15 @@ from reconciler.model.workloadspread import WorkloadSpread
 
 def give_back_what_is_not_needed(situation: Situation, standing: Standing) -> None:
     """Shrink and revert what is above a limit at once, and what is not missing any more after the scale-down window."""
+    beyond = frozenset(overstepping(situation, standing))
     for workload in standing.placed():
         demand, policy = situation.demands.get(workload), situation.desired.policies.get(workload)
         if policy is None:
             continue
-        if policy.spread is not None:
-            _keep_subsets(situation, standing, workload, policy, policy.spread)
-        _keep_limits(situation, standing, workload, policy)
+        if workload in beyond:
+            if policy.spread is not None:
+                _keep_subsets(situation, standing, workload, policy, policy.spread)
+            _keep_limits(situation, standing, workload, policy)
         # What a blind primary has lent is left where it is; `lending` tells that it is blind.
         if isinstance(demand, Demand):
             _follow_demand(situation, standing, demand, policy)

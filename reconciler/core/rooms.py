@@ -11,14 +11,17 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core import headcount
+from reconciler.core.claimed import seen_by, to_come
+from reconciler.core.domains import Domains
 from reconciler.core.fit import Room
 from reconciler.core.flight import Flight, flight
+from reconciler.core.grouping import needs_there
 from reconciler.core.holding import Reserved, keep_free, reserved
-from reconciler.core.needs import Needs, Part
+from reconciler.core.needs import Needs
 from reconciler.core.packing import Wanted, tightest_first
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.core.wholes import whole
+from reconciler.core.starting import may_start, waiting
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.placement import Placement
@@ -89,24 +92,29 @@ class Rooms:
 
     def needs(self, placement: Placement) -> Needs | None:
         """Return what a placement takes that went out whole; None where its replicas are all there is to it."""
-        if placement.workload.request:
-            enrolment = self._situation.enrolment
-            entry = enrolment.entries.get(placement.workload) if enrolment is not None else None
-            return entry.needs if entry is not None else None
-        template = self._desired.templates.get(placement.workload)
-        found = whole(template, self._desired.kinds) if template is not None else None
-        return found.of(placement.replicas) if found is not None else None
+        return needs_there(self._desired, self._situation.enrolment, placement)
 
-    def domains(self, cluster: ClusterName, key: str) -> int:
-        """Count the topology domains of a label that what stands on a cluster wants for itself."""
-        there = (self.needs(placement) for placement in self._standing.on(cluster))
-        wanted = [one for needed in there if needed is not None for one in needed.domains]
-        return sum(len(one.units) for one in wanted if one.key == key)
+    def domains(self, cluster: ClusterName, wanted: Domains) -> int:
+        """Count the domains that groups on a cluster may come to have, beside those that they are seen in."""
+        there = ((placement, self.needs(placement)) for placement in self._standing.on(cluster))
+        claims = [(one, needed) for one, needed in there if needed is not None and (needed.domains or needed.marked)]
+        if not claims:
+            return 0
+        seen = seen_by(self._observed.clusters[cluster], wanted)
+        return sum(to_come(needed, wanted, seen.get(one.name, Counter())) for one, needed in claims)
 
-    def _whole(self, placement: Placement) -> tuple[Part, ...]:
-        """Return the parts of what went out whole, as a leader and its workers; nothing where there is but one."""
-        needed = self.needs(placement)
-        return needed.parts if needed is not None and needed.others else ()
+    def _coming(self, placement: Placement, replicas: int) -> tuple[Wanted, ...]:
+        """Return what is still to come of a placement that lacks so many replicas.
+
+        Of what went out whole, as a leader and its workers, that is all of it while nothing has come. Of a gang that
+        has started with its minimum it is the pods that have no node yet.
+        """
+        needed, seen = self.needs(placement), self._observed.clusters[placement.cluster]
+        if needed is not None and may_start(needed):
+            return waiting(needed, *headcount.there(placement, seen))
+        if needed is not None and needed.others and replicas >= placement.replicas:
+            return tuple(part.room for part in needed.parts)
+        return ((placement.shape, replicas),)
 
     def _less(
         self, room: Room, held: Iterable[RequestRecord], without: Iterable[Placement], cluster: ClusterName
@@ -146,8 +154,7 @@ class Rooms:
         flying = self._flight(cluster, gone) if gone else self._standing.in_flight(cluster)
         parts: list[Wanted] = []
         for placement, replicas in flying.replicas:
-            whole = self._whole(placement) if replicas >= placement.replicas else ()  # nothing of it has come yet
-            parts += [part.room for part in whole] or [(placement.shape, replicas)]
+            parts += self._coming(placement, replicas)
         parts += flying.going
         for shape, replicas in tightest_first(room, parts, lambda part: part[0]):
             room.take(shape, replicas)

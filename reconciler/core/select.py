@@ -5,6 +5,7 @@ Each rule is about the cluster alone; how many replicas it can hold is for `fit`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from reconciler.core.demand import unseen
@@ -18,6 +19,7 @@ from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Restraint, RestraintKind, where
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability, BurstPolicy, Cluster
+from reconciler.model.prerequisites import Prerequisite
 
 
 def refuse(
@@ -27,9 +29,13 @@ def refuse(
     *,
     shape: ReplicaShape,
     restraints: tuple[Restraint, ...],
+    needed: Sequence[Prerequisite],
     subset: str = "",
 ) -> Refusal | None:
-    """Say why a cluster gets nothing new of this workload, or None if only its capacity is left to ask."""
+    """Say why a cluster gets nothing new of this workload, or None if only its capacity is left to ask.
+
+    `needed` are the things that it must have first.
+    """
     desired, observed, now = situation.desired, situation.observed, situation.now
     template, policy = desired.templates[workload], desired.policies[workload]
     workspace = desired.workspaces[workload.workspace]
@@ -69,7 +75,7 @@ def refuse(
         remedy = "mend the template"
         return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)
     # 6. It does not have what the objects refer to.
-    lacks = lacking(cluster, template.prerequisites, observed.clusters.get(name))
+    lacks = lacking(cluster, needed, observed.clusters.get(name))
     if lacks is not None:
         return lacks
     # 7. A person, or a burst that has just ended there, holds it back.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.core.wording import listed
 from reconciler.model.neighbours import HostPort, LabelRequirement, PodOnNode, PodRule, PodRules
@@ -12,7 +12,22 @@ _ANY = HostPort(port=0).address
 
 def selects(selector: Iterable[LabelRequirement], labels: Mapping[str, str]) -> bool:
     """Tell whether a pod of these labels is meant; one without requirements means every pod."""
-    return all(_met(one, labels.get(one.key)) for one in selector)
+    return all(met(one.operator, one.values, labels.get(one.key)) for one in selector)
+
+
+def met(operator: str, values: Collection[str], value: str | None) -> bool:
+    """Apply one requirement to a label, of which None is one that is not there: that meets NotIn."""
+    match operator:
+        case "In":
+            return value is not None and value in values
+        case "NotIn":
+            return value is None or value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:  # an operator of some future Kubernetes: nobody knows what it asks
+            return False
 
 
 def means(rule: PodRule, rules: PodRules, pod: PodOnNode) -> bool:
@@ -45,17 +60,3 @@ def described(rules: PodRules) -> str:
     said += [f"at most {rule.max_skew} more in one {rule.key} than in another" for rule in rules.evenly]
     said += [f"host port {port.port}/{port.protocol} to itself" for port in rules.ports]
     return listed(said)
-
-
-def _met(requirement: LabelRequirement, value: str | None) -> bool:
-    match requirement.operator:
-        case "In":
-            return value is not None and value in requirement.values
-        case "NotIn":
-            return value is None or value not in requirement.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case _:  # an operator of some future Kubernetes: nobody knows what it asks
-            return False

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 
-from reconciler.core import termrules
+from reconciler.core import patchfields, podtemplate, termrules
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.ineffective import ineffective
 from reconciler.core.schema.workloadkind import fault
@@ -146,6 +146,8 @@ def _subset(subset: SubsetFile, loc: Loc) -> Iterator[Finding]:
         yield from termrules.term(one.preference, (*where, "preference"))
     for index, toleration in enumerate(subset.tolerations):
         yield from termrules.toleration(toleration, (*loc, "tolerations", index))
+    yield from podtemplate.patched(subset.patch, (*loc, "patch"))
+    yield from patchfields.unknown(subset.patch, (*loc, "patch"))
     least, most = subset.min_replicas, None if subset.max_replicas is None else bound(subset.max_replicas)
     if least < 0:
         yield Finding(loc=(*loc, "minReplicas"), message=f"{least} is less than 0", hint="try 0")

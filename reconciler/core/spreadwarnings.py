@@ -14,7 +14,7 @@ from reconciler.core.injecting import injected
 from reconciler.core.narrowing import selects, takes
 from reconciler.core.schema.complaints import nearest
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
-from reconciler.core.subsets import Injection
+from reconciler.core.subsets import Injection, ordinal, ordinals_start
 from reconciler.core.wholes import in_groups
 from reconciler.core.workloadkinds import Kinds, known
 from reconciler.errors import InvalidInput, Severity
@@ -122,6 +122,32 @@ def unmet(
             hint=hint or f"they are {', '.join(sorted(names)[:FEW])}" + (", …" if len(names) > FEW else ""),
             severity=Severity.WARNING,
         )
+
+
+def shared_ordinals(
+    spread: WorkloadSpread, workspaces: Iterable[Workspace], clusters: Mapping[ClusterName, Cluster]
+) -> Iterator[Finding]:
+    """Warn where pods of a StatefulSet would have the same ordinals, or none: nothing of the primary is changed."""
+    if not ordinal(spread):
+        return
+    first, *others = spread.subsets
+    target = f"{spread.target.kind} {spread.target.name}"
+    for workspace in workspaces:
+        primary = clusters.get(workspace.primary)
+        if primary is not None and not takes(first, primary):
+            yield Finding(
+                loc=(*_SUBSETS, 0),
+                message=f"primary {primary.name} of workspace {workspace.name} is not in it, so that {target} has"
+                " the same ordinals there as here",
+                hint=f"begin with a subset that {primary.name} is in, with as many maxReplicas as it runs",
+                severity=Severity.WARNING,
+            )
+    for index, subset in enumerate(others, start=1):
+        try:
+            ordinals_start(spread, subset)
+        except ValueError as error:
+            hint = "give each subset before it a maxReplicas in replicas"
+            yield Finding(loc=(*_SUBSETS, index), message=str(error), hint=hint, severity=Severity.WARNING)
 
 
 def _meets(one: NodeRequirement, cluster: Cluster) -> bool:

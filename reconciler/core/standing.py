@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -180,6 +180,10 @@ class Standing:
             return self._before.workloads()
         workloads = {*self._before.workloads(), *self._of}
         return tuple(sorted(workload for workload in workloads if self.lent(workload).placements))
+
+    def altered(self) -> Collection[WorkloadId]:
+        """Name the workloads whose placements this pass has changed so far."""
+        return self._of.keys()
 
     def lent(self, workload: WorkloadId) -> Lent:
         """Return what a workload has elsewhere."""

@@ -23,7 +23,7 @@ from reconciler.model.workload import Json
 from reconciler.model.workloadspread import PreferredTerm, Subset, WorkloadSpread
 
 MATCHED = "apps.kruise.io/matched-workloadspread"
-_STATEFUL_SET = ("apps", "StatefulSet")
+_STATEFUL_SETS = frozenset({("apps", "StatefulSet"), ("apps.kruise.io", "StatefulSet")})
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _TERMS = "nodeSelectorTerms"
@@ -80,7 +80,7 @@ def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster) -> Injec
 
 def ordinal(spread: WorkloadSpread) -> bool:
     """Tell whether the pods of a spread's target are numbered, so that its subsets are ranges of ordinals."""
-    return (spread.group, spread.target.kind) == _STATEFUL_SET
+    return (spread.group, spread.target.kind) in _STATEFUL_SETS
 
 
 def pod_of_subset(template: Mapping[str, Json], injected: Injection) -> dict[str, Json]:

@@ -209,7 +209,7 @@ class _Renderer:
 def _leaves(spec: DeploySpec) -> Iterator[tuple[Loc, str]]:
     """Yield every leaf in which an expression is read and that has one."""
     for root, value in _expressive(spec):
-        yield from _strings(root, value)
+        yield from strings(root, value)
     for index, chart in enumerate(spec.helm):
         for name, text in (("releaseName", chart.release_name), ("releaseNamespace", chart.release_namespace)):
             if has_expression(text):
@@ -251,16 +251,17 @@ def _fixed(spec: DeploySpec) -> Iterator[tuple[Loc, str]]:
     yield ("spec", "serviceAccount"), spec.service_account
 
 
-def _strings(loc: Loc, value: Json) -> Iterator[tuple[Loc, str]]:
+def strings(loc: Loc, value: Json) -> Iterator[tuple[Loc, str]]:
+    """Yield the texts below a value that have an expression, each with the way to it."""
     if isinstance(value, str):
         if has_expression(value):
             yield loc, value
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _strings((*loc, key), item)
+            yield from strings((*loc, key), item)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            yield from _strings((*loc, index), item)
+            yield from strings((*loc, index), item)
 
 
 def _keys(loc: Loc, value: Json) -> Iterator[tuple[Loc, str]]:

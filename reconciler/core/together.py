@@ -1,39 +1,101 @@
-"""Whether a cluster has room for all of something that goes there whole, and what it takes there."""
+"""Whether a cluster has room for all of something that goes there whole, and what it takes there.
+
+A gang with a minimum goes where all of it has room; where there is no such cluster, to one with room for the minimum.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
-from reconciler.core import domains
+from reconciler.core import domains, waysout
 from reconciler.core.fit import Room
 from reconciler.core.gprlimits import beyond_limits
 from reconciler.core.growth import Growth, Offer
 from reconciler.core.needs import Needs
 from reconciler.core.reach import Rung
 from reconciler.core.situation import Situation
+from reconciler.core.starting import may_start, start
 from reconciler.core.wholes import Whole, more
 from reconciler.core.wording import amounts, count, listed
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
-from reconciler.model.plan import Reason, Refusal
+from reconciler.model.plan import Choice, Reason, Refusal
+
+_T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
+
+_MANY = 1024
+"""Pods that are asked for to see whether a taint keeps some from any domain."""
 
 
-def too_small(
+class Asked(Protocol[_T_co]):
+    """Ask a cluster what it has room for."""
+
+    def __call__(self, rung: Rung, *, least: bool) -> _T_co | Refusal:
+        """Answer for all of it or, where the minimum will do, for at `least` that."""
+
+
+def ways(need: Needs | None) -> tuple[bool, ...]:
+    """Say for what room is looked for on all clusters, one after the other: for all of it, then for its minimum."""
+    return (False, True) if need is not None and may_start(need) else (False,)
+
+
+def named(need: Needs | None) -> str:
+    """Name the minimum of what has one and has no room for that either; empty where all of it has to fit."""
+    return f"its minimum of {need.start} of {count(need.pods, 'pod')}" if need is not None and may_start(need) else ""
+
+
+def first(need: Needs | None, rungs: Iterable[Rung], asked: Asked[_T]) -> tuple[_T | None, tuple[Refusal, ...]]:
+    """Return what the first cluster answers that has room for all of it, else the first that has for its minimum.
+
+    Beside it stand those that have refused before.
+    """
+    refusals: tuple[Refusal, ...] = ()
+    found = tuple(rungs)
+    for least in ways(need):
+        refusals = ()
+        for rung in found:
+            answer = asked(rung, least=least)
+            if not isinstance(answer, Refusal):
+                return answer, refusals
+            refusals = (*refusals, answer)
+    return None, refusals
+
+
+def fitted(
+    situation: Situation, growth: Growth, workspace: WorkspaceName, offer: Offer, need: Needs, *, least: bool = False
+) -> Offer | Refusal:
+    """Say whether a cluster that has room for some of it has any for the whole; or for the minimum, if that will do."""
+    small = _too_small(situation, growth, workspace, offer, need)
+    if small is None or not least or not may_start(need):
+        return small or offer
+    started = start(growth.rooms.room(offer.rung.cluster, workspace), need)
+    if started is not None:
+        return replace(offer, start=started)
+    return replace(small, message=f"{small.message}, and none for {named(need)}")
+
+
+def _too_small(
     situation: Situation, growth: Growth, workspace: WorkspaceName, offer: Offer, need: Needs
 ) -> Refusal | None:
     """Say why a cluster that has room for some of it has none for the whole."""
     name, main = offer.rung.cluster, need.main
+    room, seen = growth.rooms.room(name, workspace), situation.observed.clusters[name]
     if offer.replicas < main.replicas:
         each = listed(amounts(main.shape.requests)) or "nothing"
-        message = f"needs {each} on each of {count(main.replicas, 'replica')}, has room for {offer.replicas}"
+        message = f"needs {each} for each of {count(main.replicas, 'pod')}, has room for {offer.replicas}"
+        remedy = waysout.remedy(room, seen, main.shape, main.replicas)
     else:
-        room = growth.rooms.room(name, workspace)
         fitting = room.together(part.room for part in need.parts)
         if fitting == len(need.parts):
             return _undivided(situation, growth, name, room, need)
         part = need.parts[fitting]
         what = f"{count(part.replicas, 'pod')} with {listed(amounts(part.shape.requests))}"
         message = room.shortfall(part.room[0]) if part.apart else f"has no room for {what} beside the rest of it"
-    return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy="free or add nodes there")
+        remedy = waysout.remedy(room, seen, *part.room)
+    return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy=remedy)
 
 
 def assess(
@@ -46,10 +108,11 @@ def assess(
     replicas: int,
     there: Needs | None = None,
     more_gprs: int = 0,
+    least: bool = False,
 ) -> Offer | Refusal:
     """Say whether a cluster has room for so many replicas that go whole, or why not; what is `there` has its room.
 
-    `more_gprs` are the placements that begin, less those that end, beside it.
+    `more_gprs` are the placements that begin, less those that end, beside it. At `least` has the minimum of a gang do.
     """
     template, policy = situation.desired.templates[workload], situation.desired.policies[workload]
     if rung.limit is not None and replicas > rung.limit:
@@ -67,8 +130,8 @@ def assess(
     if isinstance(answer, Refusal):
         return answer
     limited = beyond_limits(situation, workload, rung.cluster, need.main.shape, replicas)
-    small = limited or too_small(situation, growth, workload.workspace, answer, need)
-    return small or replace(answer, rung=rung, replicas=replicas)
+    found = limited or fitted(situation, growth, workload.workspace, answer, need, least=least)
+    return found if isinstance(found, Refusal) else replace(found, rung=rung, replicas=replicas)
 
 
 def offered(
@@ -84,7 +147,8 @@ def offered(
             message=f"it goes whole, and the rest of it is on {listed(others)}",
         )
     there = whole.of(here) if here else None
-    answer = assess(situation, growth, workload, rung, whole, replicas=here + lacking, there=there)
+    least = there is None and may_start(whole.of(lacking))
+    answer = assess(situation, growth, workload, rung, whole, replicas=here + lacking, there=there, least=least)
     return answer if isinstance(answer, Refusal) else replace(answer, replicas=lacking)
 
 
@@ -94,19 +158,37 @@ def take(growth: Growth, cluster: ClusterName, need: Needs) -> None:
         growth.rooms.take(cluster, *part.room)
 
 
+def taken(growth: Growth, offer: Offer, need: Needs, shape: ReplicaShape, workspace: WorkspaceName) -> Choice:
+    """Hand out the room of what a cluster offers, and return what spoke for it before.
+
+    Of a gang that only starts there that is the room of the pods which fit: the others take none that there is.
+    """
+    choice, started = growth.choice(offer, shape, workspace), offer.start
+    if started is None:
+        take(growth, offer.rung.cluster, need)
+        return choice
+    for own, number in started.fits:
+        growth.rooms.take(offer.rung.cluster, own, number)
+    return replace(choice, because=started.told)
+
+
 def _undivided(situation: Situation, growth: Growth, cluster: ClusterName, room: Room, need: Needs) -> Refusal | None:
     """Say why there are no domains for groups that want their own, beside all that wants none."""
     if not need.domains:
         return None
-    seen, left, message = situation.observed.clusters[cluster], room.copy(), ""
+    seen, left, message, remedy = situation.observed.clusters[cluster], room.copy(), "", waysout.NODES
+    nodes, given = domains.Nodes(seen), dict[str, list[tuple[str, str]]]()
     for wanted in need.domains:
-        found = domains.place(left, seen, wanted, growth.rooms.domains(cluster, wanted.key))
+        used, others = growth.rooms.domains(cluster, wanted), need.marked.get(wanted.mark, 0)
+        besides = given.setdefault(wanted.mark, [])
+        found = domains.place(left, nodes, wanted, used=used, loose=others, besides=besides)
         if isinstance(found, str):
             message = found
+            remedy = waysout.remedy(left, seen, wanted.units[0].pods[0][0], _MANY) if wanted.units[0].pods else remedy
             break
         domains.take(left, found, wanted.key)
-    loose = [part.room for part in need.loose]
+        besides += [(wanted.key, value) for _, value in found]
+    loose = [(domains.outside(part.shape, given) if need.marked else part.shape, part.replicas) for part in need.loose]
     if not message and left.together(loose) < len(loose):
         message = "has no room for the other pods beside the groups that want domains of their own"
-    remedy = "free or add nodes there"
     return Refusal(cluster=cluster, reason=Reason.NO_CAPACITY, message=message, remedy=remedy) if message else None

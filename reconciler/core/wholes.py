@@ -2,12 +2,12 @@
 
 A replica of such a template is what its expressions mean by ``replicas``: a group of a LeaderWorkerSet, a worker of a
 RayCluster. Where no number of its pods follows from that, it is one copy, and there is never more than one. What is
-seen of the primary counts pods; here those become replicas.
+seen of the primary counts pods; here those become replicas, by the groups that they say they are of or by their number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.core import dialect, sandbox
@@ -19,12 +19,27 @@ from reconciler.core.templates import FAILURES
 from reconciler.core.workloadkinds import NONE, Kinds, known
 from reconciler.model.capacity import ReplicaShape, Waiting, WorkloadObservation
 from reconciler.model.ids import WorkloadId
+from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef, WorkloadTemplate
 
 _MOST = 1024
 """Numbers of replicas of one template whose pods are kept."""
 _TEMPLATES = 16_384
 """Templates of which it is kept whether they go whole; beyond that all is forgotten and begins anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What so many replicas take, how they are grouped, and how many `pods` in how many `groups` are looked at.
+
+    `enough` of these pods are what they can start with.
+    """
+
+    needs: Needs
+    gangs: tuple[Gang, ...]
+    pods: int
+    groups: int
+    enough: int
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots, for what is worked out once
@@ -38,22 +53,26 @@ class Whole:
     counts: bool
     ref: WorkloadRef | None = None
     kinds: Kinds = field(default_factory=lambda: NONE)
-    _known: dict[int, tuple[Needs, tuple[Gang, ...], int]] = field(default_factory=dict)
+    _known: dict[int, Counted] = field(default_factory=dict)
 
     def of(self, replicas: int) -> Needs:
         """Return what so many replicas take; `unknown` says what of it cannot be counted."""
-        return self._counted(replicas)[0]
+        return self._counted(replicas).needs
 
     def pods(self, replicas: int) -> int:
         """Count the pods of so many replicas as the primary shows them: of the object that is looked at there.
 
         Where it is none of the template's own manifests, those count that run in groups.
         """
-        return self._counted(replicas)[2]
+        return self._counted(replicas).pods
+
+    def groups(self, replicas: int) -> int:
+        """Count the groups of those pods."""
+        return self._counted(replicas).groups
 
     def gangs(self, replicas: int) -> tuple[Gang, ...]:
         """Say how the pods of so many replicas are grouped, by object."""
-        return self._counted(replicas)[1]
+        return self._counted(replicas).gangs
 
     @property
     def divisible(self) -> bool:
@@ -63,8 +82,8 @@ class Whole:
     @property
     def unknown(self) -> str:
         """Say why nobody knows what it takes, empty where that is known."""
-        needed, gangs, _ = self._counted(1)
-        return "" if gangs else needed.unknown or "nothing of it makes pods that run in groups"
+        one = self._counted(1)
+        return "" if one.gangs else one.needs.unknown or "nothing of it makes pods that run in groups"
 
     @property
     def shape(self) -> ReplicaShape | None:
@@ -79,40 +98,49 @@ class Whole:
         able = [part for part in parts if asks_for_devices(part.shape)] or list(parts)
         return replace(able[0].shape, group_size=sum(part.replicas for part in able))
 
-    def replicas(self, pods: int) -> int:
-        """Return the fewest replicas that make so many pods: a group that lacks one pod is missing as a whole."""
-        if pods <= 0:
-            return 0
+    def replicas(self, pods: int, groups: int = 0) -> int:
+        """Return the fewest replicas that make so many pods, and so many groups if more groups are more replicas."""
         if not self.divisible:
-            return 1
-        low, high, most = 0, pods, min(pods, self.pods(pods))  # an expression may bound them
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.pods(middle) >= most else (middle, high)
-        return high
+            return 1 if pods > 0 or groups > 0 else 0
+        told_apart = groups and self.groups(2) > self.groups(1)
+        return max(_fewest(self.pods, pods), _fewest(self.groups, groups) if told_apart else 0)
 
     def seen(self, workload: WorkloadObservation) -> WorkloadObservation:
-        """Turn pods into replicas in what is seen of the workload on its primary."""
+        """Turn pods into replicas in what is seen of the workload on its primary.
+
+        A group that lacks one pod is missing as a whole: of pods that say which they are of, each group counts. The one
+        copy of a gang that runs there with its minimum is not missing: another would be the same job twice.
+        """
         size = workload.shape.group_size if workload.shape is not None else 1
+        if self._runs(workload.running * size):
+            return replace(workload, wanted=1, running=1, waiting=(), shape=self.shape)
         steps: list[Waiting] = []
         pods = reached = 0
+        groups: set[str] = set()
         for wait in sorted(workload.waiting, key=lambda one: one.since):
             pods += wait.replicas * size
-            level = self.replicas(pods)
+            groups |= {wait.group} if wait.group else set()
+            level = self.replicas(pods, len(groups))
             if level > reached:
                 steps.append(replace(wait, replicas=level - reached))
             reached = level
-        wanted = self.replicas(workload.wanted * size)
-        missing = self.replicas(max(0, workload.wanted - workload.running) * size)
+        missing = max(reached, self.replicas(max(0, workload.wanted - workload.running) * size))
+        there = workload.group.number if workload.group is not None else 0
+        wanted = max(missing, self.replicas(workload.wanted * size, there))
         return replace(
             workload,
             wanted=wanted,
-            running=max(0, wanted - missing),
+            running=wanted - missing,
             waiting=tuple(steps),
             shape=self.shape,
         )
 
-    def _counted(self, replicas: int) -> tuple[Needs, tuple[Gang, ...], int]:
+    def _runs(self, pods: int) -> bool:
+        """Tell whether so many pods are enough for the one copy that there is, and not all of it."""
+        one = self._counted(1)
+        return 0 < one.enough < one.pods and one.enough <= pods and not self.divisible
+
+    def _counted(self, replicas: int) -> Counted:
         found = self._known.get(replicas)
         if found is None:
             if len(self._known) >= _MOST:
@@ -121,9 +149,26 @@ class Whole:
             pods = pods_in(spec, self.kinds)
             own = [pods_in(one, self.kinds) for one in _objects(spec, self.ref)]
             number = sum(part.replicas for one in own for part in one.parts)
-            number = number or sum(gang.groups * gang.size for gang in pods.gangs)
-            found = self._known[replicas] = needs_of(pods, self.spec), pods.gangs, number
+            gangs = [gang for one in own for gang in one.gangs] if number else pods.gangs
+            found = self._known[replicas] = Counted(
+                needs=needs_of(pods, self.spec),
+                gangs=pods.gangs,
+                pods=number or sum(gang.groups * gang.size for gang in gangs),
+                groups=sum(gang.groups for gang in gangs),
+                enough=sum(part.start for one in own for part in one.parts),
+            )
         return found
+
+
+def _fewest(made: Callable[[int], int], wanted: int) -> int:
+    """Return the fewest replicas of which so much is made, or of which most is: an expression may bound them."""
+    if wanted <= 0:
+        return 0
+    low, high, most = 0, wanted, min(wanted, made(wanted))
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if made(middle) >= most else (middle, high)
+    return high
 
 
 class _Wholes:
@@ -155,6 +200,33 @@ def whole(template: WorkloadTemplate, kinds: Kinds) -> Whole | None:
     return None if template.request else _WHOLES.of(template, kinds)
 
 
+class _Grouped:
+    """Which of a fleet's workloads go whole, kept for as long as its templates and kinds are the same objects.
+
+    A pass asks for two fleets: the one in the repository, and the one with the requests of callers in it.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[Desired, Mapping[WorkloadId, Whole]], ...] = ()
+
+    def of(self, desired: Desired) -> Mapping[WorkloadId, Whole]:
+        for fleet, found in self._last:
+            if fleet.templates is desired.templates and fleet.kinds is desired.kinds:
+                return found
+        pairs = ((workload, whole(template, desired.kinds)) for workload, template in desired.templates.items())
+        found = {workload: goes_whole for workload, goes_whole in pairs if goes_whole is not None}
+        self._last = (desired, found), *self._last[:1]
+        return found
+
+
+_GROUPED = _Grouped()
+
+
+def wholes(desired: Desired) -> Mapping[WorkloadId, Whole]:
+    """Return the workloads that go whole; what asks of all of them in each pass asks here."""
+    return _GROUPED.of(desired)
+
+
 def in_groups(spec: DeploySpec, kinds: Kinds = NONE) -> bool:
     """Tell whether an object that a step names is of a kind whose pods only run in groups."""
     found = (known(manifest, kinds) for manifest in _deployed(spec))
@@ -162,17 +234,25 @@ def in_groups(spec: DeploySpec, kinds: Kinds = NONE) -> bool:
 
 
 def more(needed: Needs, there: Needs) -> Needs:
-    """Return what is needed beyond what is there already, pods that are alike counted against each other."""
+    """Return what is needed beyond what is there already, pods that are alike counted against each other.
+
+    All of it is, whatever the minimum of a gang: what is there runs without it.
+    """
     had = {part.shape.likeness: part.replicas for part in there.parts}
-    lacking = [replace(part, replicas=part.replicas - had.get(part.shape.likeness, 0)) for part in needed.parts]
+    lacking = [
+        replace(part, replicas=part.replicas - had.get(part.shape.likeness, 0), least=None) for part in needed.parts
+    ]
     parts = [part for part in lacking if part.replicas > 0]
     if not parts:
-        return replace(needed, main=Part(shape=needed.main.shape, replicas=0), others=(), domains=(), loose=())
+        return replace(
+            needed, main=Part(shape=needed.main.shape, replicas=0), others=(), domains=(), loose=(), marked={}
+        )
     units = tuple(
         replace(one, units=one.units[len(had_.units) :])
         for one, had_ in zip(needed.domains, there.domains, strict=False)
     )
-    return replace(needed, main=parts[0], others=tuple(parts[1:]), domains=units)
+    marked = {mark: max(0, number - there.marked.get(mark, 0)) for mark, number in needed.marked.items()}
+    return replace(needed, main=parts[0], others=tuple(parts[1:]), domains=units, marked=marked)
 
 
 def filled(spec: DeploySpec, replicas: int) -> DeploySpec:

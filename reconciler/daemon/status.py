@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.core import headcount, lifecycle, requeststate
+from reconciler.core import headcount, lifecycle, requeststate, started
 from reconciler.core.demand import Blind, unseen
 from reconciler.daemon.reconcile import View
 from reconciler.errors import Problem
@@ -165,10 +165,10 @@ def placement_status(view: View, placement: Placement) -> PlacementStatus:
     reported = placement.path in view.observed.reports and arrived
     return PlacementStatus(
         placement=placement,
-        phase=lifecycle.phase(placement, bound or 0, well=view.rollouts.well(placement)),
+        phase=lifecycle.phase(placement, bound or 0, well=started.well(view, placement)),
         provisioning=Provisioning.SUCCESSFUL if provided else Provisioning.PENDING,
         engine=ailment.state if ailment else (EngineState.HEALTHY if reported else None),
-        message=ailment.message if ailment else "",
+        message=started.told(view, placement) or (ailment.message if ailment else ""),
         unhealthy_since=ailment.since if ailment else None,
         bound=bound,
         left=max(timedelta(), placement.expires_at - view.now),

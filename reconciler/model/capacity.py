@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from reconciler.errors import Problem
 from reconciler.model.deployed import EngineReport
 from reconciler.model.devices import DeviceRequest, DeviceStock
+from reconciler.model.groupseen import GroupSeen
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.neighbours import PodOnNode, PodRules
 from reconciler.model.units import Resources
@@ -151,7 +152,8 @@ class Waiting:
     """Replicas that have been missing since a moment, and why, where the source knows it.
 
     Without a `signal` they are pods that the scheduler has found no node for, which is all that an observation tells
-    of. In a demand they may be what another signal asks for; what was `planned` beforehand waits for no window.
+    of. In a demand they may be what another signal asks for; what was `planned` beforehand waits for no window. They
+    may be of one `group` of their workload's, as pods say.
     """
 
     replicas: int
@@ -159,6 +161,7 @@ class Waiting:
     cause: str = ""
     signal: str = ""
     planned: bool = False
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +199,7 @@ class WorkloadObservation:
     """One workload as its primary cluster reports it. `asks` are the signals that the cluster gives of it.
 
     `deficit_since` is the moment since which no more than today's waiting replicas have been missing, where the source
-    knows it; None leaves that to the daemon's own record.
+    knows it; None leaves that to the daemon's own record. `group` is known of pods that say that they run in groups.
     """
 
     ref: WorkloadRef
@@ -206,6 +209,7 @@ class WorkloadObservation:
     deficit_since: datetime | None = None
     shape: ReplicaShape | None = None
     asks: tuple[Ask, ...] = ()
+    group: GroupSeen | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,8 +115,8 @@ class Shortage:
 class Choice:
     """Why a cluster was taken: its place in the order, what was free of each scarce resource, how many would fit.
 
-    `because` is what spoke for it by the strategy of the policy, where that is not its place alone. `subset` is what
-    it was taken for, where there is a WorkloadSpread.
+    `because` is what spoke for it by the strategy of the policy, where that is not its place alone, or what of a gang
+    starts there where not all of it has room. `subset` is what it was taken for, where there is a WorkloadSpread.
     """
 
     cluster: ClusterName

@@ -25,7 +25,8 @@ class Count:
     and None says that nobody knows. What stands at `over` divides what stands at `path`. `less` is taken off, and the
     result is kept within what stands at `least` and at `most`. A ``*`` stands for the item that the template is in.
     Where it is not the template's own, `among` finds the item: the one that lists, in its first field, what the
-    template's item has in the second; it is `default` where none does.
+    template's item has in the second; it is `default` where none does. What stands at `enough` is how many of them have
+    to be there before any pod of the group runs; where nothing does, the number itself.
     """
 
     path: Path
@@ -36,6 +37,7 @@ class Count:
     least: Path = ()
     most: Path = ()
     among: tuple[str, str] | None = None
+    enough: Path = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +66,18 @@ class PodTemplate:
 class Group:
     """Pods that only run together: what one of them is `called`, and how many an object makes, as the product of these.
 
-    `gang` is how many pods have to be there before any runs, all of them where nothing stands there. Where `eager`
-    stands with the value beside it, one is enough.
+    `gang` is how many pods have to be there before any runs: all of them where nothing stands there, nor at `enough` of
+    the counts of a template. Where `eager` stands with the value beside it, one is enough. Pods have the `label` that
+    tells an object's groups apart, and the annotation `size` that says of how many pods theirs is to be; both are empty
+    where its controller gives none.
     """
 
     called: str
     counts: tuple[Count, ...] = ()
     gang: Path = ()
     eager: tuple[Path, str] | None = None
+    label: str = ""
+    size: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

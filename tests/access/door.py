@@ -94,7 +94,7 @@ class Door:
         headers |= {name.replace("_", "-"): value for name, value in more.items()}
         request = urllib.request.Request(self.url + path, data=body, headers=headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=10) as response:
+            with urllib.request.urlopen(request, timeout=60) as response:
                 return Answer(response.status, response.headers, json.load(response))
         except urllib.error.HTTPError as error:
             with error:

@@ -22,7 +22,7 @@ def fleet(tmp_path: Path) -> Fleet:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    told, _ = process.communicate(timeout=30)
+    told, _ = process.communicate(timeout=60)
     return process.returncode, told
 
 

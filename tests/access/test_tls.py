@@ -51,7 +51,7 @@ def shown(server: Server, name: str | None = None) -> str:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with (
-        socket.create_connection(("127.0.0.1", server.port), timeout=10) as plain,
+        socket.create_connection(("127.0.0.1", server.port), timeout=60) as plain,
         context.wrap_socket(plain, server_hostname=name) as connection,
     ):
         data = connection.getpeercert(binary_form=True)
@@ -71,7 +71,7 @@ def test_calls_are_answered_over_https_to_whoever_trusts_the_certificate(
 
 def test_plain_http_is_not_answered(server: Server) -> None:
     with pytest.raises((urllib.error.URLError, ConnectionError)):
-        urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz", timeout=10)
+        urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz", timeout=60)
 
 
 def test_old_versions_of_tls_are_not_spoken(pair: tuple[Path, Path]) -> None:
@@ -107,7 +107,7 @@ def test_files_that_are_gone_leave_the_last_good_pair(server: Server, pair: tupl
 def test_connection_that_begins_no_handshake_is_closed(pair: tuple[Path, Path]) -> None:
     with (
         serving(Certificate(*pair), patience=0.2) as server,
-        socket.create_connection(("127.0.0.1", server.port), timeout=10) as silent,
+        socket.create_connection(("127.0.0.1", server.port), timeout=60) as silent,
     ):
         assert silent.recv(1) == b""
 

@@ -19,6 +19,7 @@ from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.bulletin import Bulletin
 from reconciler.daemon.desk import Desk
 from reconciler.daemon.loop import Vitals
+from reconciler.model.plan import Reason
 from tests.api.contract import Contract
 from tests.memory import MemoryRepository
 
@@ -53,6 +54,13 @@ def test_every_reference_leads_somewhere_and_every_schema_is_used(contract: Cont
     text = json.dumps(contract.document)
     used = set(re.findall(r'"#/components/schemas/([^"]+)"', text))
     assert used == set(contract.document["components"]["schemas"])
+
+
+def test_the_reasons_are_those_that_the_code_gives(contract: Contract) -> None:
+    schemas = contract.document["components"]["schemas"]
+    assert schemas["Reason"]["enum"] == [reason.value for reason in Reason]
+    for told in ("Refused", "HeldBack"):
+        assert schemas[told]["properties"]["reason"] == {"$ref": "#/components/schemas/Reason"}
 
 
 def test_every_operation_has_a_name_of_its_own_and_says_what_it_does(contract: Contract) -> None:

@@ -140,7 +140,7 @@ def test_daemon_acts_on_what_it_watches_and_sees_its_own_replicas_come(
             placements = terminal.answer("status")["placements"]
             assert [(one["bound"], one["phase"]) for one in placements] == [(2, "Running")]
             running.send_signal(signal.SIGTERM)
-            out, _ = running.communicate(timeout=15)
+            out, _ = running.communicate(timeout=60)
         finally:
             running.kill()
     assert running.returncode == 0

@@ -103,7 +103,7 @@ class Daemon:
 
     def end(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
-        rest, _ = self.process.communicate(timeout=15)
+        rest, _ = self.process.communicate(timeout=60)
         self.lines += (self._rest + rest).decode().splitlines()
         return self.process.returncode
 

@@ -260,10 +260,10 @@ def test_explanation_as_json_is_complete(overspill: Terminal, see: See) -> None:
     answer = overspill.answer("explain", "vllm")
     assert set(answer) == {
         "workload", "primary", "policy", "demand", "placements", "ailing", "restraints", "assessments", "suppressed",
-        "conclusion", "request", "distribution"
+        "conclusion", "request", "distribution", "notes"
     }  # fmt: skip
     assert set(answer["assessments"][0]) == {
-        "cluster", "subset", "rank", "placed", "fits", "limit", "free", "pricePerGpuHour", "refusal"
+        "cluster", "subset", "rank", "placed", "fits", "limit", "free", "pricePerGpuHour", "refusal", "start"
     }  # fmt: skip
 
 

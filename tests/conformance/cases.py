@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,49 @@ FOLDER = HERE.parents[2] / "shared" / "conformance"
 
 Case = dict[str, Any]
 
+SUITES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "division": {"division": ()},
+    "kinds": {
+        "workloadspread": ("nested_field", "replicas_path", "workload_replicas"),
+        "lws": ("lws_group_resources",),
+    },
+    "groups": {
+        "lws": (
+            "workload_state_machine", "workload_index", "group_workloads", "mk_adapter", "incremental_nominate",
+            "dispatch_modes", "orphan_gc", "lws_defaulting", "lws_validation", "lws_subgroup_index",
+            "lws_exclusive_topology",
+        ),
+    },
+    "workloadspread_counts": {
+        "workloadspread": (
+            "scale_in_order", "scenario", "deletion_cost", "reconcile_status", "initial_status", "adaptive_reschedule",
+            "ud_min_max_allocator", "ud_adaptive_allocator", "ud_specific_allocator",
+        ),
+    },
+    "workloadspread_patch": {"workloadspread": ("patch", "validation_patch", "match_score", "statefulset_subset")},
+    "workloadspread_validation": {
+        "workloadspread": (
+            "validation_error", "validation_ok", "validation_conflict", "validation_update", "target_filter",
+            "replicas_path",
+        ),
+    },
+}  # fmt: skip
+"""The groups of cases that each suite of tests runs, by the file that they are in; all of it where none is named."""
 
-def cases(suite: str) -> list[Case]:
-    """Read a suite; none where it is not there."""
-    path = FOLDER / f"{suite}.json"
+
+def ids(suite: str) -> set[str]:
+    """Name the cases that a suite runs, or says of why it does not."""
+    return {
+        case["id"]
+        for file, groups in SUITES[suite].items()
+        for case in cases(file)
+        if not groups or case["group"] in groups
+    }
+
+
+def cases(file: str) -> list[Case]:
+    """Read the cases of a file; none where it is not there."""
+    path = FOLDER / f"{file}.json"
     return json.loads(path.read_text())["cases"] if path.exists() else []
 
 
@@ -26,31 +66,26 @@ def not_applicable(suite: str) -> dict[str, str]:
     return yaml.safe_load((HERE / "not_applicable.yaml").read_text())[suite]
 
 
-def applying(suite: str, listed: str, *groups: str) -> list[Any]:
-    """Make parameters of a suite's cases of some groups, less those that `listed` says do not apply."""
-    left_out = not_applicable(listed)
+def applying(file: str, suite: str, *groups: str) -> list[Any]:
+    """Make parameters of a file's cases of some groups, less those that do not apply in a suite."""
+    left_out = not_applicable(suite)
     return [
         pytest.param(case, id=case["id"])
-        for case in cases(suite)
+        for case in cases(file)
         if case["group"] in groups and case["id"] not in left_out
     ]
 
 
-def there(suite: str) -> pytest.MarkDecorator:
-    """Skip where a suite is not beside the checkout."""
-    path = FOLDER / f"{suite}.json"
+def there(file: str) -> pytest.MarkDecorator:
+    """Skip where the cases of a file are not beside the checkout."""
+    path = FOLDER / f"{file}.json"
     return pytest.mark.skipif(not path.exists(), reason=f"no {path.name} in ../shared/conformance")
-
-
-def suites() -> list[str]:
-    """List the suites that the file of what does not apply knows."""
-    return sorted(yaml.safe_load((HERE / "not_applicable.yaml").read_text()))
 
 
 def tally(suite: str) -> str:
     """Count the cases of a suite: those that are run, whole or in part, and those that do not apply."""
-    listed, ids = not_applicable(suite), {case["id"] for case in cases(suite)}
+    listed, known = not_applicable(suite), ids(suite)
     parts = {name.partition("/")[0] for name in listed if "/" in name}
-    run = ids - {*listed}
+    run = known - {*listed}
     partly = f", {len(run & parts)} of them in part" if run & parts else ""
-    return f"{suite}: {len(run)} of {len(ids)} cases run{partly}; {len(ids - run)} do not apply"
+    return f"{suite}: {len(run)} of {len(known)} cases run{partly}; {len(known - run)} do not apply"

@@ -22,14 +22,13 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Move, Place, Plan, Revert
 from reconciler.model.policy import Desired, Fleet
 from reconciler.model.workload import Json
-from tests.conformance.cases import Case, applying, cases, not_applicable, there
+from tests.conformance.cases import Case, applying, ids, not_applicable, there
 from tests.kinds.bursting import SET, fleet, lacks, lent
 from tests.kinds.samples import template, workload
 from tests.requests.asking import manifests, request
 from tests.situations import NOW, SOURCE, VLLM, cluster, free, ledger, ordering, plan, seconds, situation
 
 LISTED = not_applicable("groups")
-GROUPS = {case["group"] for case in cases("lws")} - {"lws_group_resources"}
 ROOM = [8] * 8
 HOURS = timedelta(hours=2)
 pytestmark = there("lws")
@@ -185,8 +184,7 @@ def test_a_set_stands_moves_and_ends_when_multikueue_has_it_so(case: Case) -> No
 
 
 def test_each_case_is_run_or_says_why_it_is_not() -> None:
-    ids = {case["id"] for case in cases("lws") if case["group"] in GROUPS}
     run = ("lws_validation", "lws_defaulting", "lws_subgroup_index", "mk_adapter", "incremental_nominate")
     ours = {one.values[0]["id"] for one in applying("lws", "groups", *run, "workload_state_machine")}
-    assert ids == ours | LISTED.keys()
+    assert ids("groups") == ours | LISTED.keys()
     assert all(why.strip() for why in LISTED.values())

@@ -14,12 +14,11 @@ from reconciler.core.workloadkinds import known
 from reconciler.model.ids import CommitId
 from reconciler.model.units import parse_quantity
 from reconciler.model.workloadkind import path
-from tests.conformance.cases import Case, applying, cases, not_applicable, there
+from tests.conformance.cases import SUITES, Case, applying, ids, not_applicable, there
 from tests.requests.asking import manifests, request
 
-GROUPS = {"workloadspread": ("nested_field", "replicas_path", "workload_replicas"), "lws": ("lws_group_resources",)}
 LISTED = not_applicable("kinds")
-pytestmark = [there(suite) for suite in GROUPS]
+pytestmark = [there(file) for file in SUITES["kinds"]]
 
 
 def outcome(value: Any, *ways: str) -> int | None:
@@ -101,6 +100,5 @@ def test_a_group_asks_for_what_leaderworkerset_asks_for(case: Case) -> None:
 
 
 def test_each_case_that_does_not_apply_is_there_and_says_why() -> None:
-    ids = {case["id"] for suite, groups in GROUPS.items() for case in cases(suite) if case["group"] in groups}
-    assert LISTED.keys() <= ids
+    assert LISTED.keys() <= ids("kinds")
     assert all(why.strip() for why in LISTED.values())

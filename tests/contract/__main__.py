@@ -58,7 +58,7 @@ def serving(path: Path) -> Iterator[tuple[str, str]]:
             yield f"http://127.0.0.1:{port}", token
     finally:
         daemon.process.terminate()
-        rest, _ = daemon.process.communicate(timeout=30)
+        rest, _ = daemon.process.communicate(timeout=60)
         daemon.lines += rest.decode().splitlines()
         _complain(daemon.lines)
 

@@ -11,7 +11,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Move, Place, Plan, Reason, Refusal
 from reconciler.model.policy import Availability, Candidate
 from reconciler.model.workloadspread import Bound
-from tests.situations import free, ledger, plan, short, situation
+from tests.situations import VLLM, free, ledger, plan, short, situation
 from tests.subsets import CLUSTERS, OWN, RENTED, fleet, kept, numbered, out, stands, subset, term, wanted_before
 
 
@@ -44,6 +44,16 @@ def test_a_subset_of_a_stateful_set_begins_on_one_cluster_and_the_others_are_ref
         "worker-3/own": 3,
         "worker-2/own": 2,
     }
+
+
+def test_a_subset_of_a_stateful_set_of_openkruise_has_one_cluster_too() -> None:
+    wanted = numbered(replace(OWN, most=Bound(number=8)), RENTED)
+    policy = wanted.policies[VLLM]
+    assert policy.spread is not None
+    kruise = replace(policy, spread=replace(policy.spread, group="apps.kruise.io"))
+    made = plan(short(9), free("worker-2", 2), free("worker-3", 3), wanted=replace(wanted, policies={VLLM: kruise}))
+    assert out(made) == {"worker-3/own": 3}
+    assert Reason.TAKEN in {one.reason for one in refusals(made)}
 
 
 def test_a_subset_of_a_stateful_set_grows_where_it_is_and_nowhere_else() -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from reconciler.core.decide import decide
+from reconciler.core.fit import Room
 from reconciler.core.situation import Situation
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Place
 from reconciler.model.policy import Desired
-from tests.situations import ledger, shape, short, situation
+from tests.situations import free, ledger, shape, short, situation
 from tests.subsets import fleet, out, pooled, stands, subset, term, wanted_before
 
 ANY, PICKY = subset("any", term(tier="rented"), most=1), subset("picky", term(tier="rented", pool="x"))
@@ -50,3 +54,20 @@ def test_a_subset_that_leaves_room_to_another_is_not_said_to_be_limited() -> Non
     assert isinstance(last, Place)
     told = [refusal.message for refusal in last.refused if refusal.cluster == "worker-4"]
     assert told == ["took 1 replica and has no room for more"]
+
+
+@given(
+    st.lists(st.integers(0, 8), max_size=5),
+    st.lists(st.tuples(st.integers(1, 8), st.integers(0, 5)), max_size=4),
+)
+def test_as_many_parts_fit_together_as_find_room_one_after_the_other(nodes: list[int], parts: list[tuple[int, int]]):
+    wanted = [(shape(gpus), replicas) for gpus, replicas in parts]
+    room, fitting = Room(free("worker-2", *nodes)), 0
+    for one, replicas in wanted:
+        if room.count(one, replicas) < replicas:
+            break
+        room.take(one, replicas)
+        fitting += 1
+    fresh = Room(free("worker-2", *nodes))
+    assert fresh.together(wanted) == fitting
+    assert fresh.free(shape()) == Room(free("worker-2", *nodes)).free(shape())

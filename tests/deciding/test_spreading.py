@@ -54,6 +54,7 @@ from tests.subsets import (
     stands,
     subset,
     term,
+    unknown_pods,
     wanted_before,
 )
 
@@ -76,6 +77,20 @@ def test_a_preferred_label_of_nodes_counts_where_a_node_has_it() -> None:
     liked = replace(OWN, most=None, preferred=(PreferredTerm(weight=10, term=term(pool="h100")),))
     made = plan(short(2), free("worker-2", 9), pooled("worker-3", h100=4), wanted=fleet(liked))
     assert out(made) == {"worker-3/own": 2}
+
+
+def test_a_preferred_label_counts_no_more_once_its_node_has_another() -> None:
+    liked = replace(OWN, most=None, preferred=(PreferredTerm(weight=10, term=term(pool="h100")),))
+    for pool, chosen in (("h100", "worker-3"), ("a100", "worker-2"), ("h100", "worker-3")):
+        seen = [free("worker-2", 9), pooled("worker-3", **{pool: 4})]
+        assert out(plan(short(2), *seen, wanted=fleet(liked))) == {f"{chosen}/own": 2}
+
+
+def test_a_preferred_label_is_a_nodes_own_before_it_is_its_pools_or_its_clusters() -> None:
+    liked = replace(OWN, most=None, preferred=(PreferredTerm(weight=10, term=term(tier="fast", pool="h100")),))
+    pool = Pool(name="h100", nodes=(Node(name="n", free=gpus(4), labels={TIER: "fast"}),), labels={POOL: "h100"})
+    worker_3 = replace(free("worker-3"), pools=(pool,))
+    assert out(plan(short(2), free("worker-2", 9), worker_3, wanted=fleet(liked))) == {"worker-3/own": 2}
 
 
 def test_a_term_that_no_cluster_meets_makes_its_subset_unavailable_and_not_all() -> None:
@@ -151,15 +166,17 @@ def test_a_patch_of_the_node_selector_narrows_what_fits() -> None:
         ({"topologySpreadConstraints": []}, "spec.topologySpreadConstraints"),
         ({"hostNetwork": True}, "spec.hostNetwork"),
         ({"$retainKeys": ["containers"]}, "spec by a directive"),
+        ({"nodeSelector": {TIER: None}}, "spec.nodeSelector.tier"),
         (
             {"initContainers": [{"name": "fetch", "restartPolicy": "Always"}]},
             "the restartPolicy of initContainers fetch",
         ),
     ],
 )
-def test_a_patch_that_nobody_can_count_fits_nowhere_and_says_so(spec: object, why: str) -> None:
+def test_a_patch_of_pods_that_are_not_known_beforehand_fits_nowhere_and_says_so(spec: object, why: str) -> None:
     patched = replace(RENTED, patch={"spec": spec})
-    made = plan(short(1), free("worker-4", 8), wanted=fleet(patched))
+    seen = short(1, replica=shape(node_selector={TIER: "rented"}))
+    made = plan(seen, free("worker-4", 8), wanted=unknown_pods(fleet(patched)))
     assert out(made) == {}
     (refused,) = (one for one in made.suppressed[0].refusals if one.cluster == "worker-4")
     assert refused.message == f"subset rented patches {why}, which nobody can count here"

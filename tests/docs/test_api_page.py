@@ -15,6 +15,7 @@ from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.bulletin import Bulletin
 from reconciler.daemon.desk import Desk
 from reconciler.daemon.loop import Vitals
+from reconciler.model.plan import Reason
 from reconciler.model.request import Denial
 from tests.memory import MemoryRepository
 
@@ -53,6 +54,11 @@ def test_every_route_is_in_the_table_and_no_other() -> None:
         (method.upper(), _plain(path)) for path, methods in _document()["paths"].items() for method in methods
     } - {("GET", "/readyz")}  # it stands beside /healthz
     assert {(method, _plain(path)) for method, path in DOCUMENTED} == routes
+
+
+def test_every_reason_is_told_in_the_order_of_the_code() -> None:
+    table = PAGE.partition("## Reasons")[2].partition("## Routes")[0]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == [reason.value for reason in Reason]
 
 
 def test_every_filter_is_told() -> None:

@@ -6,24 +6,29 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconciler.core import templates, yamlio
+from reconciler.core import templates, validate, yamlio
+from reconciler.core.engines.payload import LABEL
 from reconciler.core.load import assemble, parse_file
 from reconciler.core.needs import Gang, Pods, pods_of
 from reconciler.core.workloadkinds import BUILT_IN
 from reconciler.model.ids import CommitId
+from reconciler.model.plan import Place
 from reconciler.model.units import ONE
 from reconciler.model.workload import Json
 from reconciler.model.workloadkind import Count, Mark, PodTemplate, WorkloadKind
 from reconciler.model.workloadkind import Path as Way
-from tests.kinds.samples import lws
+from tests.kinds.bursting import fleet, lacks
+from tests.kinds.gangs import torch
+from tests.kinds.samples import SAMPLES, lws
 from tests.rendering.specs import context
 from tests.requests.asking import manifests, request
-from tests.situations import GPU
+from tests.situations import GPU, cluster, free, ordering, plan
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "kinds.md").read_text()
 LAYOUT = CHECKOUT / "repo-layout"
 SET = lws(2, 4, leader=1, worker=8)
+ELASTIC = torch(4, elastic=2)
 
 
 def test_the_table_says_what_is_built_in() -> None:
@@ -49,7 +54,7 @@ def test_what_goes_where_is_what_came_of_the_stories() -> None:
 
 
 def test_the_examples_are_in_force_and_count_what_the_page_says() -> None:
-    _, declared, configuration, counted = examples()
+    _, _, declared, configuration, counted = examples()
     files = {"a.yaml": declared, "b.yaml": configuration}
     desired = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in files.items()})
     assert desired.problems == ()
@@ -62,12 +67,49 @@ def test_the_examples_are_in_force_and_count_what_the_page_says() -> None:
 
 def test_the_chart_it_shows_has_its_share_where_the_annotation_says() -> None:
     layout = {path.name: path.read_bytes() for path in LAYOUT.rglob("*.yaml") if path.parent.name != "bootstrap"}
-    files = layout | {"vllm-helm.yaml": examples()[0].encode()}
+    files = layout | {"vllm-helm.yaml": examples()[1].encode()}
     desired = assemble(CommitId(""), {path: parse_file(data) for path, data in files.items()})
     assert desired.problems == ()
     (shown,) = (one.spec for workload, one in desired.templates.items() if workload.name == "vllm-helm")
     (model,) = templates.render(shown, context(shown)).helm[0].values["servingEngineSpec"]["modelSpec"]
     assert model == {"name": "llama3", "replicaCount": 3, "requestGPU": 1}
+
+
+def test_the_label_that_it_shows_for_a_train_job_is_taken_and_filled_in() -> None:
+    (document,) = yamlio.parse(examples()[0].encode(), "job.yaml")
+    job, patches = SAMPLES["TrainJob"][0], document.value["spec"]
+    metadata = {**job["metadata"], "namespace": "vllm-demo"}
+    spec = manifests({**job, "metadata": metadata, "spec": {**job["spec"], **patches}})
+    given = context(spec)
+    assert [*validate.findings(spec, given.workspace), *templates.check(spec)] == []
+    (made,) = templates.render(spec, given).manifests
+    assert given.placement is not None
+    assert f"{{'{LABEL}': '{given.placement.name}'}}" in str(made.manifest["spec"]["runtimePatches"])
+
+
+def test_the_picture_of_a_minimum_is_of_what_is_decided() -> None:
+    (shown,) = re.findall(r"^```text\n(PyTorchJob model:.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    spec = manifests(ELASTIC)
+    (part,) = pods_of(request(spec=spec)).parts
+    gpus = part.shape.requests.amounts[GPU] // ONE
+    head = f"PyTorchJob model: {part.replicas} pods of {gpus} GPUs, of which {part.start} are enough"
+    rows = ["north  east   south", *map(started, ((2, 4, 3), (2, 4, 5), (2, 2, 1)))]
+    assert shown == "\n".join([head, "", *rows, ""])
+
+
+def started(nodes: tuple[int, ...]) -> str:
+    """Write how many GPUs are free on nodes of eight in each cluster, and where a job goes."""
+    names = ("north", "east", "south")
+    wanted = fleet(ELASTIC, policy=ordering(*names), clusters=map(cluster, ("worker-1", *names)), reads_replicas=False)
+    seen = [free(name, *[8] * number) for name, number in zip(names, nodes, strict=True)]
+    made = plan(lacks(5, running=0), *seen, wanted=wanted)
+    if made.changes:
+        (change,) = made.changes
+        assert isinstance(change, Place)
+        where = f"{change.placement.cluster}: {change.choice.because or 'all of it'}"
+    else:
+        where = made.suppressed[0].message.partition(";")[0]
+    return f"{''.join(f'{number * 8:<7}' for number in nodes)}{where}"
 
 
 def examples() -> list[str]:
@@ -113,7 +155,9 @@ def least(kind: WorkloadKind) -> str:
     if kind.together.eager is not None:
         way, value = kind.together.eager
         return f"all; 1 where {written(way)} is `{value}`"
-    return f"{written(kind.together.gang)}, else all" if kind.together.gang else "all"
+    roles = (count.enough for one in kind.templates for count in one.counts)
+    ways = dict.fromkeys(way for way in (kind.together.gang, *roles) if way)
+    return f"{' and '.join(map(written, ways))}, else all" if ways else "all"
 
 
 def mark(one: Mark) -> str:

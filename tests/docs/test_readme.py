@@ -24,7 +24,7 @@ def test_every_command_works_in_the_order_in_which_it_is_told(tmp_path: Path, pe
     )
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
-        cwd=there, env=person, check=False, capture_output=True, text=True, timeout=120,
+        cwd=there, env=person, check=False, capture_output=True, text=True, timeout=400,
     )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     subjects = [

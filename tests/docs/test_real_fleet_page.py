@@ -40,7 +40,8 @@ def test_what_it_pushes_for_the_engines_is_printed_for_its_own_clusters(tmp_path
         text = text.replace(f"repoURL: {remote}", f"repoURL: {ADDRESS}")
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", text],
-            cwd=tmp_path, env=person, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+            cwd=tmp_path, env=person, check=False,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180,
         )  # fmt: skip
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return done.stdout

@@ -342,6 +342,13 @@ def test_a_step_that_names_no_config_is_an_error(step, message):
             ),
         ),
         (
+            ("kind: Deployment", "kind: {apps: Deployment}"),
+            (
+                "11: spec.manifestResources[0].manifest: the manifest is no Kubernetes object "
+                "(it needs apiVersion and kind)"
+            ),
+        ),
+        (
             ('replicas: "{{ replicas }}"', 'replicas: "{{ replica }}"'),
             (
                 "18: spec.manifestResources[0].manifest.spec.replicas: no template knows the name "

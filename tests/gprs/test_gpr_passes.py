@@ -11,10 +11,9 @@ from reconciler.core.gprs import gprs
 from reconciler.model.capacity import Node, Observed, Pool
 from reconciler.model.provisioning import GprState
 from tests.conftest import Remote
-from tests.passes import SOURCE_FILES, Passes
+from tests.passes import QUIET, SOURCE_FILES, Passes
 from tests.situations import gpus
 
-FLEET = {name: text for name, text in SOURCE_FILES.items() if name not in ("policy.yaml", "template.yaml")}
 ASKED = """\
 apiVersion: gpr.kubeslice.io/v1alpha1
 kind: WorkloadPlacement
@@ -82,7 +81,7 @@ class Nodes(Passes):
 @pytest.fixture
 def passes(remote: Remote, repository: GitRepository) -> Nodes:
     """Watch a fleet with one node of four GPUs on worker-2, and one on worker-3."""
-    remote.commit("main", FLEET)
+    remote.commit("main", QUIET)
     made = Nodes(repository)
     made.free = {"worker-2": 4, "worker-3": 0}
     return made

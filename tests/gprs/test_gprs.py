@@ -15,6 +15,8 @@ from reconciler.model.plan import Place, Plan, Revert, Why
 from reconciler.model.provisioning import GprState
 from reconciler.model.request import Ended, Provisioning
 from tests.gprs.asking import TRAIN, binding, gpr_template, record, request
+from tests.kinds.bursting import SET, lacks
+from tests.kinds.bursting import fleet as desired_whole
 from tests.situations import NOW, desired, free, ledger, ordering, placement, seconds, shape, short, situation
 
 
@@ -58,6 +60,12 @@ def test_what_fits_nowhere_is_queued_and_says_why() -> None:
     assert (one.state, one.cluster, one.placement) == (GprState.QUEUED, None, None)
     assert (one.gpus, one.nodes) == (8, 2)
     assert "worker-2: needs 8 GPUs on one node, largest has 4 GPUs free" in one.reason
+
+
+def test_why_it_is_queued_is_said_once_for_each_cluster() -> None:
+    wanted = desired_whole(SET, policy=ordering("worker-2", "worker-3"))
+    (one,) = told(situation(lacks(8), free("worker-2", *[8] * 4), free("worker-3", *[8] * 5), wanted=wanted))
+    assert (one.state, one.reason.count("worker-2:"), one.reason.count("worker-3:")) == (GprState.QUEUED, 1, 1)
     assert one.asked_at == NOW - seconds(45)
 
 

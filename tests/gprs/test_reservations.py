@@ -13,6 +13,7 @@ from reconciler.core.requestrecord import read_request, request_path, write_requ
 from reconciler.core.requests import left
 from reconciler.core.situation import Situation
 from reconciler.core.waiting import Asking, waits
+from reconciler.model.capacity import Taint
 from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
@@ -63,6 +64,21 @@ def test_a_reservation_gets_the_first_cluster_that_has_room_and_git_says_which()
     assert change.detail == "2 nodes with 4 GPUs each reserved on worker-2 for 1h"
     assert subject(change) == "request(llm/hold): reserved on worker-2"
     assert read_request(write_request(change.after), request_path(known.workload)) == change.after
+
+
+@pytest.mark.parametrize(
+    ("key", "way"),
+    [
+        ("team", "take the taint team:NoSchedule off nodes there, or free or add nodes without it"),
+        ("nvidia.com/gpu", ""),
+    ],
+)
+def test_a_reservation_that_only_a_taint_keeps_off_is_told_the_taint(key: str, way: str) -> None:
+    asked = replace(reservation(gpus=4), clusters=(ClusterName("worker-2"),), terms=GprTerms(exit_duration=HOUR))
+    seen = cluster_of(replace(nodes(8), taints=(Taint(key=key),)))
+    made = decide(situation(seen, there=knowing(record(asked)), wanted=desired(policies={})))
+    assert [one.remedy for held in made.suppressed for one in held.refusals] == ([way] if way else [])
+    assert bool(made.changes) is not bool(way)
 
 
 def test_what_is_reserved_is_not_given_to_others_and_the_rest_is() -> None:

@@ -150,8 +150,10 @@ def test_a_workload_kind_goes_before_kruises_whitelist_and_that_is_told():
         ('{"workloads": ["A"]}', "workloads[0] is no object"),
         ('{"workloads": [{"Kind": 3}]}', "workloads[0].Kind: 3 is no text"),
         ('{"workloads": [{"Kind": "A", "replicasPath": "spec[0]"}]}', "workloads[0].replicasPath: 'spec[0]' is"),
+        ("[" * 100_000, "is nested too deeply"),
+        (r'{"workloads": [{"Kind": "A\n"}]}', "workloads[0].Kind: 'A"),
     ],
-    ids=["a comma", "no workloads", "no kind", "no object", "no text", "no path"],
+    ids=["a comma", "no workloads", "no kind", "no object", "no text", "no path", "no end", "a line end"],
 )  # fmt: skip
 def test_a_broken_whitelist_is_told_at_its_key(text: str, told: str):
     (found,) = errors(load({**FLEET, "kruise.json": configuration(text)}))
@@ -213,3 +215,14 @@ def test_labels_of_a_built_in_kind_stay_where_none_are_declared():
 def test_what_no_label_can_be_called_is_told(label: str):
     (found,) = errors(load({**FLEET, "kinds.yaml": f"{SET}  podLabels: ['{label}']\n"}))
     assert found == f"kinds.yaml:14: spec.podLabels: {label!r} is no label (try 'game.example.com/set')"
+
+
+def test_a_label_that_tells_groups_apart_needs_one_that_says_whose_pods_they_are():
+    grouped = SET.replace("minimumPath: spec.atLeast", "podLabel: game.example.com/room")
+    (found,) = errors(load({**FLEET, "kinds.yaml": grouped}))
+    assert "none that says whose pods they are (try podLabels: [game.example.com/set])" in found
+    desired = load({**FLEET, "kinds.yaml": f"{grouped}  podLabels: [game.example.com/set]\n"})
+    assert errors(desired) == []
+    (kind,) = desired.kinds.values()
+    assert kind.together is not None
+    assert kind.together.label == "game.example.com/room"

@@ -9,7 +9,7 @@ import pytest
 from reconciler.core.decide import decide
 from reconciler.core.explain import Explanation, explain
 from reconciler.core.filling import fill
-from reconciler.model.capacity import ClusterObservation, Node, Pool, Waiting
+from reconciler.model.capacity import ClusterObservation, Node, Pool, Taint, Waiting
 from reconciler.model.gpr import GprTerms, GpuLimits, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
@@ -42,6 +42,33 @@ def test_a_group_that_lacks_a_pod_is_missing_as_a_whole(pods: int, groups: int) 
     assert placed(plan(lacks(pods), free("worker-2", *[8] * 8), wanted=fleet(SET))) == ("worker-2", groups)
 
 
+def waits_in(*groups: str, wanted: int) -> ClusterObservation:
+    """Observe the full primary, where a pod of each of these groups finds no node."""
+    seen = lacks(len(groups), running=wanted - len(groups))
+    (one,) = seen.workloads
+    waiting = tuple(Waiting(replicas=1, since=NOW - seconds(45), group=group) for group in groups)
+    return replace(seen, workloads=(replace(one, waiting=waiting),))
+
+
+@pytest.mark.parametrize(
+    ("groups", "lent"), [(("0", "1"), 2), (("0", "0"), 1), (("0", "1", "2", "2"), 3), (("", ""), 1), (("0", ""), 1)]
+)
+def test_groups_that_each_lack_a_pod_are_missing_each_as_a_whole(groups: tuple[str, ...], lent: int) -> None:
+    made = plan(waits_in(*groups, wanted=12), free("worker-2", *[8] * 12), wanted=fleet(SET))
+    assert placed(made) == ("worker-2", lent)
+
+
+def test_groups_of_which_nothing_but_the_leaders_is_there_yet_are_as_many_as_leaders() -> None:
+    made = plan(waits_in("0", "1", "2", wanted=3), free("worker-2", *[8] * 12), wanted=fleet(SET))
+    assert placed(made) == ("worker-2", 3)
+
+
+def test_a_replica_that_is_two_groups_is_missing_where_either_lacks_a_pod() -> None:
+    wanted = fleet(lws("{{ replicas * 2 }}", 4))
+    made = plan(waits_in("0", "1", "2", wanted=16), free("worker-2", *[8] * 16), wanted=wanted)
+    assert placed(made) == ("worker-2", 2)
+
+
 def test_an_expression_counts_groups_and_the_placement_says_how_many_pods_one_has() -> None:
     made, wanted = plan(lacks(8), free("worker-2", *[8] * 8), wanted=fleet(SET)), fleet(SET)
     (change,) = made.changes
@@ -58,16 +85,37 @@ def test_two_groups_go_past_a_cluster_that_holds_only_one() -> None:
     (change,) = made.changes
     assert isinstance(change, Place)
     (refused,) = change.refused
-    assert refused.message == "needs 8 GPUs on each of 8 replicas, has room for 7"
+    assert refused.message == "needs 8 GPUs for each of 8 pods, has room for 7"
 
 
 def test_two_groups_that_fit_on_two_clusters_alone_wait_and_say_why() -> None:
     made = plan(lacks(8), free("worker-2", *[8] * 4), free("worker-3", *[8] * 4), wanted=fleet(SET))
     assert made.changes == ()
     assert told(made) == (
-        "it fits on no cluster as a whole, with 2 replicas; worker-2: needs 8 GPUs on each of 8 replicas, has room for"
+        "it fits on no cluster as a whole, with 2 replicas; worker-2: needs 8 GPUs for each of 8 pods, has room for"
         " 4 (free or add nodes there)"
     )
+
+
+def test_a_set_that_only_a_taint_keeps_off_is_told_the_taint_and_its_toleration() -> None:
+    spot = Taint(key="capacity", value="spot")
+    tainted = Pool(name="spot", nodes=roomy("worker-2", 8, 8).pools[0].nodes, taints=(spot,))
+    seen = free("worker-2", *[8] * 6)
+    made = plan(lacks(8), replace(seen, pools=(*seen.pools, tainted)), wanted=fleet(SET, policy=ordering("worker-2")))
+    (held,) = made.suppressed
+    (refused,) = held.refusals
+    assert refused.message == "needs 8 GPUs for each of 8 pods, has room for 6"
+    assert refused.remedy == (
+        "tolerate capacity=spot:NoSchedule in its pods ({key: capacity, operator: Equal, value: spot, effect:"
+        " NoSchedule}), or free or add nodes without that taint"
+    )
+
+
+def test_a_taint_of_nodes_that_would_not_do_anyway_is_not_blamed() -> None:
+    tainted = Pool(name="spot", nodes=roomy("worker-2", 7, 7).pools[0].nodes, taints=(Taint(key="capacity"),))
+    seen = free("worker-2", *[8] * 6)
+    made = plan(lacks(8), replace(seen, pools=(*seen.pools, tainted)), wanted=fleet(SET, policy=ordering("worker-2")))
+    assert [one.remedy for held in made.suppressed for one in held.refusals] == ["free or add nodes there"]
 
 
 def test_leader_and_workers_of_a_burst_need_room_beside_each_other() -> None:
@@ -101,7 +149,7 @@ def test_more_groups_never_make_a_second_copy_elsewhere() -> None:
     made = plan(lacks(8), full, empty, wanted=fleet(SET), there=ledger(there))
     assert made.changes == ()
     assert told(made) == (
-        "1 replica more can go only where the rest is, on worker-2; worker-2: needs 8 GPUs on each of 4 replicas, has"
+        "1 replica more can go only where the rest is, on worker-2; worker-2: needs 8 GPUs for each of 4 pods, has"
         " room for 2 (free or add nodes there)"
     )
 
@@ -151,7 +199,7 @@ def test_workers_that_an_expression_counts_are_replicas_and_the_head_comes_along
 def test_a_gang_job_goes_out_with_all_of_its_tasks() -> None:
     job = SAMPLES["Job of Volcano"][0]
     wanted = fleet(job, reads_replicas=False)
-    assert plan(lacks(1, running=0), roomy("worker-2", 2, 2, 2), wanted=wanted).changes == ()
+    assert plan(lacks(1, running=0), roomy("worker-2", 2), wanted=wanted).changes == ()
     assert placed(plan(lacks(1, running=0), roomy("worker-2", 8), wanted=wanted)) == ("worker-2", 1)
 
 
@@ -219,7 +267,7 @@ def test_explain_says_where_the_rest_of_it_is() -> None:
     near = free("worker-2", 8, bound={there.name: 4})
     told = explained(lacks(8), near, free("worker-3", *[8] * 20), there=ledger(there))
     assert [(one.cluster, one.refusal.message if one.refusal else "") for one in told.assessments] == [
-        ("worker-2", "needs 8 GPUs on each of 4 replicas, has room for 1"),
+        ("worker-2", "needs 8 GPUs for each of 4 pods, has room for 1"),
         ("worker-3", "it goes whole, and the rest of it is on worker-2"),
     ]
 

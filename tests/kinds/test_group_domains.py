@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from reconciler.core.exclusive import SUBGROUPS, subgroup_of
-from reconciler.model.capacity import ClusterObservation, Node, Pool
+from reconciler.model.capacity import ClosedNode, ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
+from reconciler.model.neighbours import PodOnNode
 from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.workload import Json
 from tests.kinds.bursting import fleet, lacks
@@ -27,6 +28,7 @@ def racks(*each: tuple[int, ...], name: str = "worker-2", within: int = 0, **fie
         Node(
             name=f"{rack}-{number}",
             free=gpus(count),
+            pods=(),
             labels={"rack": f"r{rack}"} | ({"block": f"b{rack}-{number // within}"} if within else {}),
         )
         for rack, counts in enumerate(each)
@@ -148,8 +150,11 @@ def test_each_job_of_a_set_has_a_domain_and_a_small_one_may_have_a_small_domain(
 
 def test_one_replicated_job_may_want_domains_and_the_others_none() -> None:
     made = jobs(**{JOBS: "rack"})
-    assert fits(racks((8, 8, 4), (8, 8)), made)
-    assert not fits(racks((8, 8, 8, 8, 4)), made)
+    assert fits(racks((8, 8), (8, 8), (8, 8)), made)
+    assert not fits(racks((8, 8), (8, 8)), made)
+    # Where the driver goes first no job with a domain of its own can follow, and it cannot follow them.
+    assert not fits(racks((8, 8, 4), (8, 8)), made)
+    assert not fits(racks((8, 8), (8, 8), (4,)), made)
 
 
 def test_a_burst_counts_domains_by_the_groups_that_it_lends() -> None:
@@ -199,3 +204,105 @@ def test_as_many_groups_as_a_large_cluster_has_nodes_find_a_domain_each() -> Non
     seen = racks(*[(8,)] * 2000)
     assert fits(seen, marked(lws(2000, 1), group="rack"))
     assert not fits(seen, marked(lws(2001, 1), group="rack"))
+
+
+# Who is there already
+
+GROUP_KEY, JOB_KEY = "leaderworkerset.sigs.k8s.io/group-key", "jobset.sigs.k8s.io/job-key"
+
+
+def pod(*, namespace: str = "demo", **labels: str) -> PodOnNode:
+    """A pod that has a node; `group` and `job` are the keys by which groups and jobs are told apart."""
+    names = {"group": GROUP_KEY, "job": JOB_KEY, "placement": "overspill.dev/placement"}
+    return PodOnNode(namespace=namespace, labels=tuple(sorted((names.get(key, key), labels[key]) for key in labels)))
+
+
+def housing(seen: ClusterObservation, *there: tuple[str, PodOnNode]) -> ClusterObservation:
+    """Put pods on nodes, by name."""
+    (pool,) = seen.pools
+    nodes = tuple(replace(node, pods=tuple(pod for name, pod in there if name == node.name)) for node in pool.nodes)
+    return replace(seen, pools=(replace(pool, nodes=nodes),))
+
+
+SET, JOBSET = marked(lws(1, 4), group="rack"), marked(jobs(), jobs="rack")
+
+
+@pytest.mark.parametrize(
+    ("there", "fit"),
+    [
+        (pod(group="a1b2"), False),  # whether or not its own group wants a domain
+        (pod(group="a1b2", namespace="other"), True),
+        (pod(job="a1b2"), True),
+        (pod(app="web"), True),
+        (pod(group="a1b2")._replace(leaving=True), False),
+    ],
+)
+def test_a_domain_with_a_pod_of_another_group_is_taken(there: PodOnNode, fit: bool) -> None:
+    assert fits(housing(racks(EIGHT), ("0-3", there)), SET) is fit
+
+
+def test_jobs_are_kept_apart_from_jobs_of_any_namespace() -> None:
+    seen = racks((8, 8), (8, 8), (8, 8))
+    assert fits(seen, JOBSET)
+    assert not fits(housing(seen, ("1-0", pod(job="a1b2", namespace="other"))), JOBSET)
+
+
+def test_a_pod_on_a_cordoned_node_takes_its_domain_too() -> None:
+    closed = ClosedNode(name="old", allocatable=gpus(8), ready=True, labels={"rack": "r0"}, pods=(pod(group="a1b2"),))
+    assert not fits(replace(racks(EIGHT), closed=(closed,)), SET)
+    assert fits(replace(racks(EIGHT), closed=(replace(closed, labels={}),)), SET)
+
+
+def test_where_domains_are_taken_it_says_by_whom() -> None:
+    made = decided(housing(racks(EIGHT, (8,)), ("0-0", pod(group="a1b2"))), SET)
+    told = "needs 1 domain of rack, one for each group: 0 of 2 there can hold one, and other groups have pods in 1"
+    assert refused(made) == told
+
+
+def test_a_domain_of_which_nobody_says_which_pods_are_there_is_none() -> None:
+    seen = racks(EIGHT)
+    (pool,) = seen.pools
+    unknown = replace(seen, pools=(replace(pool, nodes=(*pool.nodes[:3], replace(pool.nodes[3], pods=None))),))
+    told = "needs 1 domain of rack, one for each group: 0 of 1 there can hold one, and nobody says which pods are in 1"
+    assert refused(decided(unknown, SET)) == told
+
+
+def test_subgroups_mind_pods_of_other_subgroups() -> None:
+    made = lws(1, 4)
+    made["spec"]["leaderWorkerTemplate"]["subGroupPolicy"] = {"subGroupSize": 2}
+    made = marked(made, subgroup="rack")
+    seen = racks((8, 8), (8, 8))
+    assert fits(housing(seen, ("0-0", pod(group="a1b2"))), made)
+    other = pod(**{"group": "a1b2", "leaderworkerset.sigs.k8s.io/subgroup-key": "c3d4"})
+    assert not fits(housing(seen, ("0-0", other)), made)
+
+
+def stands(made: Json, *seen_in: str, seen: ClusterObservation) -> Plan:
+    """Decide on a set beside another of ours, whose pods are seen on these nodes."""
+    one, other = request("worker-2", name="a", spec=manifests(made)), request("worker-2", name="b", spec=manifests(SET))
+    there = replace(placed(replicas=4, shape=shape(8)), workload=one.workload)
+    ledger = holds(record(one, began_at=NOW), record(other), placed=[there])
+    pods = [(node, pod(group="own", placement=there.name)) for node in seen_in]
+    return plan(housing(replace(seen, bound={there.name: 4}), *pods), wanted=wants(one, other), there=ledger)
+
+
+def test_of_our_own_groups_those_that_are_seen_have_their_domain_and_no_other() -> None:
+    own = marked(named(lws(1, 4), "a"), group="rack")
+    there = ("1-0", "1-1", "1-2", "1-3")
+    seen = racks(EIGHT, (0, 0, 0, 0))
+    assert len(stands(own, *there, seen=seen).changes) == 1
+    assert stands(own, seen=seen).changes == ()
+
+
+def test_sets_of_our_own_that_want_no_domain_may_be_in_as_many_as_they_have_pods_on_their_way() -> None:
+    own = named(lws(1, 4), "a")
+    assert len(stands(own, "4-0", "4-0", "4-0", "4-0", seen=racks(EIGHT, (), (), (), (0,))).changes) == 1
+    assert stands(own, "4-0", "4-0", "4-0", seen=racks(EIGHT, (), (), (), (0,))).changes == ()
+    assert len(stands(own, seen=racks(*[EIGHT] * 5)).changes) == 1
+    assert stands(own, seen=racks(*[EIGHT] * 4)).changes == ()
+
+
+def test_two_sets_of_one_request_have_no_domain_together() -> None:
+    both = named(SET, "a"), named(SET, "b")
+    assert fits(racks((*EIGHT, *EIGHT), EIGHT), *both)
+    assert not fits(racks((*EIGHT, *EIGHT), (8,)), *both)

@@ -56,8 +56,8 @@ def test_more_pods_that_do_not_fit_beside_the_others_wait_and_are_told() -> None
     (held,) = made.suppressed
     assert held.reason is Reason.NO_CAPACITY
     assert held.message == (
-        "its template makes 6 pods of a replica, 4 before; what it has on worker-2 stays: needs 8 GPUs on each of 2"
-        " replicas, has room for 1"
+        "its template makes 6 pods of a replica, 4 before; what it has on worker-2 stays: needs 8 GPUs for each of 2"
+        " pods, has room for 1"
     )
 
 

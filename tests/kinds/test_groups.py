@@ -33,7 +33,7 @@ def test_a_set_of_groups_is_placed_where_all_of_its_pods_have_room():
 def test_a_set_of_which_one_pod_has_no_room_is_placed_nowhere():
     made = decided(lws(2, 4), *[8] * 7)
     assert made.changes == ()
-    assert refused(made) == "needs 8 GPUs on each of 8 replicas, has room for 7"
+    assert refused(made) == "needs 8 GPUs for each of 8 pods, has room for 7"
 
 
 def test_a_leader_and_its_workers_need_room_beside_each_other():

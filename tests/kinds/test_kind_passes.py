@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 import yaml
 
 from reconciler.adapters.git.repository import GitRepository
 from reconciler.core import yamlio
+from reconciler.core.explaining import explain_request
 from reconciler.model.workload import Json
 from tests.conftest import Remote
 from tests.kinds.samples import SAMPLES, lws, template, workload
-from tests.passes import SOURCE_FILES, Passes
+from tests.passes import QUIET, Passes
 
-FLEET = {name: text for name, text in SOURCE_FILES.items() if name not in ("policy.yaml", "template.yaml")}
 KIND = """\
 apiVersion: overspill.dev/v1alpha1
 kind: WorkloadKind
@@ -46,7 +48,7 @@ def asks(made: Json) -> str:
 @pytest.fixture
 def passes(remote: Remote, repository: GitRepository) -> Passes:
     """Watch a fleet in which nothing bursts, with one node of four GPUs on worker-2 and one of eight on worker-3."""
-    remote.commit("main", FLEET)
+    remote.commit("main", QUIET)
     return Passes(repository)
 
 
@@ -111,3 +113,26 @@ def test_a_kind_that_nobody_declares_any_more_is_nothing_that_needs_room(remote:
     passes.run()
     (placement,) = passes.placements()
     assert (placement.cluster, placement.replicas) == ("worker-2", 1)
+
+
+def test_a_daemon_that_goes_on_looking_says_since_when_a_set_is_on_a_lost_cluster(
+    remote: Remote, passes: Passes
+) -> None:
+    remote.commit("main", {"asked.yaml": asks(lws(2, 3, leader=2, worker=1))})
+    passes.run()
+    passes.advance(60)
+    passes.blind = frozenset({"worker-3"})
+
+    def told() -> str:
+        view = passes.look()
+        (record,) = view.ledger.requests.values()
+        ((note,),) = explain_request(record, view, view.plan).notes.values()
+        return note
+
+    assert "counted from when the daemon first missed it" in told()
+    passes.moment += timedelta(minutes=1)
+    assert told().startswith(
+        "worker-3 has been lost since 2026-11-20T10:01:00Z: all of it moves at 2026-11-20T10:16:00Z"
+    )
+    passes.restart()
+    assert "counted from when the daemon first missed it" in told()

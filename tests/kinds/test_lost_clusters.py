@@ -96,7 +96,7 @@ def test_what_fits_nowhere_else_as_a_whole_stays_and_says_so() -> None:
     (held,) = (one for one in made.suppressed if one.reason is Reason.CLUSTER_LOST)
     assert held.message == (
         "worker-2 has not been observed, which has lasted for 15m, and no other cluster has room for all of it: it"
-        " stays there; worker-3: needs 8 GPUs on each of 8 replicas, has room for 7 (free or add nodes there)"
+        " stays there; worker-3: needs 8 GPUs for each of 8 pods, has room for 7 (free or add nodes there)"
     )
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from reconciler.core.kubernetes.marks import marks_of
+from reconciler.core.kubernetes.marks import belonging, marks_of
 from reconciler.core.kubernetes.resources import CONTROLLERS, Resource
 from reconciler.core.kubernetes.state import ClusterState
 from reconciler.core.workloadkinds import BUILT_IN
 from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
+from reconciler.model.units import ONE
 from reconciler.model.workload import WorkloadRef
-from reconciler.model.workloadkind import Mark, WorkloadKind
-from tests.kube.objects import NO_GPU, NO_QUOTA, SINCE, pod, workload
+from reconciler.model.workloadkind import Group, Mark, WorkloadKind
+from tests.kube.objects import GPU, NO_GPU, NO_QUOTA, SINCE, pod, workload
 from tests.kube.test_cluster_state import AT, NAME, state
 
 _OPERATOR = "training.kubeflow.org/operator-name"
@@ -161,3 +163,74 @@ def test_a_declared_kind_is_known_by_its_label_once_everything_has_been_listed_a
     made.apply(Resource.PODS, arena)
     assert missing(one(made)) == 1
     assert made.follow(followed, marks) == frozenset()
+
+
+def grouped(name: str, group: str, *, on: str = "", size: str = "", gpus: int = 1) -> dict[str, Any]:
+    """Make a pod of a group of the set, on a node or with no room on any."""
+    labels = LABELS["LeaderWorkerSet"] | {"leaderworkerset.sigs.k8s.io/group-index": group}
+    made = pod(name, on=on, waits="" if on else NO_GPU, owner=None, labels=labels, gpus=gpus)
+    made["metadata"]["annotations"] = {"leaderworkerset.sigs.k8s.io/size": size} if size else {}
+    return made
+
+
+def test_pods_that_wait_are_told_apart_by_the_group_that_they_are_of() -> None:
+    pods = [
+        grouped("llm-0", "0", on="gpu-1"), grouped("llm-0-1", "0"), grouped("llm-0-2", "0"), grouped("llm-1", "1"),
+    ]  # fmt: skip
+    found = one(state(ref("LeaderWorkerSet"), pods=pods))
+    assert [(wait.group, wait.replicas) for wait in found.waiting] == [("0", 2), ("1", 1)]
+
+
+def test_pods_that_were_never_made_are_of_the_group_that_their_template_names() -> None:
+    found = one(leaders_and_workers(ref("LeaderWorkerSet")))
+    assert {wait.group for wait in found.waiting} == {"0"}
+
+
+def told(found: WorkloadObservation) -> tuple[int, int, list[tuple[int, int]]]:
+    """Say how many groups were told apart, of how many pods, and of one the pods by their GPUs."""
+    assert found.group is not None
+    each = [(shape.requests.amounts[GPU] // ONE, number) for shape, number in found.group.pods]
+    return found.group.number, found.group.size, each
+
+
+def test_a_group_is_what_the_one_of_which_there_is_most_is_of() -> None:
+    pods = [
+        grouped("llm-0", "0", size="3"),
+        grouped("llm-1", "1", on="gpu-1", size="3"),
+        grouped("llm-1-1", "1", on="gpu-1", gpus=8),
+        grouped("llm-1-2", "1", on="gpu-1", gpus=8),
+    ]
+    assert told(one(state(ref("LeaderWorkerSet"), pods=pods))) == (2, 3, [(1, 1), (8, 2)])
+
+
+def test_workers_that_were_never_made_are_part_of_their_group() -> None:
+    assert told(one(leaders_and_workers(ref("LeaderWorkerSet")))) == (1, 0, [(1, 3)])
+
+
+def test_pods_that_nothing_tells_apart_are_all_one_group() -> None:
+    labels = LABELS["RayCluster"]
+    pods = [pod("head", on="gpu-1", owner=None, labels=labels), pod("w", waits=NO_GPU, owner=None, labels=labels)]
+    assert told(one(state(ref("RayCluster"), pods=pods))) == (0, 0, [(1, 2)])
+
+
+def test_pods_of_a_kind_without_groups_are_in_none() -> None:
+    pods = [pod("a", on="gpu-1", owner=None, labels=LABELS["InferenceService"])]
+    assert one(state(ref("InferenceService"), pods=pods)).group is None
+
+
+def test_a_declared_kind_may_have_a_label_that_tells_its_groups_apart() -> None:
+    rooms = replace(GAMES, together=Group(called="room", label="game.example.com/room"))
+    labels = {"game.example.com/set": "arena", "game.example.com/room": "7"}
+    made = ClusterState({ref("GameServerSet", "arena")}, marks_of({rooms.name: rooms}))
+    made.apply(Resource.PODS, pod("a", waits=NO_GPU, owner=("Room", "arena-7"), labels=labels))
+    assert [wait.group for wait in one(made).waiting] == ["7"]
+
+
+def test_whose_a_pod_is_does_not_depend_on_the_order_of_its_labels() -> None:
+    names = [f"game.example.com/{name}" for name in ("arena", "board", "card", "dice", "elf", "fort", "goal", "hero")]
+    kinds = [WorkloadKind(group=name, kind=name[17:].title(), marks=(Mark(label=name),)) for name in names]
+    marks = marks_of({kind.name: kind for kind in kinds})
+    labels = dict.fromkeys(names, "llm")
+    told = belonging({"labels": labels}, "demo", marks)
+    assert [owner.kind for owner in told] == [kind.kind for kind in kinds]
+    assert belonging({"labels": dict(reversed(labels.items()))}, "demo", marks) == told

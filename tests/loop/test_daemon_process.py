@@ -142,7 +142,7 @@ def test_json_log_is_one_object_a_line_and_tells_each_change(fleet: Fleet) -> No
     with fleet.daemon("--log-format", "json") as process:
         until(fleet.bursts)
         process.send_signal(signal.SIGTERM)
-        lines, _ = process.communicate(timeout=15)
+        lines, _ = process.communicate(timeout=60)
     events = [json.loads(line) for line in lines.splitlines()]
     assert [entry["line"].split(" (")[0] for entry in events if entry["event"] == "committed"] == fleet.bursts()
     assert events[-1]["event"] == "stopped"

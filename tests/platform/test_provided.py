@@ -16,7 +16,7 @@ from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.policy import Desired
 from reconciler.model.prerequisites import Category, Prerequisite
 from reconciler.model.workload import Json
-from tests.fleet.samples import FLEET, cluster, load
+from tests.fleet.samples import FLEET, cluster, load, workspace
 from tests.platform.samples import deployment, lending, providing
 from tests.requests.asking import manifests, request, wants
 from tests.situations import NOW, VLLM, free, ordering, plan, short, situation
@@ -172,8 +172,46 @@ def warnings(**files: str) -> list[tuple[str, str]]:
 
 def test_check_warns_of_what_no_cluster_speaks_of() -> None:
     assert warnings(**{"templates/vllm.yaml": template()}) == [WARNING]
-    says = cluster("worker-2", "{provides: {volumes: []}}")
+    says = cluster("worker-2", "{provides: {volumes: [models]}}")
     assert warnings(**{"templates/vllm.yaml": template(), "clusters/worker-2.yaml": says}) == []
+
+
+def nowhere(*lacking: str, **more: str) -> list[str]:
+    """Return the problems of a template that may go to clusters which say that they have these and no others."""
+    names = [f"worker-{number}" for number, _ in enumerate(lacking, start=2)]
+    home = workspace().replace("[worker-1, worker-2]", f"[worker-1, {', '.join(names)}]")
+    says = {f"clusters/{name}.yaml": cluster(name, one) for name, one in zip(names, lacking, strict=True)}
+    files = {**FLEET, "templates/vllm.yaml": template(), "workspaces/llm.yaml": home, **says, **more}
+    return [str(one) for one in load(files).problems]
+
+
+def test_check_warns_of_a_template_whose_volume_no_cluster_has() -> None:
+    way = "create it there and list it in the Cluster's spec.provides.volumes, or ship it with the workload"
+    claim = "PersistentVolumeClaim llm-demo/models, which Deployment vllm needs, and it may go nowhere else"
+    at = "templates/vllm.yaml:1: spec.manifestResources[0]:"
+    without = "{provides: {volumes: []}}"
+    assert nowhere(without) == [f"{at} worker-2 has no {claim} ({way})"]
+    assert nowhere(without, without) == [f"{at} none of worker-2 and worker-3 has {claim} ({way})"]
+    assert nowhere(without, "{provides: {volumes: [models]}}") == []
+
+
+def test_check_warns_where_each_cluster_lacks_something_else() -> None:
+    pod = template().replace('"containers"', '"schedulerName": "volcano", "containers"')
+    has = ("{provides: {volumes: [], schedulers: [volcano]}}", "{provides: {volumes: [models], schedulers: []}}")
+    (told,) = nowhere(*has, **{"templates/vllm.yaml": pod})
+    assert "worker-2 has no PersistentVolumeClaim llm-demo/models and worker-3 has no scheduler volcano, and" in told
+    assert "the Cluster's spec.provides.volumes and spec.provides.schedulers, or ship them with" in told
+
+
+def test_a_cluster_whose_file_is_broken_may_have_what_the_others_lack() -> None:
+    assert not any("nowhere else" in told for told in nowhere("{provides: {volumes: []}}", "{provides: 3}"))
+
+
+def test_a_request_in_a_file_that_can_go_nowhere_is_told() -> None:
+    without = {f"clusters/{name}.yaml": cluster(name, "{provides: {volumes: []}}") for name in ("worker-1", "worker-2")}
+    told = warnings(**{"placements/vllm.yaml": template("WorkloadPlacement", replicas=2), **without})
+    claim = "none of worker-1 and worker-2 has PersistentVolumeClaim llm-demo/models, which Deployment vllm needs"
+    assert f"{claim}, and it may go nowhere else" in [message for message, _ in told]
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,10 @@ from reconciler.model.capacity import Observed
 from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.request import Asker, Provisioning, RequestRecord
 from tests.conftest import Remote
-from tests.passes import SOURCE_FILES, START, Passes, seconds
+from tests.passes import QUIET, START, Passes, seconds
 from tests.requests.asking import gpus, record, request
 
 RECORD = "ledger/llm/requests/a8/bookinfo.yaml"
-FLEET = {name: text for name, text in SOURCE_FILES.items() if name not in ("policy.yaml", "template.yaml")}
 ASKED = """\
 apiVersion: gpr.kubeslice.io/v1alpha1
 kind: WorkloadPlacement
@@ -75,7 +74,7 @@ class Reported(Passes):
 @pytest.fixture
 def passes(remote: Remote, repository: GitRepository) -> Reported:
     """Watch a fleet in which nothing bursts, with four GPUs on worker-2 and eight on worker-3."""
-    remote.commit("main", FLEET)
+    remote.commit("main", QUIET)
     return Reported(repository)
 
 

@@ -146,7 +146,7 @@ def test_what_has_no_room_for_the_whole_waits_and_says_what_would_change_it():
     (held,) = decided.suppressed
     assert (held.workload, held.reason, held.replicas) == (BOOKINFO, Reason.NOTHING_FITS, 2)
     assert held.message == (
-        "it fits on no cluster; worker-2: needs 1 GPU on each of 2 replicas, has room for 1 (free or add nodes there)"
+        "it fits on no cluster; worker-2: needs 1 GPU for each of 2 pods, has room for 1 (free or add nodes there)"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import indent
 
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import Desired
@@ -72,151 +73,90 @@ def fleet_for(kind: str, api_version: str, name: str, namespace: str) -> dict[st
     }
 
 
-DEMO = text("""
-    apiVersion: apps.kruise.io/v1alpha1
-    kind: WorkloadSpread
-    metadata:
-      name: workloadspread-demo
-    spec:
-      targetRef:
-        apiVersion: apps.kruise.io/v1alpha1
-        kind: CloneSet
-        name: workload-xxx
-      subsets:
-        - name: subset-a
+def _sample(named: str, target: str, rest: str) -> str:
+    """Write a sample of OpenKruise's; `named` is its name, or its namespace and name, `target` what it is over."""
+    namespace, _, name = named.rpartition("/")
+    api_version, kind, workload = target.split()
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    lines = [f"  {field}: {value}" for field, value in metadata.items()]
+    head = ["apiVersion: apps.kruise.io/v1alpha1", "kind: WorkloadSpread", "metadata:", *lines, "spec:", "  targetRef:"]
+    aim = [f"    apiVersion: {api_version}", f"    kind: {kind}", f"    name: {workload}"]
+    return "".join(f"{line}\n" for line in (*head, *aim)) + indent(text(rest), "  ")
+
+
+def _in_zone(name: str, zone: str, rest: str = "") -> str:
+    """Write a subset of a zone."""
+    return text(f"""
+        - name: {name}
           requiredNodeSelectorTerm:
             matchExpressions:
-              - key: topology.kubernetes.io/zone
-                operator: In
-                values:
-                  - zone-a
-          preferredNodeSelectorTerms:
-            - weight: 1
-              preference:
-                matchExpressions:
-                  - key: another-node-label-key
-                    operator: In
-                    values:
-                      - another-node-label-value
-          maxReplicas: 3
-          tolerations: [ ]
-          patch:
-            metadata:
-              labels:
-                xxx-specific-label: xxx
-        - name: subset-b
-          requiredNodeSelectorTerm:
-            matchExpressions:
-              - key: topology.kubernetes.io/zone
-                operator: In
-                values:
-                  - zone-b
-      scheduleStrategy:
-        type: Adaptive
-        adaptive:
-          rescheduleCriticalSeconds: 30
-    """)
-ELASTIC = text("""
-    apiVersion: apps.kruise.io/v1alpha1
-    kind: WorkloadSpread
-    metadata:
-      name: ws-demo
-      namespace: deploy
-    spec:
-      targetRef:
-        apiVersion: apps.kruise.io/v1alpha1
-        kind: CloneSet
-        name: workload-xxx
-      subsets:
-      - name: ACK
-        requiredNodeSelectorTerm:
-          matchExpressions:
-          - key: topology.kubernetes.io/zone
-            operator: In
-            values:
-            - ack
-        maxReplicas: 100
+            - key: topology.kubernetes.io/zone
+              operator: In
+              values:
+              - {zone}
+        """) + indent(text(rest), "  ")
+
+
+def _labelled(zone: str) -> str:
+    return f"maxReplicas: 100\npatch:\n  metadata:\n    labels:\n      deploy/zone: {zone}\n"
+
+
+_CLONES = "apps.kruise.io/v1alpha1 CloneSet workload-xxx"
+DEMO = _sample(
+    "workloadspread-demo",
+    _CLONES,
+    "subsets:\n"
+    + _in_zone(
+        "subset-a",
+        "zone-a",
+        """
+        preferredNodeSelectorTerms:
+          - weight: 1
+            preference:
+              matchExpressions:
+                - key: another-node-label-key
+                  operator: In
+                  values:
+                    - another-node-label-value
+        maxReplicas: 3
+        tolerations: [ ]
         patch:
           metadata:
             labels:
-              deploy/zone: ack
-      - name: ECI
-        requiredNodeSelectorTerm:
-          matchExpressions:
-          - key: topology.kubernetes.io/zone
-            operator: In
-            values:
-            - eci
-    """)
-DOMAINS = text("""
-    apiVersion: apps.kruise.io/v1alpha1
-    kind: WorkloadSpread
-    metadata:
-      name: ws-demo
-      namespace: deploy
-    spec:
-      targetRef:
-        apiVersion: apps.kruise.io/v1alpha1
-        kind: CloneSet
-        name: workload-xxx
-      subsets:
-      - name: subset-a
-        requiredNodeSelectorTerm:
-          matchExpressions:
-          - key: topology.kubernetes.io/zone
-            operator: In
-            values:
-            - zone-a
-        maxReplicas: 100
-        patch:
-          metadata:
-            labels:
-              deploy/zone: zone-a
-      - name: subset-b
-        requiredNodeSelectorTerm:
-          matchExpressions:
-          - key: topology.kubernetes.io/zone
-            operator: In
-            values:
-            - zone-b
-        maxReplicas: 100
-        patch:
-          metadata:
-            labels:
-              deploy/zone: zone-b
-    """)
-TFJOB = text("""
-    apiVersion: apps.kruise.io/v1alpha1
-    kind: WorkloadSpread
-    metadata:
-      name: ws-tfjob-demo
-    spec:
-      targetRef:
-        apiVersion: kubeflow.org/v1alpha1
-        kind: TFJob
-        name: tfjob-demo
-      targetFilter:
-        selector:
-          matchLabels:
-            role: worker
-        replicasPathList:
-          - spec.tfReplicaSpecs.Worker.replicas
-      subsets:
-      - name: anywhere
-    """)
-ROLLOUT = text("""
-    apiVersion: apps.kruise.io/v1alpha1
-    kind: WorkloadSpread
-    metadata:
-      name: workloadspread-demo
-    spec:
-      targetRef:
-        apiVersion: argoproj.io/v1alpha1
-        kind: Rollout
-        name: rollouts-demo
-      subsets:
-      - name: anywhere
-    """)
+              xxx-specific-label: xxx
+        """,
+    )
+    + _in_zone("subset-b", "zone-b")
+    + text("""
+        scheduleStrategy:
+          type: Adaptive
+          adaptive:
+            rescheduleCriticalSeconds: 30
+        """),
+)
+ELASTIC = _sample(
+    "deploy/ws-demo", _CLONES, "subsets:\n" + _in_zone("ACK", "ack", _labelled("ack")) + _in_zone("ECI", "eci")
+)
+DOMAINS = _sample(
+    "deploy/ws-demo",
+    _CLONES,
+    "subsets:\n" + "".join(_in_zone(f"subset-{one}", f"zone-{one}", _labelled(f"zone-{one}")) for one in "ab"),
+)
+TFJOB = _sample(
+    "ws-tfjob-demo",
+    "kubeflow.org/v1alpha1 TFJob tfjob-demo",
+    """
+    targetFilter:
+      selector:
+        matchLabels:
+          role: worker
+      replicasPathList:
+        - spec.tfReplicaSpecs.Worker.replicas
+    subsets:
+    - name: anywhere
+    """,
+)
+ROLLOUT = _sample("workloadspread-demo", "argoproj.io/v1alpha1 Rollout rollouts-demo", "subsets:\n- name: anywhere\n")
 TOLERATION = '{key: "key1", operator: "Equal", value: "value1", effect: "NoSchedule"}'
 PATCHES = (
     "{metadata: {labels: {topology.application.deploy/zone: zone-a}}}",

@@ -338,7 +338,10 @@ PATCHES = {
         "patch: {spec: {containers: [{name: sever, env: [{name: A, value: b}]}]}}",
         "'sever' has no image (there is server)",
     ),
-    "of another type": ("patch: {spec: {tolerations: foo}}", "tolerations"),
+    "of a volume that is not there": (
+        "patch: {spec: {containers: [{name: server, volumeMounts: [{name: data, mountPath: /data}]}]}}",
+        "there is no volume 'data'",
+    ),
 }
 
 
@@ -353,3 +356,35 @@ def test_a_patch_may_add_a_container_with_its_image():
     patch = "patch: {spec: {containers: [{name: log, image: registry.example.com/log:1.0}]}}"
     files = {**FLEET, "templates/vllm.yaml": POD, "s.yaml": spread(f"subsets: [{{name: a, {patch}}}]")}
     assert errors(load(files)) == []
+
+
+STATEFUL = HEAD.replace("kind: Deployment", "kind: StatefulSet")
+
+
+def numbered(*given: str) -> list[str]:
+    """Return the warnings about a spread of a StatefulSet over subsets with these fields; the primary is in zone a."""
+    zones = {
+        f"clusters/worker-{number}.yaml": labelled(f"worker-{number}", zone) for number, zone in ((1, "a"), (2, "b"))
+    }
+    template = TEMPLATE.replace("kind: Deployment", "kind: StatefulSet")
+    lines = "".join(f"- {{name: s{index}, {one}}}\n" for index, one in enumerate(given))
+    return doubtful(spread(f"subsets:\n{lines}", head=STATEFUL), {**FLEET, **zones, "templates/vllm.yaml": template})
+
+
+def test_a_stateful_set_whose_primary_is_not_in_the_first_subset_shares_ordinals_with_it():
+    told = (
+        "9: spec.subsets[0]: primary worker-1 of workspace llm is not in it, so that StatefulSet vllm has the same "
+        "ordinals there as here (begin with a subset that worker-1 is in, with as many maxReplicas as it runs)"
+    )
+    assert numbered(in_zone("b")) == [told]
+    assert numbered(f"maxReplicas: 3, {in_zone('b')}", in_zone("a")) == [told]
+    assert numbered(f"maxReplicas: 3, {in_zone('a')}", in_zone("b")) == []
+
+
+def test_a_subset_of_a_stateful_set_behind_one_without_an_end_is_told():
+    assert numbered(in_zone("a"), in_zone("b")) == [
+        (
+            "10: spec.subsets[1]: subset s0 before it has no maxReplicas, so that no ordinal is left for it "
+            "(give each subset before it a maxReplicas in replicas)"
+        )
+    ]

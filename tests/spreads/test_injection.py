@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -383,6 +384,49 @@ def test_a_stateful_set_begins_where_the_subsets_before_it_end(name: str, own: i
     more = {} if own is None else {"ordinals": {"start": own}}
     made = written(injection(spread, subset, CLUSTER), ("web", stateful(**more)))["StatefulSet/web"]
     assert made["spec"].get("ordinals") == (None if start is None else {"start": start})
+
+
+KRUISE = "apps.kruise.io/v1beta1"
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "reserved"),
+    [
+        ("a", None, None),
+        ("b", None, [0, 1, 2, 3, 4]),
+        ("b", [1, "3-4", 9], [1, "3-4", 9, 0, 2, 5, 6, 7]),
+    ],
+)
+def test_one_of_openkruise_leaves_the_ordinals_before_its_own_out(
+    name: str, own: list[int | str] | None, reserved: list[int | str] | None
+) -> None:
+    spread = replace(spread_of(*FIVE, REST, target=STATEFUL), group="apps.kruise.io")
+    subset = next(one for one in spread.subsets if one.name == name)
+    more = {} if own is None else {"reserveOrdinals": own}
+    made = written(injection(spread, subset, CLUSTER), ("web", {**stateful(**more), "apiVersion": KRUISE}))
+    assert made["StatefulSet/web"]["spec"].get("reserveOrdinals") == (own if reserved is None else reserved)
+
+
+@pytest.mark.parametrize(
+    ("version", "more", "said"),
+    [
+        ("v1alpha1", {}, "apiVersion: has no ordinals that a subset could leave to others; v1beta1 has"),
+        ("v1beta1", {"ordinals": {"start": 1}}, "spec.ordinals: may count or not, by a feature gate of OpenKruise"),
+        ("v1beta1", {"reserveOrdinals": ["a-b"]}, "spec.reserveOrdinals: is no list of numbers, and of ranges"),
+    ],
+)
+def test_what_openkruise_may_count_otherwise_is_refused(version: str, more: dict[str, Any], said: str) -> None:
+    spread = replace(spread_of(*FIVE, REST, target=STATEFUL), group="apps.kruise.io")
+    one = {**stateful(**more), "apiVersion": f"apps.kruise.io/{version}"}
+    with pytest.raises(InvalidInput, match=re.escape(said)):
+        written(injection(spread, REST, CLUSTER), ("web", one))
+
+
+def test_one_of_openkruise_in_a_chart_is_refused_under_flux() -> None:
+    spread = replace(spread_of(*FIVE, REST, target=STATEFUL), group="apps.kruise.io")
+    with pytest.raises(InvalidInput):
+        post_renderers(injection(spread, REST, CLUSTER))
+    assert post_renderers(injection(spread, FIVE[0], CLUSTER)) == post_renderers(None)
 
 
 def test_a_stateful_set_of_a_chart_begins_there_too() -> None:

@@ -205,6 +205,14 @@ REFUSED = {
         "subsets: [{name: a, tolerations: [{key: k, operator: Exists, value: x}]}]",
         "8: spec.subsets[0].tolerations[0].value: Exists takes no value (leave it out, or try Equal)",
     ),
+    "two names": (
+        "subsets: [{name: a, requiredNodeSelectorTerm: "
+        "{matchFields: [{key: metadata.name, operator: In, values: [a, b]}]}}]",
+        (
+            "8: spec.subsets[0].requiredNodeSelectorTerm.matchFields[0].values: lists 2, of at most 1 "
+            "(leave 1 of them out)"
+        ),
+    ),
     "a toleration for a while": (
         "subsets: [{name: a, tolerations: [{key: k, operator: Exists, tolerationSeconds: 3}]}]",
         "8: spec.subsets[0].tolerations[0].effect: tolerationSeconds needs the effect NoExecute (leave",
@@ -214,6 +222,18 @@ REFUSED = {
         "8: spec.subsets[0].tolerations[0].value: 'a b' cannot be the value of a taint (try letters",
     ),
     "a patch": ("subsets: [{name: a, patch: x}]", "8: spec.subsets[0].patch: must be a mapping, not the text 'x'"),
+    "a patch of another type": (
+        "subsets: [{name: a, patch: {spec: {tolerations: foo}}}]",
+        "8: spec.subsets[0].patch.spec.tolerations: Kubernetes takes a list here, not 'foo' (try a list of one)",
+    ),
+    "a patch with a list for a text": (
+        "subsets: [{name: a, patch: {spec: {nodeSelector: {pool: [spot]}}}}]",
+        "8: spec.subsets[0].patch.spec.nodeSelector.pool: Kubernetes takes a text here, not a list (try one name)",
+    ),
+    "a patch with a number for a label": (
+        "subsets: [{name: a, patch: {metadata: {labels: {generation: 3}}}}]",
+        "8: spec.subsets[0].patch.metadata.labels.generation: Kubernetes takes a text here, not '3' (quote it)",
+    ),
     "number and percentage": (
         "subsets: [{name: a, maxReplicas: 3}, {name: b, maxReplicas: 30%}, {name: c}]",
         (

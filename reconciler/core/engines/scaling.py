@@ -30,7 +30,7 @@ _REPLICAS: Path = ("spec", "replicas")
 
 def autoscaler(manifest: Mapping[str, Json]) -> bool:
     """Tell whether an object scales another."""
-    return manifest.get("kind") in _AUTOSCALERS
+    return str(manifest.get("kind")) in _AUTOSCALERS
 
 
 def targets(objects: Iterable[tuple[Mapping[str, Json], str]]) -> frozenset[Target]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from reconciler.core import injecting
 from reconciler.core.engines.deployment import Deployment, chart_steps
+from reconciler.core.ordinalfields import KRUISE
 from reconciler.core.subsets import Injection
 from reconciler.core.workloadkinds import BUILT_IN, Kinds
 from reconciler.core.yamlio import emit
@@ -77,6 +78,8 @@ def patches(injection: Injection, kinds: Kinds) -> list[Json]:
     made: Json = patch
     for part in reversed(template.spec[:-1]):
         made = {part: made}
+    if injection.start and spread.group == KRUISE:
+        raise _inexact(injection, f"which ordinals a {spread.target.kind} of OpenKruise leaves out")
     if injection.start:
         made = {**made, "spec": {"ordinals": {"start": injection.start}, **made["spec"]}}
     version = "/".join(part for part in (spread.group, (kind.versions or ("v1",))[0]) if part)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from reconciler.core.kubernetes import causes
 from reconciler.core.kubernetes.claims import PodClaims, pod_claims
-from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks, belonging
+from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks, Membership, belonging, memberships
 from reconciler.core.kubernetes.pods import Held, controller_of, moment
 from reconciler.core.kubernetes.resources import Owner, Resource
 from reconciler.core.kubernetes.shapes import replica_shape
@@ -19,7 +19,8 @@ class ControllerRecord:
     """What is kept of a workload object.
 
     `refused` tells since when it may not create the pods that it is missing. One that is `ordered` creates a pod only
-    when all before it are ready. Its pods belong to other objects as well, by the labels that it gives them.
+    when all before it are ready. Its pods belong to other objects as well, and to their `groups`, by the labels that it
+    gives them.
     """
 
     wanted: int
@@ -29,22 +30,23 @@ class ControllerRecord:
     refused: Held | None
     ordered: bool
     belongs: tuple[Owner, ...] = ()
+    groups: tuple[Membership, ...] = ()
 
 
 def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS) -> ControllerRecord:
     """Read a Deployment, StatefulSet, ReplicaSet or Job, and by the `marks` of its pods whose they are."""
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
     template, namespace = spec.get("template") or {}, raw["metadata"].get("namespace")
+    given = template.get("metadata") or {}
     return ControllerRecord(
         wanted=_pods_of_job(spec, status) if resource is Resource.JOBS else _or(spec.get("replicas"), 1),
-        shape=replica_shape(template.get("spec") or {}, {**(template.get("metadata") or {}), "namespace": namespace}),
+        shape=replica_shape(template.get("spec") or {}, {**given, "namespace": namespace}),
         claims=pod_claims(template.get("spec") or {}),
         owner=controller_of(raw["metadata"]),
         refused=_refused(status),
         ordered=resource is Resource.STATEFUL_SETS and spec.get("podManagementPolicy") != "Parallel",
-        belongs=belonging(
-            (template.get("metadata") or {}).get("labels") or {}, raw["metadata"].get("namespace", ""), marks
-        ),
+        belongs=belonging(given, namespace or "", marks),
+        groups=memberships(given, namespace or "", marks),
     )
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from reconciler.core.kubernetes import causes
 from reconciler.core.kubernetes.claims import NO_CLAIMS, PodClaims, claims_held, pod_claims
-from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks, belonging
+from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks, Membership, belonging, memberships
 from reconciler.core.kubernetes.neighbours import pod_on_node
 from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.resources import Owner
@@ -38,10 +38,10 @@ class PodRecord:
 
     `node` is empty until it is bound, and `here`, what rules can ask about it there, is None. One that is `leaving`
     takes its room on the node still, but is no replica any more. One that is `ready` is what autoscalers measure.
-    `shape` is known of pods that are held, and of those of our placements that have no node; of theirs that are not
-    ready, the `trouble` is known as well. `claims` are known of pods that are held; `holds` names the claims of one of
-    ours that has a node, and one of ours is `helping` that asks for no device at all. It `belongs` to other objects
-    than its owner, by its labels.
+    `shape` is known of pods that are held, of those that run in `groups`, and of those of our placements that have no
+    node; of theirs that are not ready, the `trouble` is known as well. `claims` are known of pods that are held or in
+    groups; `holds` names the claims of one of ours that has a node, and one of ours is `helping` that asks for no
+    device at all. It `belongs` to other objects than its owner, by its labels.
     """
 
     node: str
@@ -57,6 +57,7 @@ class PodRecord:
     helping: bool = False
     trouble: str = ""
     belongs: tuple[Owner, ...] = ()
+    groups: tuple[Membership, ...] = ()
     here: PodOnNode | None = None
 
     @property
@@ -78,6 +79,7 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS) -> PodRecord | None:
     ours = bool(placement) and not leaving
     ready = bool(node) and not leaving and _is_ready(status)
     requests = pod_requests(spec)
+    groups = memberships(metadata, metadata.get("namespace", ""), marks)
     return PodRecord(
         node=sys.intern(node),
         requests=requests,
@@ -86,12 +88,13 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS) -> PodRecord | None:
         leaving=leaving,
         ready=ready,
         held=held,
-        shape=replica_shape(spec, metadata) if held or (ours and not node) else None,
-        claims=pod_claims(spec) if held else NO_CLAIMS,
+        shape=_shape(spec, metadata) if held or groups or (ours and not node) else None,
+        claims=pod_claims(spec) if held or groups else NO_CLAIMS,
         holds=claims_held(metadata.get("namespace") or "", spec, status) if placement and node else (),
         helping=ours and not requests.extended and not spec.get("resourceClaims"),
         trouble=causes.trouble(status, held.cause if held else "") if ours and not ready else "",
-        belongs=belonging(labels, metadata.get("namespace", ""), marks),
+        belongs=belonging(metadata, metadata.get("namespace", ""), marks),
+        groups=groups,
         here=pod_on_node(spec, metadata) if node else None,
     )
 
@@ -123,6 +126,11 @@ def _held(metadata: Json, spec: Json, status: Json) -> Held | None:
         since = condition.get("lastTransitionTime") or metadata.get("creationTimestamp")
         return Held(since=moment(since), cause=cause) if cause and since else None
     return None
+
+
+def _shape(spec: Json, metadata: Json) -> ReplicaShape:
+    """Read what a pod needs wherever it may go: on a node, the scheduler has put it there."""
+    return replica_shape({key: value for key, value in spec.items() if key != "nodeName"}, metadata)
 
 
 def _is_ready(status: Json) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from reconciler.core.kubernetes.asks import AskRecord
 from reconciler.core.kubernetes.claims import NO_CLAIMS, TemplateRecord, with_claims
 from reconciler.core.kubernetes.controllers import ControllerRecord
+from reconciler.core.kubernetes.groups import group_of, group_seen
 from reconciler.core.kubernetes.pods import Held, PodRecord
 from reconciler.core.kubernetes.resources import Owner
 from reconciler.model.capacity import ReplicaShape, Waiting, WorkloadObservation
@@ -51,7 +53,7 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
     for root in found:
         own = members.controllers.get(root)
         # What makes the leaders of a set has the set's name, and is not what is meant by it.
-        part = own is not None and own.owner in found and own.owner in own.belongs
+        part = own is not None and own.owner in own.belongs and own.owner in found
         if any(_meant(ref, root) and not (part and not ref.kind) for ref in refs):
             yield _observe(root, members, owned)
 
@@ -85,16 +87,23 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
     record = members.controllers.get(root)
     makers = [(record, pods)] if record is not None else _makers(root, members, owned)
     wanted = record.wanted if record else len(pods) + sum(max(0, maker.wanted - len(own)) for maker, own in makers)
-    held = _held(pods) + [one for maker, own in makers for one in _never_made(maker, own)]
-    waiting = Counter((one.since, one.cause) for one in held)
+    held = [(pod.held, group_of(root, pod.groups)) for pod in pods if pod.held is not None]
+    held += [(one, group_of(root, maker.groups)) for maker, own in makers for one in _never_made(maker, own)]
+    waiting = Counter((one.since, one.cause, group) for one, group in held)
     asking = members.asks.get(root, ())
     return WorkloadObservation(
         ref=WorkloadRef(namespace=root.namespace, name=root.name, kind=root.kind),
         wanted=wanted,
         running=sum(1 for pod in pods if pod.runs),
-        waiting=tuple(Waiting(replicas=n, since=since, cause=cause) for (since, cause), n in sorted(waiting.items())),
+        waiting=tuple(
+            Waiting(replicas=n, since=since, cause=cause, group=group)
+            for (since, cause, group), n in sorted(waiting.items())
+        ),
         shape=_shape(root, pods, [maker for maker, _ in makers], members),
         asks=tuple(ask for ask in (one.ask(len(pods), ready) for one in asking) if ask is not None),
+        group=group_seen(
+            root, pods, makers, partial(with_claims, namespace=root.namespace, templates=members.templates)
+        ),
     )
 
 
@@ -105,7 +114,7 @@ def _shape(
 
     A pod tells more than the template it is made from: it has the API server's defaults and tolerations.
     """
-    told = [(pod.shape, pod.claims) for pod in pods]
+    told = [(pod.shape, pod.claims) for pod in sorted(pods, key=lambda pod: pod.held is None)]
     told += [(maker.shape, maker.claims) for maker in makers]
     told += [(one.shape, NO_CLAIMS) for one in members.asks.get(root, ())]
     for shape, claims in told:

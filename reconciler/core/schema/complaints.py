@@ -71,6 +71,9 @@ def _finding(details: ErrorDetails, model: type[BaseModel]) -> Finding:
         return Finding(loc=loc, message="is empty")
     if kind == "too_short":
         return Finding(loc=loc, message="is empty", hint="try listing one, or leaving the field out")
+    if kind == "too_long":
+        has, most = len(given), context["max_length"]
+        return Finding(loc=loc, message=f"lists {has}, of at most {most}", hint=f"leave {has - most} of them out")
     return Finding(loc=loc, message=details["msg"][:1].lower() + details["msg"][1:])
 
 

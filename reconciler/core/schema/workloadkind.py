@@ -42,6 +42,14 @@ def _checked(text: str) -> str:
 PathText = Annotated[str, Field(json_schema_extra={"pattern": _PATH}), AfterValidator(_checked)]
 
 
+def _label(label: str) -> str:
+    """Refuse what no label can be called."""
+    prefix, slash, name = label.rpartition("/")
+    if _NAME.fullmatch(name) is None or (slash and (not prefix or re.fullmatch(_GROUP, prefix) is None)):
+        raise refusal(f"{shortened(label)!r} is no label", "try 'game.example.com/set'")
+    return label
+
+
 class CountFile(Strict):
     """A number that the pods of a template are multiplied by."""
 
@@ -50,11 +58,20 @@ class CountFile(Strict):
     less: Annotated[int, Field(ge=0)] = Field(0, description="What is taken off, as 1 for the leader of a group.")
 
 
+class PodCountFile(CountFile):
+    """A number of pods, or of what they are in."""
+
+    minimum_path: PathText | None = Field(
+        None,
+        description="Where it stands how many of them a group needs before any of it runs; all where nothing does.",
+    )
+
+
 class PodTemplateFile(Strict):
     """Pods of one template, or of one in each item of a list or a mapping."""
 
     path: PathText = Field(description="Where the template stands; a '*' is each item of a list or a mapping.")
-    counts: list[CountFile] = Field([], description="As many pods are made as their product; none listed: one.")
+    counts: list[PodCountFile] = Field([], description="As many pods are made as their product; none listed: one.")
     optional: bool = Field(False, description="It may be missing, and makes no pods then.")
 
     @model_validator(mode="after")
@@ -62,10 +79,10 @@ class PodTemplateFile(Strict):
         """Refuse a count of the items of another list: nobody could say which goes with which."""
         own = path(self.path)
         before = own[: own.index(EACH) + 1] if EACH in own else ()
-        for count in self.counts:
-            way = path(count.path)
+        for text in (way for count in self.counts for way in (count.path, count.minimum_path) if way):
+            way = path(text)
             if EACH in way and (not before or way[: len(before)] != before):
-                what = f"{count.path!r} counts the items of another list than {self.path!r}"
+                what = f"{text!r} counts the items of another list than {self.path!r}"
                 raise refusal(what, f"try '{'.'.join(before)}.replicas'" if before else "try a path without '*'")
         return self
 
@@ -77,6 +94,9 @@ class GroupFile(Strict):
     counts: list[CountFile] = Field([], description="An object makes as many as their product; none listed: one.")
     minimum_path: PathText | None = Field(
         None, description="Where it stands how many pods have to be there before any runs; all where nothing does."
+    )
+    pod_label: Annotated[str, AfterValidator(_label)] = Field(
+        "", description="The label of its pods that tells the groups of one object apart."
     )
 
     @model_validator(mode="after")
@@ -118,11 +138,7 @@ def _kind(text: str) -> str:
 
 def _labels(labels: list[str]) -> list[str]:
     """Refuse what no label can be called."""
-    for label in _once(labels):
-        prefix, slash, name = label.rpartition("/")
-        if _NAME.fullmatch(name) is None or (slash and (not prefix or re.fullmatch(_GROUP, prefix) is None)):
-            raise refusal(f"{shortened(label)!r} is no label", "try 'game.example.com/set'")
-    return labels
+    return [_label(label) for label in _once(labels)]
 
 
 class WorkloadKindSpec(Strict):
@@ -151,6 +167,9 @@ class WorkloadKindSpec(Strict):
         """Refuse a kind of which nothing is said."""
         if not (self.replicas_paths or self.pod_templates or self.pod_labels):
             raise refusal("has neither replicasPaths nor podTemplates", "try replicasPaths: [spec.replicas]")
+        if self.groups is not None and self.groups.pod_label and not self.pod_labels:
+            what = "has a label that tells groups apart, and none that says whose pods they are"
+            raise refusal(what, "try podLabels: [game.example.com/set]")
         return self
 
 

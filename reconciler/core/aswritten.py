@@ -1,0 +1,234 @@
+"""The pods of a subset as they will be written, read from the very objects that rendering makes for a placement.
+
+What a patch leaves of a pod can be said only of the pod that it is applied to: it may null a label of nodes that stands
+in the selector, and not one that is required by affinity. So the template is filled in and its pods are made those of
+the subset, as they are for the commit, and what comes out is read as any other pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from reconciler.core import dialect, templates
+from reconciler.core.engines.deployment import target_namespace
+from reconciler.core.fieldpath import at
+from reconciler.core.injecting import injected, of_placement, targets, ways
+from reconciler.core.lifecycle import begun
+from reconciler.core.narrowing import beside, narrowed, of_nodes
+from reconciler.core.needs import MALFORMED, shape_of
+from reconciler.core.podsof import made
+from reconciler.core.subsetneeds import called, instead, with_patch
+from reconciler.core.subsets import Injection
+from reconciler.core.templates import strings, uses
+from reconciler.core.workloadkinds import Kinds
+from reconciler.errors import InvalidInput
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.ids import WorkloadId
+from reconciler.model.placement import Placement
+from reconciler.model.policy import BurstPolicy, Cluster, Desired, Workspace
+from reconciler.model.prerequisites import Prerequisite
+from reconciler.model.units import Resources
+from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadTemplate
+from reconciler.model.workloadkind import Path
+from reconciler.model.workloadspread import Subset, WorkloadSpread
+
+_PARTS = (
+    ("requests",),
+    ("node_selector", "node_terms"),
+    ("tolerations",),
+    ("devices",),
+    ("rules",),
+    ("obstacle",),
+)
+"""What is said of a shape together; a subset changes neither the size of a group nor whether its pods are apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shapes:
+    """The shape of a template's pods: its `own`, with what a subset injects but its patch, and `patched` as well."""
+
+    own: ReplicaShape
+    injected: ReplicaShape
+    patched: ReplicaShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsWritten:
+    """What is written for a placement of a subset, but for charts: the objects as they are without the subset, with it.
+
+    There are no shapes of the pods that it changes where these cannot be told beforehand: templates differ, or one has
+    expressions that read how many replicas there are.
+    """
+
+    own: DeploySpec
+    spec: DeploySpec
+    shapes: Shapes | None = None
+
+
+class Drafts:
+    """What would be written for the subsets of workloads in one pass, each made once."""
+
+    def __init__(self, desired: Desired, now: datetime) -> None:
+        """Begin with nothing."""
+        self._desired = desired
+        self._now = now
+        self._made: dict[Hashable, AsWritten | None] = {}
+        self._local: dict[WorkloadId, bool] = {}
+
+    def of(self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster) -> AsWritten | None:
+        """Return what would be written for a subset on one of its clusters, as `as_written` does."""
+        workload = template.workload
+        if workload not in self._local:
+            self._local[workload] = uses(template.spec, "cluster") or uses(template.spec, "placement")
+        own = cluster.name if self._local[workload] else ""
+        key = workload, subset.name, of_nodes(subset, cluster), own
+        if key not in self._made:
+            placement = begun(
+                template,
+                policy,
+                self._desired,
+                self._now,
+                cluster=cluster.name,
+                replicas=1,
+                shape=ReplicaShape(requests=Resources()),
+                subset=subset.name,
+            )
+            self._made[key] = as_written(self._desired, placement)
+        return self._made[key]
+
+    def needed(
+        self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster
+    ) -> tuple[Prerequisite, ...]:
+        """Return what one of its clusters must have first for a subset."""
+        if not subset.patch or policy.spread is None:
+            return template.prerequisites
+        made = self.of(template, policy, subset, cluster)
+        workspace, kinds = self._desired.workspaces[template.workspace], self._desired.kinds
+        if made is None:
+            return with_patch(template, subset, policy.spread.namespace, workspace)
+        return instead(template, made.own, made.spec, called(subset), workspace=workspace, kinds=kinds)
+
+    def shape(
+        self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, seen: ReplicaShape
+    ) -> ReplicaShape:
+        """Return the shape that a replica, `seen` on the primary, has for a subset on one of its clusters."""
+        made = self.of(template, policy, subset, cluster) if subset.patch else None
+        if made is not None and made.shapes is not None:
+            labels = "metadata" in subset.patch
+            told = there(seen, beside(seen, subset, cluster), made.shapes, labels=labels)
+            if told is not None:
+                return told
+        return narrowed(seen, subset, cluster)
+
+
+def as_written(desired: Desired, placement: Placement) -> AsWritten | None:
+    """Return what is written for a placement of a subset, but for charts.
+
+    None where what the spread targets is made by one of these, or cannot be made.
+    """
+    template, workspace = desired.templates[placement.workload], desired.workspaces[placement.workload.workspace]
+    context = templates.Context(
+        replicas=placement.replicas,
+        cluster=desired.clusters[placement.cluster],
+        placement=placement,
+        workspace=workspace,
+        template=template,
+    )
+    steps = tuple(step for step in template.spec.steps if step.type is not StepType.HELM)
+    named = {step.name for step in steps if step.type is StepType.MANIFEST}
+    manifests = tuple(one for one in template.spec.manifests if one.name in named)
+    try:
+        asked = of_placement(desired, placement)
+        own_spec = templates.render(replace(template.spec, helm=(), manifests=manifests, steps=steps), context)
+    except InvalidInput:
+        return None
+    objects = [one.manifest for one in own_spec.manifests]
+    alone = len(manifests) == len(template.spec.steps)
+    if asked is None or not _known(objects, asked.spread, alone=alone):
+        return None
+    chosen = targets(objects, asked.spread)
+    plain = replace(asked.subset, patch={})
+    bare = replace(asked, spread=replace(asked.spread, subsets=(plain,)), subset=plain)
+    try:
+        for_subset = _changed(objects, chosen, asked, workspace, desired.kinds)
+        unpatched = _changed(objects, chosen, bare, workspace, desired.kinds)
+    except InvalidInput:
+        return None
+    parts = zip(own_spec.manifests, for_subset, strict=True)
+    spec = replace(own_spec, manifests=tuple(replace(one, manifest=manifest) for one, manifest in parts))
+    roles = {index: ways(objects[index], asked.spread, desired.kinds) for index in chosen}
+    if any(_reads(manifests[index].manifest, way, "replicas") for index, found in roles.items() for way in found):
+        return AsWritten(own=own_spec, spec=spec)
+    namespace = target_namespace(spec, workspace)
+    own, before, after = (_shape(one, roles, desired.kinds, namespace) for one in (objects, unpatched, for_subset))
+    if own is None or before is None or after is None:
+        return AsWritten(own=own_spec, spec=spec)
+    return AsWritten(own=own_spec, spec=spec, shapes=Shapes(own=own, injected=before, patched=after))
+
+
+def there(seen: ReplicaShape, narrowed: ReplicaShape, found: Shapes, *, labels: bool = False) -> ReplicaShape | None:
+    """Return the shape of a replica that a subset's patch changes; None where nobody can tell.
+
+    `seen` is the replica as it is on the primary, and `narrowed` the same with what the subset injects but its patch.
+    What the primary shows as the template has it becomes what is written. Anything else stays as it is seen, where the
+    patch leaves that alone; one that changes `labels` may change what the rules of such pods go by.
+    """
+    changes: dict[str, Any] = {}
+    for part in _PARTS:
+        shown, own, before, after = (
+            tuple(getattr(one, field) for field in part) for one in (seen, found.own, found.injected, found.patched)
+        )
+        if shown == own:
+            changes |= zip(part, after, strict=True)
+        elif before != after or (labels and part == ("rules",) and seen.rules is not None):
+            return None
+    return replace(narrowed, **changes)
+
+
+def _known(objects: Sequence[Json], spread: WorkloadSpread, *, alone: bool) -> bool:
+    """Tell whether no chart and no command can make what a spread targets: there is nothing else, or it is here."""
+    found = targets(objects, spread)
+    return bool(found) and (alone or all(_name(objects[index]) == spread.target.name for index in found))
+
+
+def _name(manifest: Json) -> Json:
+    return at(manifest, ("metadata", "name"))
+
+
+def _changed(
+    objects: Sequence[Json], chosen: Collection[int], asked: Injection, workspace: Workspace, kinds: Kinds
+) -> list[Json]:
+    """Make the pods of some objects those of a subset. Raises InvalidInput as `injected` does."""
+    return [injected(one, asked, workspace, kinds) if index in chosen else one for index, one in enumerate(objects)]
+
+
+def _reads(manifest: Json, way: Path, name: str) -> bool:
+    """Tell whether an expression below a way reads a name of the context."""
+    return any(name in dialect.read(text).names for _, text in strings((), at(manifest, way)))
+
+
+def _shape(
+    objects: Sequence[Json], roles: Mapping[int, tuple[Path, ...]], kinds: Kinds, namespace: str
+) -> ReplicaShape | None:
+    """Read the shape that all pods of some templates have; None where they differ, or one cannot be read."""
+    found: dict[Hashable, ReplicaShape] = {}
+    housed = [_housed(one, namespace) for one in objects]
+    for index, there_ in roles.items():
+        manifest, others = housed[index], tuple(housed)
+        try:
+            for one in made(manifest, kinds, others):
+                if tuple(map(str, one.place.loc[:-1])) in there_:
+                    shape = shape_of(one, manifest, others)
+                    found[shape.likeness] = shape
+        except MALFORMED:
+            return None
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _housed(manifest: Json, namespace: str) -> Json:
+    """Give an object that names no namespace the one that it is written for."""
+    metadata = at(manifest, ("metadata",)) or {}
+    return {**manifest, "metadata": {"namespace": namespace, **metadata}}

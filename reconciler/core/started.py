@@ -1,0 +1,27 @@
+"""Gangs that run with their minimum while the rest of their pods wait for room beside them, as pods tell."""
+
+from __future__ import annotations
+
+from reconciler.core.grouping import needs_there
+from reconciler.core.situation import Situation
+from reconciler.core.starting import may_start
+from reconciler.core.wording import count
+from reconciler.model.placement import Placement
+
+
+def told(situation: Situation, placement: Placement) -> str:
+    """Say that a gang runs without all of its pods; empty where all of them serve, or fewer than its minimum.
+
+    Nobody tells of which roles they are: where one role lacks its minimum, its scheduler starts none of them.
+    """
+    seen = situation.observed.clusters.get(placement.cluster)
+    ready = seen.ready.get(placement.name, 0) if seen is not None else 0
+    needed = needs_there(situation.desired, situation.enrolment, placement) if ready else None
+    if needed is None or not may_start(needed) or not needed.start <= ready < needed.pods:
+        return ""
+    return f"{ready} of its {count(needed.pods, 'pod')} serve, its minimum is {needed.start}, and the others wait there"
+
+
+def well(situation: Situation, placement: Placement) -> bool | None:
+    """Tell whether a placement does what it is for, as far as anybody says; a gang does so with its minimum."""
+    return bool(told(situation, placement)) or situation.rollouts.well(placement)

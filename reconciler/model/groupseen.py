@@ -1,0 +1,22 @@
+"""What a cluster shows of pods that only run together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reconciler.model.capacity import ReplicaShape  # which itself has a group
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSeen:
+    """One group of a workload: so many pods of each shape, the `size` it is to have, and the `number` of groups.
+
+    It is the one of which there is most. Where nothing tells the groups apart, `number` is 0 and all pods of the
+    workload are one. A `size` of 0 says that nobody tells.
+    """
+
+    pods: tuple[tuple[ReplicaShape, int], ...]
+    size: int = 0
+    number: int = 0

@@ -1,0 +1,54 @@
+"""Subsets on the command line: `plan` and `explain` show whose patch the pods of a placement have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.cli.conftest import Terminal
+from tests.conftest import Remote
+from tests.passes import SOURCE_FILES
+
+See = Callable[..., None]
+SPREAD = """\
+apiVersion: apps.kruise.io/v1alpha1
+kind: WorkloadSpread
+metadata: {name: pools, namespace: demo}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: vllm}
+  subsets:
+  - name: own
+    requiredNodeSelectorTerm: {matchFields: [{key: metadata.name, operator: In, values: [worker-2]}]}
+  - name: spot
+    requiredNodeSelectorTerm: {matchFields: [{key: metadata.name, operator: In, values: [worker-3]}]}
+    patch: {metadata: {labels: {capacity: spot}}}
+"""
+TOLD = "subset spot of WorkloadSpread demo/pools changes its pods: patches metadata.labels"
+
+
+@pytest.fixture
+def spread(fleet: Remote) -> Remote:
+    plain = SOURCE_FILES["policy.yaml"].replace("  clusters: [{name: worker-2}, {name: worker-3}]\n", "")
+    files = {
+        path: text.encode() for path, text in {**SOURCE_FILES, "policy.yaml": plain, "spread.yaml": SPREAD}.items()
+    }
+    fleet.commit("main", files, message="spread over two clusters")
+    return fleet
+
+
+@pytest.mark.usefixtures("spread")
+def test_plan_shows_the_patch_of_each_placement(overspill: Terminal, see: See) -> None:
+    see(missing=6, worker_2=4, worker_3=8)
+    shown = overspill.done("plan")
+    assert [line.split()[2] for line in shown.splitlines() if TOLD in line] == ["worker-3/spot"]
+    notes = {one["subject"]: one["notes"] for one in overspill.answer("plan")["commits"] if one["notes"]}
+    assert notes == {"burst(llm/vllm): 2 replicas on worker-3/spot for 10m": [TOLD]}
+
+
+@pytest.mark.usefixtures("spread")
+def test_explain_shows_it_below_the_placement(overspill: Terminal, see: See) -> None:
+    see(missing=6, worker_2=4, worker_3=8)
+    overspill.done("once")
+    lines = overspill.done("explain", "vllm").splitlines()
+    assert "on worker-3" in lines[lines.index(f"    {TOLD}") - 1]

@@ -1,0 +1,40 @@
+"""What may have to be moved or cut back is the same whether it was followed from pass to pass or looked up anew."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.core.overstepping import overstepping
+from reconciler.core.situation import Situation
+from reconciler.core.standing import Standing
+from reconciler.model.ids import WorkloadId
+from reconciler.model.placements import Placements
+from tests.situations import VLLM, cluster, desired, ordering, placement, situation
+
+LIMITED = desired(
+    ordering("worker-2", max_replicas=3),
+    clusters=(cluster("worker-1"), cluster("worker-2"), cluster("worker-3")),
+)
+STEPS = st.lists(st.tuples(st.sampled_from(["worker-2", "worker-3"]), st.integers(0, 5)), min_size=1, max_size=8)
+
+
+def found(now: Situation) -> tuple[WorkloadId, ...]:
+    return overstepping(now, Standing(now))
+
+
+@given(STEPS)
+def test_following_changes_finds_what_looking_anew_finds(steps: list[tuple[str, int]]) -> None:
+    now = situation(wanted=LIMITED)
+    anew = situation(wanted=LIMITED).reach
+    placements = now.ledger.placements
+    for name, replicas in steps:
+        one = placement(name, max(1, replicas))
+        placements = placements.changed({one.path: one} if replicas else {}, [] if replicas else [one.path])
+        now = replace(now, ledger=replace(now.ledger, placements=placements))
+        followed = found(now)
+        fresh = replace(now, reach=anew, ledger=replace(now.ledger, placements=Placements(dict(placements))))
+        assert followed == found(fresh)
+        beyond = any(one.cluster == "worker-3" or one.replicas > 3 for one in placements.values())
+        assert followed == ((VLLM,) if beyond else ())
+        found(now)  # so that the next step is followed from here

@@ -1,0 +1,62 @@
+"""A patch is taken as it is, and a field of it that no Pod has is told, with what was probably meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.spreads.files import PATCHES, doubtful, subsets
+
+REFUSED = "the cluster refuses it or leaves it out"
+WORKLOAD = "a patch is one of the pod, not of the workload"
+
+STRAY = {
+    "written for the workload": (
+        "{spec: {template: {spec: {priorityClassName: low}}}}",
+        f"spec.template: the spec of a Pod has no such field: {REFUSED} ({WORKLOAD}: write it as patch: {{spec: …}})",
+    ),
+    "with labels, too": (
+        "{template: {metadata: {labels: {a: b}}, spec: {}}}",
+        f"template: a Pod has no such field: {REFUSED} ({WORKLOAD}: write it as patch: {{metadata: …, spec: …}})",
+    ),
+    "replicas": (
+        "{spec: {replicas: 3}}",
+        f"spec.replicas: the spec of a Pod has no such field: {REFUSED} ({WORKLOAD}: leave it out)",
+    ),
+    "labels at the root": ("{labels: {a: b}}", f"labels: a Pod has no such field: {REFUSED} (try metadata.labels)"),
+    "labels in the spec": (
+        "{spec: {labels: {a: b}}}",
+        f"spec.labels: the spec of a Pod has no such field: {REFUSED} (try metadata.labels)",
+    ),
+    "misspelt": (
+        "{spec: {priorityClass: low}}",
+        f"spec.priorityClass: the spec of a Pod has no such field: {REFUSED} (try 'priorityClassName')",
+    ),
+    "in a container": (
+        "{spec: {containers: [{name: a}, {name: b, nodeSelector: {a: b}}]}}",
+        f"spec.containers[1].nodeSelector: a container has no such field: {REFUSED} (try spec.nodeSelector)",
+    ),
+    "of OpenKruise's sample": (
+        PATCHES[1],
+        f"spec.containers[0].resources.limit: resources has no such field: {REFUSED} (try 'limits')",
+    ),
+}
+
+
+@pytest.mark.parametrize(("patch", "told"), STRAY.values(), ids=STRAY)
+def test_a_field_that_no_pod_has_is_told_at_its_place(patch: str, told: str):
+    assert doubtful(subsets(f"patch: {patch}")) == [f"9: spec.subsets[0].patch.{told}"]
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        PATCHES[0],
+        PATCHES[2],
+        "{apiVersion: v1, kind: Pod}",
+        "{spec: {hostNetwork: true, tolerations: [{key: a, operator: Exists}], nodeSelector: {template: b}}}",
+        "{spec: {$retainKeys: [containers], containers: [{name: a, $patch: delete}]}}",
+        "{metadata: {annotations: {replicas: '3'}, $patch: replace}, spec: null}",
+    ],
+)
+def test_what_a_pod_has_and_what_merging_knows_is_not_told(patch: str):
+    assert doubtful(subsets(f"patch: {patch}")) == []
