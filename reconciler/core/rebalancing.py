@@ -260,7 +260,7 @@ class _Rebalancing:
             replicas = before.replicas + share.replicas
             grown = lifecycle.renewed(before, self.situation.desired, self.situation.now, replicas)
             detail = self._detail(cluster, division.counts)
-            return Resize(before=before, after=replace(grown, shape=shape), detail=detail, choice=choice)
+            return Resize(before=before, after=replace(grown, shape=shape.recorded), detail=detail, choice=choice)
         first = min(leaving, key=lambda one: (one.expires_at, one.created_at, one.name))
         made = self.growth.placement(self.template, self.policy, shape, cluster, share.replicas)
         made = replace(made, created_at=first.created_at, expires_at=first.expires_at)
