@@ -20,10 +20,9 @@ from reconciler.model.plan import Reason
 from reconciler.model.request import Denial, Verb
 from reconciler.model.workload import DeletionPolicy, HelmConfig, Json
 from tests.conftest import Remote
-from tests.passes import Passes
+from tests.passes import QUIET, Passes
 from tests.requests.asking import LASTING, request
 from tests.requests.test_orders import change, creating, order
-from tests.requests.test_request_passes import FLEET
 
 
 class Ordered(Passes):
@@ -40,7 +39,7 @@ class Ordered(Passes):
 @pytest.fixture
 def passes(remote: Remote, repository: GitRepository) -> Ordered:
     """Have bookinfo on worker-2, asked for by the API."""
-    remote.commit("main", FLEET)
+    remote.commit("main", QUIET)
     passes = Ordered(repository)
     passes.run()
     passes.carry_out(creating(request("worker-2")))
@@ -123,7 +122,7 @@ spec:
 @pytest.fixture
 def charted(remote: Remote, repository: GitRepository) -> Charted:
     """Watch a fleet in which nothing bursts."""
-    remote.commit("main", FLEET)
+    remote.commit("main", QUIET)
     passes = Charted(repository)
     passes.run()
     return passes

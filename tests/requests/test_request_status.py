@@ -16,9 +16,9 @@ from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.placement import Phase
 from reconciler.model.request import Provisioning
 from tests.conftest import Remote
-from tests.passes import START, Passes
+from tests.passes import QUIET, START, Passes
 from tests.requests.asking import BOOKINFO
-from tests.requests.test_request_passes import ASKED, FLEET
+from tests.requests.test_request_passes import ASKED
 
 
 class Told(Passes):
@@ -48,7 +48,7 @@ class Told(Passes):
 
 @pytest.fixture
 def passes(remote: Remote, repository: GitRepository) -> Told:
-    remote.commit("main", {**FLEET, "asked.yaml": ASKED})
+    remote.commit("main", {**QUIET, "asked.yaml": ASKED})
     return Told(repository)
 
 
