@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
+from reconciler.model.autoscaling import ScalableNodes
 from reconciler.model.capacity import ClusterObservation, Node, Pool
-from reconciler.model.policy import Cluster, ScalableNodes
+from reconciler.model.policy import Cluster
 
 _LAST = "~"
 """Sorts after the name of any pool, so that nodes that are there are filled first."""

@@ -15,6 +15,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.core.fit import Room
+from reconciler.core.kept import Kept
 from reconciler.core.wording import count
 from reconciler.model.capacity import ClusterObservation, NodeRequirement, NodeTerm, ReplicaShape
 from reconciler.model.neighbours import PodOnNode
@@ -88,6 +89,10 @@ class Nodes:
         return frozenset(
             labels[key] for labels, _ in self._all if key in labels and not wanted.isdisjoint(labels.items())
         )
+
+
+NODES = Kept[Nodes](Nodes)
+"""The nodes of the clusters as they were seen."""
 
 
 def place(

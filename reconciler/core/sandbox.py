@@ -15,7 +15,6 @@ What may be written at all is decided before, on the syntax tree (`dialect`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -28,8 +27,8 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS as JINJA_TESTS
 
 from reconciler.core.budget import MAX_WORK, Budget, ExhaustedError, bounded, plain
+from reconciler.core.filters import BUDGET, OWN, OWN_TESTS, budget_of, kind, text
 from reconciler.core.findings import shortened
-from reconciler.core.remainders import shares
 from reconciler.core.spelling import nearest
 from reconciler.model.workload import Json
 
@@ -52,7 +51,6 @@ TESTS = frozenset({
 })  # fmt: skip
 """The tests that a template may use; what compares is written with operators, which pay."""
 
-_BUDGET = "overspill budget"
 _TURNS = "overspill turns"
 _WEIGH = "overspill weigh"
 _CONCAT = "overspill concat"
@@ -75,15 +73,10 @@ class _Missing(StrictUndefined):
         return f"there is no {name!r} in a {type(self._undefined_obj).__name__}"
 
 
-def _budget(context: Context) -> Budget:
-    budget: Budget = context.parent[_BUDGET]
-    return budget
-
-
 @pass_context
 def _turns(context: Context, values: Iterable[Any], cost: int) -> Iterator[Any]:
     """Yield the values of a loop, paying for each turn what the loop's body costs."""
-    spend = _budget(context).spend
+    spend = budget_of(context).spend
     for value in values:
         spend(cost)
         yield value
@@ -92,7 +85,7 @@ def _turns(context: Context, values: Iterable[Any], cost: int) -> Iterator[Any]:
 @pass_context
 def _weigh(context: Context, value: Any) -> Any:
     """Pay for a value that is about to be compared or sliced."""
-    _budget(context).weigh(value)
+    budget_of(context).weigh(value)
     return value
 
 
@@ -100,67 +93,8 @@ def _weigh(context: Context, value: Any) -> Any:
 def _concat(context: Context, parts: list[Any]) -> str:
     """Join the operands of ``~``, paying before the text exists."""
     texts = [text(context, part) for part in parts]
-    _budget(context).spend(sum(len(part) for part in texts) >> 6)
+    budget_of(context).spend(sum(len(part) for part in texts) >> 6)
     return "".join(texts)
-
-
-@pass_context
-def text(context: Context, value: Any) -> str:
-    """Write a value as it stands in the middle of a text: ``true``, ``3``, JSON for lists and mappings."""
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return str(bounded(value))
-    return _tojson(context, value)
-
-
-def _tojson(context: Context, value: Any) -> str:
-    return json.dumps(plain(value, _budget(context)), ensure_ascii=False)
-
-
-def _join(context: Context, values: Iterable[Any], d: str = "") -> str:
-    texts = [text(context, value) for value in values]
-    _budget(context).spend((sum(len(part) for part in texts) + len(str(d)) * len(texts)) >> 6)
-    return str(d).join(texts)
-
-
-def _replace(context: Context, value: Any, old: str, new: str) -> str:
-    whole = text(context, value)
-    _budget(context).spend((len(whole) + whole.count(str(old)) * len(str(new))) >> 6)
-    return whole.replace(str(old), str(new))
-
-
-def _round(_: Context, value: float, precision: int = 0) -> float:
-    """Round half to even; Jinja's own computes ``10 ** precision`` for any precision."""
-    return round(value, max(-15, min(15, int(precision))))
-
-
-def _shares(context: Context, value: Any, weights: Any) -> list[int]:
-    _budget(context).weigh(weights)
-    return shares(value, weights)
-
-
-def _divisible(value: Any, number: Any) -> bool:
-    """Test numbers; Jinja's own test of a text is printf-style formatting, padding and all."""
-    if not isinstance(value, int) or not isinstance(number, int):
-        raise SecurityError(f"only numbers are even, odd or divisible, here it has {_kind(value)}")
-    return value % number == 0
-
-
-def _is_odd(value: Any) -> bool:
-    return not _divisible(value, 2)
-
-
-def _is_even(value: Any) -> bool:
-    return _divisible(value, 2)
-
-
-_OWN: Mapping[str, Callable[..., Any]] = {
-    "join": _join, "replace": _replace, "round": _round, "shares": _shares, "string": text, "tojson": _tojson,
-}  # fmt: skip
-"""Filters whose Jinja form makes much out of little, or text that is not YAML's."""
 
 
 class _Environment(ImmutableSandboxedEnvironment):
@@ -172,20 +106,20 @@ class _Environment(ImmutableSandboxedEnvironment):
         # Without the optimizer nothing is computed while compiling, where no budget is at hand.
         super().__init__(undefined=_Missing, optimized=False, keep_trailing_newline=True, finalize=text, cache_size=0)
         self._stock = ImmutableSandboxedEnvironment(undefined=_Missing, cache_size=0)
-        self._stock.filters = {name: JINJA_FILTERS[name] for name in FILTERS - {*_OWN}}
+        self._stock.filters = {name: JINJA_FILTERS[name] for name in FILTERS - {*OWN}}
         self.globals = {}
         self.tests = {name: JINJA_TESTS[name] for name in TESTS}
-        self.tests |= {"divisibleby": _divisible, "even": _is_even, "odd": _is_odd}
+        self.tests |= OWN_TESTS
         self.filters = {name: self._paid(name) for name in FILTERS}
         self.filters |= {_TURNS: _turns, _WEIGH: _weigh, _CONCAT: _concat}
 
     def _paid(self, name: str) -> Callable[..., Any]:
         """Make a filter pay for what it reads and for what it makes."""
-        own = _OWN.get(name)
+        own = OWN.get(name)
 
         @pass_context
         def paid(context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
-            budget = _budget(context)
+            budget = budget_of(context)
             budget.weigh(value)
             if own is not None:
                 made = own(context, value, *args, **kwargs)
@@ -204,15 +138,15 @@ class _Environment(ImmutableSandboxedEnvironment):
         if operator == "**" or not (numbers or (operator == "+" and isinstance(left, str | list))):
             if isinstance(left, StrictUndefined) or isinstance(right, StrictUndefined):
                 return super().call_binop(context, operator, left, right)  # raises, and says which name is missing
-            raise SecurityError(f"{operator!r} is for numbers only, here it has {_kind(left)} and {_kind(right)}")
+            raise SecurityError(f"{operator!r} is for numbers only, here it has {kind(left)} and {kind(right)}")
         made = super().call_binop(context, operator, left, right)
         if not numbers:
-            _budget(context).weigh(made)
+            budget_of(context).weigh(made)
         return bounded(made)
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Call what `dialect` lets through, paying for the object whose method it is and for the result."""
-        budget = _budget(context)
+        budget = budget_of(context)
         budget.weigh(getattr(obj, "__self__", None))
         made = super().call(context, obj, *args, **kwargs)
         if not isinstance(made, str | range | Mapping) and isinstance(made, Iterable):
@@ -230,17 +164,12 @@ def _range(start: int, stop: int | None = None, step: int = 1) -> range:
     return turns
 
 
-def _kind(value: Any) -> str:
-    names = {str: "a text", list: "a list", dict: "a mapping", bool: "a boolean", type(None): "null"}
-    return names.get(type(value), "a number" if isinstance(value, int | float) else f"a {type(value).__name__}")
-
-
 ENVIRONMENT = _Environment()
 
 
 def variables(values: Mapping[str, Any]) -> dict[str, Any]:
     """Make the variables of one spec: its context, ``range``, and a fresh budget."""
-    return {"range": _range, **values, _BUDGET: Budget()}
+    return {"range": _range, **values, BUDGET: Budget()}
 
 
 def _meter(tree: nodes.Template) -> None:
@@ -296,7 +225,7 @@ def run(source: str, values: dict[str, Any]) -> Json:
     if typed:
         for _ in template.root_render_func(context):
             pass
-        return plain(context.vars[_RESULT], values[_BUDGET])
+        return plain(context.vars[_RESULT], values[BUDGET])
     pieces: list[str] = []
     size = 0
     for piece in template.root_render_func(context):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from reconciler.core.flight import Flight, flight
+from reconciler.core.folding import written_once
 from reconciler.core.situation import Situation
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement, Restraint
@@ -241,7 +241,7 @@ class Standing:
         expiry = self._before.next_expiry(self._now)
         moments += [moment for moment in (expiry, self._turn) if moment is not None]
         return Plan(
-            changes=tuple(_written_once(self._changes)),
+            changes=tuple(written_once(self._changes)),
             suppressed=tuple(self._suppressed.values()),
             wake_at=min((moment for moment in moments if moment > self._now), default=None),
             answers=self._answers,
@@ -288,26 +288,3 @@ class Standing:
 
     def _restrain(self, workload: WorkloadId, restraint: Restraint) -> None:
         self._restraints[workload] = (*self.restraints(workload), restraint)
-
-
-def _written_once(changes: Sequence[Change]) -> list[Change]:
-    """Have a request that begins in the pass that took it in, or changed it, written down once, as it is in the end.
-
-    All commits of a pass are pushed together, so that nobody meets one without the other.
-    """
-    folded, last = list(changes), {}
-    for position, change in enumerate(changes):
-        match change:
-            case Receive(record=record) | Amend(after=record):
-                last[record.workload] = position
-            case Place(record=RequestRecord() as record) if record.workload in last:
-                at = last[record.workload]
-                earlier = folded[at]
-                if isinstance(earlier, Receive):
-                    folded[at] = replace(earlier, record=record, written=None)
-                elif isinstance(earlier, Amend):
-                    folded[at] = replace(earlier, after=record)
-                folded[position] = replace(change, record=None)
-            case _:
-                pass
-    return folded

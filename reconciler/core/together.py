@@ -176,8 +176,8 @@ def _undivided(situation: Situation, growth: Growth, cluster: ClusterName, room:
     """Say why there are no domains for groups that want their own, beside all that wants none."""
     if not need.domains:
         return None
-    seen, left, message, remedy = situation.observed.clusters[cluster], room.copy(), "", waysout.NODES
-    nodes, given = domains.Nodes(seen), dict[str, list[tuple[str, str]]]()
+    seen, left, message, remedy = situation.observed.clusters[cluster], room, "", waysout.NODES
+    nodes, given = domains.NODES.of(seen), dict[str, list[tuple[str, str]]]()
     for wanted in need.domains:
         used, others = growth.rooms.domains(cluster, wanted), need.marked.get(wanted.mark, 0)
         besides = given.setdefault(wanted.mark, [])
@@ -186,6 +186,7 @@ def _undivided(situation: Situation, growth: Growth, cluster: ClusterName, room:
             message = found
             remedy = waysout.remedy(left, seen, wanted.units[0].pods[0][0], _MANY) if wanted.units[0].pods else remedy
             break
+        left = room.copy() if left is room else left  # until then what was answered of it before holds
         domains.take(left, found, wanted.key)
         besides += [(wanted.key, value) for _, value in found]
     loose = [(domains.outside(part.shape, given) if need.marked else part.shape, part.replicas) for part in need.loose]

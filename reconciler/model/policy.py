@@ -8,13 +8,13 @@ from datetime import timedelta
 from enum import StrEnum
 
 from reconciler.errors import Problem
+from reconciler.model.autoscaling import ScalableNodes
 from reconciler.model.capacity import Taint, Toleration
 from reconciler.model.gpr import GprBinding, GprTemplate, WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceName
 from reconciler.model.networking import SharedNetworking
 from reconciler.model.prerequisites import Provides
 from reconciler.model.request import Request
-from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.model.workloadkind import WorkloadKind
 from reconciler.model.workloadspread import WorkloadSpread
@@ -89,20 +89,6 @@ class Fleet:
     argocd: ArgoCD = ArgoCD()
     flux: Flux = Flux()
     branch_per_cluster: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScalableNodes:
-    """Nodes of one kind that a cluster's autoscaler adds when pods wait: up to `most` of them, each after a `delay`.
-
-    The nodes that exist of this kind are those that have all of its labels.
-    """
-
-    labels: Mapping[str, str]
-    taints: tuple[Taint, ...]
-    allocatable: Resources
-    most: int
-    delay: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,10 +22,9 @@ from reconciler.model.plan import Reason
 from reconciler.model.request import Denial, Request, Verb
 from reconciler.model.tree import Tips
 from tests.conftest import Remote
-from tests.passes import Passes
+from tests.passes import QUIET, Passes
 from tests.requests.asking import deployment, manifests, request
 from tests.requests.test_orders import creating, order
-from tests.requests.test_request_passes import FLEET
 
 CROWD = 2 * MANY
 
@@ -55,7 +54,7 @@ class Shop:
 
 @pytest.fixture
 def shop(remote: Remote, repository: GitRepository) -> Shop:
-    remote.commit("main", FLEET)
+    remote.commit("main", QUIET)
     shop = Shop(remote, repository)
     shop.passes.free = {"worker-2": 1000}
     shop.passes.run()

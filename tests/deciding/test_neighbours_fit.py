@@ -11,10 +11,10 @@ import pytest
 from reconciler.core.autoscaling import grown
 from reconciler.core.fit import Room
 from reconciler.core.kubernetes.shapes import replica_shape
+from reconciler.model.autoscaling import ScalableNodes
 from reconciler.model.capacity import ClosedNode, ClusterObservation, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Place
-from reconciler.model.policy import ScalableNodes
 from tests.deciding.neighbourhood import (
     HOST,
     LABELS,

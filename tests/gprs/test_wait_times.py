@@ -8,10 +8,11 @@ import pytest
 from reconciler.core.decide import decide
 from reconciler.core.situation import Situation
 from reconciler.core.waiting import Asking, Wait, spelt, waits
+from reconciler.model.autoscaling import ScalableNodes
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import ClusterName
-from reconciler.model.policy import Availability, Cluster, Desired, ScalableNodes
+from reconciler.model.policy import Availability, Cluster, Desired
 from reconciler.model.workload import DeploySpec, HelmConfig, ManifestResource, Step, StepType
 from tests.gprs.asking import LLM, record, request, reservation
 from tests.gprs.seen import H100, cluster_of, h100, nodes

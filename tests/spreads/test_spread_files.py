@@ -206,12 +206,9 @@ REFUSED = {
         "8: spec.subsets[0].tolerations[0].value: Exists takes no value (leave it out, or try Equal)",
     ),
     "two names": (
+        "subsets: [{name: a, requiredNodeSelector: {matchFields: [{key: metadata.name, operator: In,values: [a,b]}]}}]",
         (
-            "subsets: [{name: a, requiredNodeSelectorTerm: "
-            "{matchFields: [{key: metadata.name, operator: In, values: [a, b]}]}}]"
-        ),
-        (
-            "8: spec.subsets[0].requiredNodeSelectorTerm.matchFields[0].values: lists 2, of at most 1 "
+            "8: spec.subsets[0].requiredNodeSelector.matchFields[0].values: lists 2, of at most 1 "
             "(leave 1 of them out)"
         ),
     ),

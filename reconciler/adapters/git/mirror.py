@@ -33,6 +33,24 @@ _LEFT_BEHIND = (
 )
 """What a killed git leaves: locks that would stop the next one for ever, and halves of files."""
 
+SETTINGS = {
+    "core.hooksPath": "/dev/null",
+    "core.logAllRefUpdates": "false",
+    "maintenance.auto": "false",
+    "fetch.writeCommitGraph": "false",
+    "push.recurseSubmodules": "no",
+    "push.followTags": "false",
+    "push.gpgSign": "false",
+    "protocol.version": "2",
+    # Objects stay in the pack they come in: unpacking costs a process and many files, and a git that is killed over it
+    # leaves a commit without its files, where a pack is there whole or not at all.
+    # Nearly all that a pass writes is deltas and ids, which hardly shrink: zlib takes a sixth of the time for a third.
+    "core.compression": "0",
+    "fetch.unpackLimit": "1",
+    "fastimport.unpackLimit": "1",
+}
+"""How git works in a mirror."""
+
 
 class Mirror:
     """Holds the mirror's directory by a file lock until `close`.

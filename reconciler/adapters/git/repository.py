@@ -14,7 +14,7 @@ from reconciler.adapters.git import remote as address
 from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.fastimport import projected, stream
 from reconciler.adapters.git.history import History
-from reconciler.adapters.git.mirror import Mirror
+from reconciler.adapters.git.mirror import SETTINGS, Mirror
 from reconciler.adapters.git.objects import (
     Missing,
     checked_id,
@@ -39,23 +39,6 @@ COMMITTER = Identity(name="Overspill", email="overspill@overspill.dev")
 
 _MAX_PACKS = 40
 """As many packs as looking into each of them may cost before they are put together."""
-
-_SETTINGS = {
-    "core.hooksPath": "/dev/null",
-    "core.logAllRefUpdates": "false",
-    "maintenance.auto": "false",
-    "fetch.writeCommitGraph": "false",
-    "push.recurseSubmodules": "no",
-    "push.followTags": "false",
-    "push.gpgSign": "false",
-    "protocol.version": "2",
-    # Objects stay in the pack they come in: unpacking costs a process and many files, and a git that is killed over it
-    # leaves a commit without its files, where a pack is there whole or not at all.
-    # Nearly all that a pass writes is deltas and ids, which hardly shrink: zlib takes a sixth of the time for a third.
-    "core.compression": "0",
-    "fetch.unpackLimit": "1",
-    "fastimport.unpackLimit": "1",
-}
 
 
 class GitRepository:
@@ -94,7 +77,7 @@ class GitRepository:
         except OSError as error:
             raise Transient(f"opening the mirror in {cache}: {error}") from error
         # The refspecs make a push move our refs along with the remote's.
-        settings = [*_SETTINGS.items(), *remote.settings().items()]
+        settings = [*SETTINGS.items(), *remote.settings().items()]
         settings += [
             (f"remote.{address.NAME}.fetch", it) for it in (f"+{output}:{OUTPUT}", f"+{clusters}*:{CLUSTERS}*")
         ]

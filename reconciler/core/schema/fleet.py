@@ -13,6 +13,7 @@ from reconciler.core.schema.provides import ProvidesFile
 from reconciler.core.schema.strict import Amounts, Duration, Labels, Metadata, Name, Strict, Text, resources
 from reconciler.core.schema.taints import TaintFile
 from reconciler.model import policy as model
+from reconciler.model.autoscaling import ScalableNodes
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Availability, EngineName
 
@@ -98,9 +99,9 @@ class ScalableNodesFile(Strict):
     )
     delay: Duration = Field(timedelta(minutes=10), description="How long one takes from a waiting pod to being ready.")
 
-    def value_of(self) -> model.ScalableNodes:
+    def value_of(self) -> ScalableNodes:
         """Make the model's value."""
-        return model.ScalableNodes(
+        return ScalableNodes(
             labels=self.labels,
             taints=tuple(taint.value_of() for taint in self.taints),
             allocatable=resources(self.allocatable),

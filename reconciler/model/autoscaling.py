@@ -1,0 +1,24 @@
+"""What a cluster's own autoscaler may add to it, as people say it: nothing that can be seen tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from reconciler.model.capacity import Taint
+from reconciler.model.units import Resources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalableNodes:
+    """Nodes of one kind that a cluster's autoscaler adds when pods wait: up to `most` of them, each after a `delay`.
+
+    The nodes that exist of this kind are those that have all of its labels.
+    """
+
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    allocatable: Resources
+    most: int
+    delay: timedelta
