@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from reconciler.core.charted import Charted, unit_of
 from reconciler.core.hearing import believed, heard, silent
 from reconciler.core.merging import due, merged
 from reconciler.core.schedule import planned
-from reconciler.core.wholes import whole
+from reconciler.core.wholes import Whole, written
 from reconciler.model.capacity import Ask, ClusterObservation, Observed, WorkloadObservation
 from reconciler.model.demand import Demand, Sample
+from reconciler.model.groupseen import Unit
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import BurstPolicy, Desired, Fleet
 from reconciler.model.units import format_duration
@@ -92,7 +94,11 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             kind = template.ref.kind or (seen.ref.kind if seen else "")
             left, why = believed(seen.asks if seen else (), kind, silence[primary])
             seen, unheard = replace(seen, asks=left) if seen else None, unheard + why
-        goes_whole = whole(template, desired.kinds)
+        goes_whole: Whole | None = written(template, desired.kinds)
+        unit = None
+        if goes_whole is None and seen is not None and policy.spread is None:
+            unit = unit_of(template, desired.kinds, seen)
+            goes_whole = Charted(counts=template.uses_replicas, unit=unit) if unit is not None else None
         if goes_whole is not None and seen is not None:
             seen = goes_whole.seen(seen)
         demands[workload] = _demand(
@@ -106,6 +112,7 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             history=() if unheard else history.get(workload, ()),
             at=min(observed.clusters[primary].observed_at, now),
             once=goes_whole is not None and not goes_whole.divisible,
+            unit=unit,
         )
     return demands
 
@@ -187,6 +194,7 @@ def _demand(
     history: tuple[Sample, ...],
     at: datetime,
     once: bool,
+    unit: Unit | None,
 ) -> Demand:
     """Put together what is missing; of what there is only `once` elsewhere it is one copy, whoever asks for more."""
     wanted, running, waiting = (seen.wanted, seen.running, seen.waiting) if seen else (0, 0, ())
@@ -210,6 +218,7 @@ def _demand(
         observed_at=at,
         reported=seen is not None,
         unheard=unheard,
+        unit=unit,
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.core import headcount, lifecycle, together
+from reconciler.core.grouping import whole
 from reconciler.core.growth import Growth, Offer
 from reconciler.core.moving import elsewhere, elsewhere_whole
 from reconciler.core.releasing import astray, released
 from reconciler.core.seats import site
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.core.wholes import whole
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Move, Reason, Refusal, Revert, Why
@@ -98,7 +98,7 @@ def _move(situation: Situation, standing: Standing, growth: Growth, placement: P
         revert(situation, standing, placement, Why.POLICY, detail)
         return
     template, policy = situation.desired.templates[placement.workload], governing(situation.desired, placement.workload)
-    if whole(template, situation.desired.kinds) is not None:
+    if whole(situation, placement.workload, placement) is not None:
         _move_whole(situation, standing, growth, placement, detail)
         return
     offer, refusals = elsewhere(growth, template, policy, placement)

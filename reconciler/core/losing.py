@@ -44,7 +44,7 @@ def move_what_is_lost(situation: Situation, standing: Standing, growth: Growth) 
     for cluster, since in sorted(situation.lost.items()):
         due = since + timeout
         for placement in standing.on(cluster):
-            if not gangs_of(situation.desired, situation.enrolment, placement):
+            if not gangs_of(situation, placement):
                 continue
             if due > situation.now:
                 standing.wake(due)

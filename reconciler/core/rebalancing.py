@@ -14,6 +14,7 @@ from reconciler.core import headcount, lifecycle
 from reconciler.core.distribution import Division, Target, share_out
 from reconciler.core.ending import ABSENT, end_what_has_lapsed
 from reconciler.core.gprlimits import within_limits
+from reconciler.core.grouping import whole
 from reconciler.core.growth import MOST, Growth, Offer
 from reconciler.core.people import respect_people
 from reconciler.core.reach import Rung
@@ -21,7 +22,6 @@ from reconciler.core.shares import Share, beyond_gprs, newest_first
 from reconciler.core.sharing import spoken_for
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.core.wholes import whole
 from reconciler.core.wording import clause, count
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
@@ -81,7 +81,7 @@ def _governed(situation: Situation, standing: Standing, workload: WorkloadId) ->
             f"{trying}: WorkloadSpread {policy.spread.id} fills its subsets in order, and shares nothing out anew"
             " (try `overspill revert` with the placement that is to go elsewhere)"
         )
-    if whole(template, desired.kinds) is not None:
+    if whole(situation, workload) is not None:
         raise InvalidInput(
             f"{trying}: it runs in groups and goes whole to one cluster, so there is nothing to share out"
             " (try `overspill revert` with its placement)"

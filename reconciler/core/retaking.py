@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.core import lifecycle, together
+from reconciler.core.grouping import whole
 from reconciler.core.growth import Growth, Offer
 from reconciler.core.needs import Needs, Part
 from reconciler.core.reach import rung_of
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.core.wholes import Whole, more, whole
+from reconciler.core.wholes import Whole, more
 from reconciler.core.wording import clause, count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.placement import Placement
@@ -28,9 +29,9 @@ def take_up_other_pods(situation: Situation, standing: Standing, growth: Growth)
         if workload.request or workload not in desired.policies:
             continue
         template = desired.templates[workload]
-        goes_whole = whole(template, desired.kinds)
-        shape = goes_whole.shape if goes_whole is not None else None
-        for placement in standing.of(workload) if shape is not None else ():
+        for placement in standing.of(workload):
+            goes_whole = whole(situation, workload, placement)
+            shape = goes_whole.shape if goes_whole is not None else None
             stale = placement.template_version not in {"", lifecycle.version(template)}
             if goes_whole is not None and shape is not None and stale and _differs(placement, shape):
                 _resize(situation, standing, growth, placement, into=(goes_whole, shape))

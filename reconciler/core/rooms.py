@@ -13,12 +13,12 @@ from dataclasses import replace
 from reconciler.core import headcount
 from reconciler.core.fit import Room
 from reconciler.core.flight import Flight, flight
+from reconciler.core.grouping import whole
 from reconciler.core.holding import Reserved, keep_free, reserved
 from reconciler.core.needs import Needs, Part
 from reconciler.core.packing import Wanted, tightest_first
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.core.wholes import whole
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.placement import Placement
@@ -93,8 +93,7 @@ class Rooms:
             enrolment = self._situation.enrolment
             entry = enrolment.entries.get(placement.workload) if enrolment is not None else None
             return entry.needs if entry is not None else None
-        template = self._desired.templates.get(placement.workload)
-        found = whole(template, self._desired.kinds) if template is not None else None
+        found = whole(self._situation, placement.workload, placement)
         return found.of(placement.replicas) if found is not None else None
 
     def domains(self, cluster: ClusterName, key: str) -> int:

@@ -1,5 +1,7 @@
 """What demand lends whole: templates with an object whose pods only run in groups (spread-and-groups.md, section 6).
 
+Here are those whose manifests say so; what a chart deploys is known by its pods alone, as `charted` has it.
+
 A replica of such a template is what its expressions mean by ``replicas``: a group of a LeaderWorkerSet, a worker of a
 RayCluster. Where no number of its pods follows from that, it is one copy, and there is never more than one. What is
 seen of the primary counts pods; here those become replicas, by the groups that they say they are of or by their number.
@@ -7,6 +9,7 @@ seen of the primary counts pods; here those become replicas, by the groups that 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -38,16 +41,13 @@ class Counted:
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots, for what is worked out once
-class Whole:
+class Whole(ABC):
     """What so many replicas of a template take, all of them beside each other.
 
-    `counts` tells that some expression reads ``replicas``. `ref` is the object on the primary whose pods are seen.
+    `counts` tells that some expression reads ``replicas``.
     """
 
-    spec: DeploySpec
     counts: bool
-    ref: WorkloadRef | None = None
-    kinds: Kinds = field(default_factory=lambda: NONE)
     _known: dict[int, Counted] = field(default_factory=dict)
 
     def of(self, replicas: int) -> Needs:
@@ -132,18 +132,33 @@ class Whole:
         if found is None:
             if len(self._known) >= _MOST:
                 self._known.clear()
-            spec = filled(self.spec, replicas)
-            pods = pods_in(spec, self.kinds)
-            own = [pods_in(one, self.kinds) for one in _objects(spec, self.ref)]
-            number = sum(part.replicas for one in own for part in one.parts)
-            gangs = [gang for one in own for gang in one.gangs] if number else pods.gangs
-            found = self._known[replicas] = Counted(
-                needs=needs_of(pods, self.spec),
-                gangs=pods.gangs,
-                pods=number or sum(gang.groups * gang.size for gang in gangs),
-                groups=sum(gang.groups for gang in gangs),
-            )
+            found = self._known[replicas] = self._count(replicas)
         return found
+
+    @abstractmethod
+    def _count(self, replicas: int) -> Counted: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written(Whole):
+    """What goes whole by its own manifests. `ref` is the object on the primary whose pods are seen."""
+
+    spec: DeploySpec
+    ref: WorkloadRef | None = None
+    kinds: Kinds = field(default_factory=lambda: NONE)
+
+    def _count(self, replicas: int) -> Counted:
+        spec = filled(self.spec, replicas)
+        pods = pods_in(spec, self.kinds)
+        own = [pods_in(one, self.kinds) for one in _objects(spec, self.ref)]
+        number = sum(part.replicas for one in own for part in one.parts)
+        gangs = [gang for one in own for gang in one.gangs] if number else pods.gangs
+        return Counted(
+            needs=needs_of(pods, self.spec),
+            gangs=pods.gangs,
+            pods=number or sum(gang.groups * gang.size for gang in gangs),
+            groups=sum(gang.groups for gang in gangs),
+        )
 
 
 def _fewest(made: Callable[[int], int], wanted: int) -> int:
@@ -161,9 +176,9 @@ class _Wholes:
     """Which templates go whole, worked out once for each spec. Losing it costs time and changes nothing."""
 
     def __init__(self) -> None:
-        self._last: dict[WorkloadId, tuple[DeploySpec, Kinds, Whole | None]] = {}
+        self._last: dict[WorkloadId, tuple[DeploySpec, Kinds, Written | None]] = {}
 
-    def of(self, template: WorkloadTemplate, kinds: Kinds) -> Whole | None:
+    def of(self, template: WorkloadTemplate, kinds: Kinds) -> Written | None:
         last = self._last.get(template.workload)
         same = last is not None and last[0] is template.spec and (last[1] is kinds or last[1] == kinds)
         if last is not None and same and (last[2] is None or last[2].ref == template.ref):
@@ -172,7 +187,9 @@ class _Wholes:
             self._last.clear()
         grouped = in_groups(template.spec, kinds)
         made = (
-            Whole(spec=template.spec, counts=template.uses_replicas, ref=template.ref, kinds=kinds) if grouped else None
+            Written(spec=template.spec, counts=template.uses_replicas, ref=template.ref, kinds=kinds)
+            if grouped
+            else None
         )
         self._last[template.workload] = template.spec, kinds, made
         return made
@@ -181,8 +198,8 @@ class _Wholes:
 _WHOLES = _Wholes()
 
 
-def whole(template: WorkloadTemplate, kinds: Kinds) -> Whole | None:
-    """Return what a burst of a template takes if it goes whole; None where each pod is for itself, and for requests."""
+def written(template: WorkloadTemplate, kinds: Kinds) -> Written | None:
+    """Return what a burst of a template takes if it goes whole by its manifests; None else, and for requests."""
     return None if template.request else _WHOLES.of(template, kinds)
 
 

@@ -224,3 +224,30 @@ def test_a_declared_kind_may_have_a_label_that_tells_its_groups_apart() -> None:
     made = ClusterState({ref("GameServerSet", "arena")}, marks_of({rooms.name: rooms}))
     made.apply(Resource.PODS, pod("a", waits=NO_GPU, owner=("Room", "arena-7"), labels=labels))
     assert [wait.group for wait in one(made).waiting] == ["7"]
+
+
+def test_a_group_whose_pods_keep_away_from_one_another_by_a_rule_about_all_of_them_fits_nowhere_and_says_so() -> None:
+    rule = {"labelSelector": {"matchExpressions": [{"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}]}}
+    apart = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [{**rule, "topologyKey": "kubernetes.io/hostname"}]
+        }
+    }
+    leader, worker = grouped("llm-0", "0", gpus=1), grouped("llm-0-1", "0", gpus=8)
+    worker["spec"]["affinity"] = apart
+    found = one(state(ref("LeaderWorkerSet"), pods=[leader, worker])).group
+    assert found is not None
+    assert [shape.obstacle for shape, _ in found.pods] == [
+        "",
+        "wants one pod in each kubernetes.io/hostname among pods of several kinds, which nobody counts together",
+    ]
+
+
+def test_workers_that_differ_in_nothing_but_their_index_are_alike() -> None:
+    rule = {"labelSelector": {"matchLabels": LABELS["LeaderWorkerSet"]}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
+    pods = [grouped(f"llm-0-{index}", "0") for index in range(3)]
+    for index, made in enumerate(pods):
+        made["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/worker-index"] = str(index)
+        made["spec"]["affinity"] = apart
+    assert told(one(state(ref("LeaderWorkerSet"), pods=pods))) == (1, 0, [(1, 3)])
