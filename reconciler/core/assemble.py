@@ -191,6 +191,7 @@ def _templates(
             labels=draft.labels,
             gpr_templates=draft.gpr_templates,
             uses_replicas=draft.uses_replicas,
+            group_size=draft.group_size,
             path=placed.path,
             line=placed.declared.line,
             blob=blobs.get(placed.path, BlobId("")),

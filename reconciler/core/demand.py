@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from reconciler.core.charted import Charted, unit_of
 from reconciler.core.hearing import believed, heard, silent
 from reconciler.core.merging import due, merged
 from reconciler.core.schedule import planned
-from reconciler.core.wholes import wholes
+from reconciler.core.wholes import Whole, wholes
 from reconciler.model.capacity import Ask, ClusterObservation, Observed, WorkloadObservation
 from reconciler.model.demand import Demand, Sample
+from reconciler.model.groupseen import Unit
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import BurstPolicy, Desired, Fleet
 from reconciler.model.units import format_duration
@@ -95,7 +97,11 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             kind = template.ref.kind or (seen.ref.kind if seen else "")
             left, why = believed(seen.asks if seen else (), kind, silence[primary])
             seen, unheard = replace(seen, asks=left) if seen else None, unheard + why
-        goes_whole = grouped.get(workload)
+        goes_whole: Whole | None = grouped.get(workload)
+        unit = None
+        if goes_whole is None and workload in grouped and seen is not None and policy.spread is None:
+            unit = unit_of(template, desired.kinds, seen)
+            goes_whole = Charted(counts=template.uses_replicas, unit=unit) if unit is not None else None
         if goes_whole is not None and seen is not None:
             seen = goes_whole.seen(seen)
         demands[workload] = _demand(
@@ -109,6 +115,7 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             history=() if unheard else history.get(workload, ()),
             at=moments[primary],
             once=goes_whole is not None and not goes_whole.divisible,
+            unit=unit,
         )
     return demands
 
@@ -190,6 +197,7 @@ def _demand(
     history: tuple[Sample, ...],
     at: datetime,
     once: bool,
+    unit: Unit | None,
 ) -> Demand:
     """Put together what is missing; of what there is only `once` elsewhere it is one copy, whoever asks for more."""
     wanted, running, waiting = (seen.wanted, seen.running, seen.waiting) if seen else (0, 0, ())
@@ -213,6 +221,7 @@ def _demand(
         observed_at=at,
         reported=seen is not None,
         unheard=unheard,
+        unit=unit,
     )
 
 

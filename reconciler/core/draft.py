@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from reconciler.core import deployspec, templates
+from reconciler.core.charted import GROUP_SIZE, goes_whole
 from reconciler.core.deployspec import Spelling
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.schema.template import WorkloadTemplateFile
@@ -29,7 +31,7 @@ UNSHARED = Finding(
 )
 """What is told of a template on its own that does nothing with its share."""
 
-_ANNOTATIONS = (WORKLOAD, REPLICAS)
+_ANNOTATIONS = (WORKLOAD, REPLICAS, GROUP_SIZE)
 _COUNTED = frozenset(
     kind.kind for kind in BUILT_IN.values() if kind.replicas == (path("spec.replicas"),) and kind.together is None
 )
@@ -40,7 +42,8 @@ _COUNTED = frozenset(
 class Draft:
     """A template before its workspace is known.
 
-    `used` are the namespaces that it names outright; `annotated` tells that an annotation says what `ref` is. `auto`
+    `used` are the namespaces that it names outright; `annotated` tells that an annotation says what `ref` is, and
+    `group_size` how many pods one says that a replica is of. `auto`
     (None: nobody says), `bursts_anywhere` and `clusters` are how EGS means it to burst. `spelling` is what its file
     calls the fields of the spec.
     """
@@ -55,6 +58,7 @@ class Draft:
     labels: Mapping[str, str]
     uses_replicas: bool
     annotated: bool = False
+    group_size: int | None = None
     gpr_templates: tuple[str, ...] = ()
     auto: bool | None = None
     bursts_anywhere: bool | None = None
@@ -70,7 +74,8 @@ def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
     ref = _ref(file, spec, found)
     broken = any(finding.severity is Severity.ERROR for finding in found)
     uses_replicas = broken or templates.uses(spec, "replicas")
-    if not uses_replicas and not in_groups(spec):
+    group_size = _group_size(file, spec, found)
+    if not uses_replicas and not goes_whole(spec, ref, group_size):
         found.append(UNSHARED)
     value = Draft(
         name=TemplateName(file.metadata.name),
@@ -83,6 +88,7 @@ def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
         labels=file.metadata.labels,
         uses_replicas=uses_replicas,
         annotated=WORKLOAD in file.metadata.annotations,
+        group_size=group_size,
         gpr_templates=tuple(dict.fromkeys(file.spec.gpr_templates)),
         auto=file.spec.auto_placement,
         bursts_anywhere=file.spec.enable_burst,
@@ -90,6 +96,22 @@ def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
         spelling=Spelling(names={"helmConfig": deployspec.charts_field(file.spec)}),
     )
     return value, tuple(value.spelling.of(finding) for finding in found)
+
+
+def _group_size(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> int | None:
+    """Read of how many pods one replica is; where the manifests say so, they hold."""
+    written = file.metadata.annotations.get(GROUP_SIZE)
+    if written is None:
+        return None
+    loc: Loc = ("metadata", "annotations", GROUP_SIZE)
+    if re.fullmatch("[1-9][0-9]{0,4}", written) is None:
+        found.append(Finding(loc=loc, message=f"{shortened(written)!r} is no number of pods", hint="try '4'"))
+        return None
+    if in_groups(spec):
+        message, hint = "its manifests say how many pods a group has", "leave the annotation out"
+        found.append(Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING))
+        return None
+    return int(written)
 
 
 def _ref(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> WorkloadRef | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.core import headcount, lifecycle, together
+from reconciler.core.grouping import whole
 from reconciler.core.growth import Growth, Offer
 from reconciler.core.moving import elsewhere, elsewhere_whole
 from reconciler.core.overstepping import overstepping
@@ -12,7 +13,6 @@ from reconciler.core.releasing import astray, released
 from reconciler.core.seats import site
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.core.wholes import whole
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Move, Reason, Refusal, Revert, Why
@@ -92,14 +92,14 @@ def _move(situation: Situation, standing: Standing, growth: Growth, placement: P
     """Move a placement, whole, to the first cluster that takes it; end it where none does.
 
     Where the workload has a placement already, the two become one, and end when that one does: two placements there
-    would deploy the same objects, and the end of one would take the other's away. A request goes back to the queue,
-    which knows what it needs on each cluster, and keeps its end.
+    would deploy the same objects, and the end of one would take the other's away. A request goes to another of its
+    clusters, or back to the queue where none has room, and keeps its end.
     """
     if placement.workload.request:
-        revert(situation, standing, placement, Why.POLICY, detail)
+        _move_whole(situation, standing, growth, placement, detail)
         return
     template, policy = situation.desired.templates[placement.workload], governing(situation.desired, placement.workload)
-    if whole(template, situation.desired.kinds) is not None:
+    if whole(situation, placement.workload, placement) is not None:
         _move_whole(situation, standing, growth, placement, detail)
         return
     offer, refusals = elsewhere(growth, template, policy, placement)
@@ -155,7 +155,7 @@ def moved(
 
 
 def _move_whole(situation: Situation, standing: Standing, growth: Growth, placement: Placement, detail: str) -> None:
-    """Move what goes whole to the first cluster that has room for all of it; end it where none has."""
+    """Move what goes whole, as requests do, to the first cluster that has room for all of it; end it where none has."""
     found, refusals = elsewhere_whole(situation, standing, growth, placement)
     if found is None:
         revert(situation, standing, placement, Why.POLICY, detail)

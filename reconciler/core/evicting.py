@@ -16,6 +16,7 @@ from reconciler.core.ending import revert
 from reconciler.core.fit import Room
 from reconciler.core.gprlimits import within_limits
 from reconciler.core.gpuask import shapes
+from reconciler.core.grouping import whole
 from reconciler.core.growth import MOST, Growth
 from reconciler.core.needs import Needs, needs
 from reconciler.core.placing import turn
@@ -27,7 +28,6 @@ from reconciler.core.standing import Standing
 from reconciler.core.starting import may_start, minimum
 from reconciler.core.subsetlimits import room_in
 from reconciler.core.terms import terms
-from reconciler.core.wholes import whole
 from reconciler.core.wording import count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
@@ -204,7 +204,7 @@ class Evictions:
         demand = self.situation.demands.get(workload)
         if not isinstance(demand, Demand) or demand.shape is None:
             return (), True
-        goes_whole = whole(self.situation.desired.templates[workload], self.situation.desired.kinds)
+        goes_whole = whole(self.situation, workload)
         if goes_whole is not None:
             needed = goes_whole.of(held.replicas)
             return (() if self.standing.of(workload) else _all_of(needed, least=least)), True

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from reconciler.core import started
 from reconciler.core.demand import Blind
+from reconciler.core.grouping import whole
 from reconciler.core.growth import MOST, Growth
 from reconciler.core.lifecycle import version
 from reconciler.core.placementnotes import notes
@@ -25,7 +26,6 @@ from reconciler.core.sharing import told as shared
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.together import offered
-from reconciler.core.wholes import whole
 from reconciler.core.wording import count, listed, plain
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
@@ -108,7 +108,7 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
     outcome = Spread(shares=(), refusals=())
     if policy is not None and shape is not None:
         short = demand.deficit - standing.replicas(workload) if isinstance(demand, Demand) else 0
-        goes_whole = whole(template, desired.kinds)
+        goes_whole = whole(situation, workload)
         if short > 0 and not policy.fills_in_order and goes_whole is None:
             outcome = spread(growth, template, policy, shape, short)
         limited = (Reason.SPREAD_LIMIT, Reason.TAKEN)

@@ -64,7 +64,7 @@ def _has_groups_left(situation: Situation, placement: Placement, ailment: Ailmen
     was_well = situation.rollouts.has_arrived(placement) or ailment.since - placement.changed_at >= timeout
     if not ready or not was_well:
         return False
-    gangs = gangs_of(situation.desired, situation.enrolment, placement)
+    gangs = gangs_of(situation, placement)
     return sum(gang.groups for gang in gangs) > 1 and ready >= min(gang.size for gang in gangs)
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from reconciler.core.affinity import wanted_labels
 from reconciler.core.gpushape import gpus_of_pod
+from reconciler.core.grouping import whole
 from reconciler.core.needs import Needs, Pods, needs, pods_of
 from reconciler.core.situation import Situation
 from reconciler.core.terms import gpr_template, requested
-from reconciler.core.wholes import whole
 from reconciler.core.wording import model
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import GpuAsk
@@ -50,8 +50,7 @@ def gpr_needs(
 
 def _whole(workload: WorkloadId, situation: Situation, replicas: int) -> Needs | None:
     """Return what so many replicas of a burst take that goes whole."""
-    template = situation.desired.templates.get(workload)
-    found = whole(template, situation.desired.kinds) if template is not None and replicas else None
+    found = whole(situation, workload) if replicas else None
     return found.of(replicas) if found is not None and not found.unknown else None
 
 

@@ -10,6 +10,7 @@ from reconciler.core import lifecycle, together
 from reconciler.core.affinity import wanted_labels
 from reconciler.core.demand import Blind, matured, next_maturity
 from reconciler.core.devices import asked
+from reconciler.core.grouping import whole
 from reconciler.core.growth import Growth, Offer, why_not
 from reconciler.core.packing import tightest_first
 from reconciler.core.queueing import Turn
@@ -20,7 +21,7 @@ from reconciler.core.sharing import spread
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.terms import priority
-from reconciler.core.wholes import Whole, more, whole
+from reconciler.core.wholes import Whole, more
 from reconciler.core.wording import clause, count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
@@ -152,8 +153,7 @@ class _Loan:
 
     def _whole(self) -> Whole | None:
         """Return what it takes if it goes whole."""
-        desired = self.situation.desired
-        return whole(desired.templates[self.demand.workload], desired.kinds)
+        return whole(self.situation, self.demand.workload)
 
     def _lend(self, goes_whole: Whole, shape: ReplicaShape, lacking: int) -> None:
         """Place all of it on the first cluster that has room for all of it, or let it grow where it is.

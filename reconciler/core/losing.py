@@ -44,7 +44,7 @@ def move_what_is_lost(situation: Situation, standing: Standing, growth: Growth) 
     for cluster, since in sorted(situation.lost.items()):
         due = since + timeout
         for placement in standing.on(cluster):
-            if not gangs_of(situation.desired, situation.enrolment, placement):
+            if not gangs_of(situation, placement):
                 continue
             if due > situation.now:
                 standing.wake(due)
@@ -84,7 +84,7 @@ def _leave(situation: Situation, standing: Standing, growth: Growth, placement: 
         )
         return
     first = next((refusal for refusal in refusals if refusal.remedy), None)
-    least = together.named(needs_there(situation.desired, situation.enrolment, placement))
+    least = together.named(needs_there(situation, placement))
     nor = f", nor for {least}" if least else ""
     hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
     standing.suppress(

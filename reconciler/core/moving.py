@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.core import lifecycle, placing, together
-from reconciler.core.grouping import needs_there
+from reconciler.core.grouping import needs_there, whole
 from reconciler.core.growth import Growth, Offer
 from reconciler.core.needs import Needs
 from reconciler.core.reach import Rung
@@ -13,7 +13,6 @@ from reconciler.core.sharing import values
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.subsetlimits import full
-from reconciler.core.wholes import whole
 from reconciler.model.demand import Demand
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal
@@ -63,7 +62,7 @@ def elsewhere_whole(
     def asked(rung: Rung, *, least: bool) -> Found | Refusal:
         return _whole(situation, standing, growth, placement, rung=rung, least=least)
 
-    needed = needs_there(situation.desired, situation.enrolment, placement)
+    needed = needs_there(situation, placement)
     return together.first(needed, rungs, asked)
 
 
@@ -79,7 +78,7 @@ def _whole(
         offer, needed = asked
         shape, replicas = needed.main.shape, needed.main.replicas
     else:
-        goes_whole = whole(desired.templates[workload], desired.kinds)
+        goes_whole = whole(situation, workload, placement)
         if goes_whole is None or goes_whole.shape is None:
             message = goes_whole.unknown if goes_whole is not None else "nothing of it runs in groups any more"
             return Refusal(cluster=rung.cluster, reason=Reason.NO_SHAPE, message=message)

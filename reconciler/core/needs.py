@@ -7,7 +7,7 @@ the cluster that is looked at. What nobody can know, as the pods of a chart, cou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.core import podtemplate
@@ -23,7 +23,7 @@ from reconciler.core.kubernetes.neighbours import pod_on_node
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.minimums import Role, starting
 from reconciler.core.podsof import Made, gang, groups, made, metadata_of
-from reconciler.core.selecting import clash, described, means
+from reconciler.core.selecting import unmingled
 from reconciler.core.wording import count, is_gpu, listed
 from reconciler.core.workloadkinds import NONE, Kinds, known
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
@@ -36,7 +36,6 @@ from reconciler.model.workload import DeploySpec, Json, StepType
 NVIDIA = "nvidia.com/gpu"
 """What GPUs are called where a cluster shows none."""
 
-_MINGLED = "wants {} among pods of several kinds, which nobody counts together"
 _NOTHING = ReplicaShape(requests=Resources())
 MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
 """What reading a manifest raises that a person wrote and no API server has looked at."""
@@ -206,7 +205,7 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
             found = tuple(Part(shape=shape, replicas=number) for shape, number in apart.loose)
         loose += found
     return Pods(
-        parts=tuple(_unmingled(part, pods) for part in parts),
+        parts=tuple(replace(part, shape=unmingled(part.shape, pods)) for part in parts),
         strange=tuple(strange),
         gangs=tuple(gangs),
         domains=tuple(domains),
@@ -261,17 +260,6 @@ def _parts(
     kind = known(manifest, kinds)
     least = starting(roles, manifest, kind) if kind is not None else {}
     return tuple(replace(one, least=least.get(likeness)) for likeness, one in parts.items() if one.replicas), pods
-
-
-def _unmingled(part: Part, pods: Iterable[tuple[Hashable, PodOnNode]]) -> Part:
-    """Say that a part fits nowhere whose rules are about pods of the other parts, too: nobody counts them together."""
-    rules = part.shape.rules
-    if rules is None:
-        return part
-    others = (pod for likeness, pod in pods if likeness != part.shape.likeness)
-    if not any(clash(rules.ports, pod.ports) or any(means(rule, rules, pod) for rule in rules.all) for pod in others):
-        return part
-    return replace(part, shape=replace(part.shape, obstacle=_MINGLED.format(described(rules))))
 
 
 def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[Part, ...]) -> Gang | None:

@@ -60,7 +60,7 @@ def _of_lost(situation: Situation, placement: Placement) -> Iterator[str]:
     Only who keeps looking knows since when: to one look, and to the first of a daemon, it has just been lost.
     """
     since = situation.lost.get(placement.cluster)
-    if since is None or not gangs_of(situation.desired, situation.enrolment, placement):
+    if since is None or not gangs_of(situation, placement):
         return
     timeout = situation.desired.fleet.worker_lost_timeout
     lasting = f"the Fleet's workerLostTimeout of {format_duration(timeout)}"

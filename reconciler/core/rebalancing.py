@@ -15,6 +15,7 @@ from reconciler.core.demand import Blind
 from reconciler.core.distribution import Division, Target, share_out
 from reconciler.core.ending import ABSENT, end_what_has_lapsed
 from reconciler.core.gprlimits import within_limits
+from reconciler.core.grouping import whole
 from reconciler.core.growth import MOST, Growth, Offer
 from reconciler.core.people import respect_people
 from reconciler.core.reach import Rung
@@ -24,7 +25,6 @@ from reconciler.core.sharing import spoken_for
 from reconciler.core.situation import Situation
 from reconciler.core.spreading import Anew, spread_anew
 from reconciler.core.standing import Standing
-from reconciler.core.wholes import whole
 from reconciler.core.wording import clause, count, plain
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
@@ -82,7 +82,7 @@ def _governed(situation: Situation, standing: Standing, workload: WorkloadId) ->
     demand = situation.demands.get(workload)
     if policy.spread is not None and isinstance(demand, Blind):
         raise InvalidInput(f"{trying}: {demand.message}, so nobody knows what its subsets may hold (try again later)")
-    if whole(template, desired.kinds) is not None:
+    if whole(situation, workload) is not None:
         raise InvalidInput(
             f"{trying}: it runs in groups and goes whole to one cluster, so there is nothing to share out"
             " (try `overspill revert` with its placement)"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.core import lifecycle, together
+from reconciler.core.grouping import whole
 from reconciler.core.growth import Growth, Offer
 from reconciler.core.needs import Needs, Part
 from reconciler.core.reach import rung_of
@@ -25,13 +26,14 @@ def take_up_other_pods(situation: Situation, standing: Standing, growth: Growth)
     """Resize what stands of a template by another number of pods a replica, where these fit beside it."""
     desired, grouped = situation.desired, wholes(situation.desired)
     for workload in standing.placed() if grouped else ():
-        goes_whole = grouped.get(workload)
-        if goes_whole is None or workload not in desired.policies:
+        if workload not in grouped or workload not in desired.policies:
             continue
-        shape = goes_whole.shape
-        for placement in standing.of(workload) if shape is not None else ():
-            stale = placement.template_version not in {"", lifecycle.version(desired.templates[workload])}
-            if shape is not None and stale and _differs(placement, shape):
+        template = desired.templates[workload]
+        for placement in standing.of(workload):
+            goes_whole = whole(situation, workload, placement)
+            shape = goes_whole.shape if goes_whole is not None else None
+            stale = placement.template_version not in {"", lifecycle.version(template)}
+            if goes_whole is not None and shape is not None and stale and _differs(placement, shape):
                 _resize(situation, standing, growth, placement, into=(goes_whole, shape))
 
 

@@ -92,7 +92,7 @@ class Rooms:
 
     def needs(self, placement: Placement) -> Needs | None:
         """Return what a placement takes that went out whole; None where its replicas are all there is to it."""
-        return needs_there(self._desired, self._situation.enrolment, placement)
+        return needs_there(self._situation, placement)
 
     def domains(self, cluster: ClusterName, wanted: Domains) -> int:
         """Count the domains that groups on a cluster may come to have, beside those that they are seen in."""

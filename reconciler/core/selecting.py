@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import replace
 
 from reconciler.core.wording import listed
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.neighbours import HostPort, LabelRequirement, PodOnNode, PodRule, PodRules
 
 _ANY = HostPort(port=0).address
+_MINGLED = "wants {} among pods of several kinds, which nobody counts together"
 
 
 def selects(selector: Iterable[LabelRequirement], labels: Mapping[str, str]) -> bool:
@@ -51,6 +54,20 @@ def clash(mine: Iterable[HostPort], theirs: Iterable[HostPort]) -> bool:
         for one in mine
         for other in taken
     )
+
+
+def unmingled(shape: ReplicaShape, pods: Iterable[tuple[Hashable, PodOnNode]]) -> ReplicaShape:
+    """Say that a shape fits nowhere whose rules are about pods of other shapes too: nobody counts them together.
+
+    Each of the `pods` beside it comes with the likeness of its own shape.
+    """
+    rules = shape.rules
+    if rules is None:
+        return shape
+    others = (pod for likeness, pod in pods if likeness != shape.likeness)
+    if not any(clash(rules.ports, pod.ports) or any(means(rule, rules, pod) for rule in rules.all) for pod in others):
+        return shape
+    return replace(shape, obstacle=_MINGLED.format(described(rules)))
 
 
 def described(rules: PodRules) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.core import spreadwarnings
+from reconciler.core.charted import goes_whole
 from reconciler.core.draft import WORKLOAD
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.gathered import FEW, Gathered, Placed
@@ -19,7 +20,6 @@ from reconciler.core.schema.complaints import nearest
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadspread import TargetFile, WorkloadSpreadFile
 from reconciler.core.spreadrules import GROUPS, WORKSPACE, Rule
-from reconciler.core.wholes import in_groups
 from reconciler.core.workloadkinds import BUILT_IN, Kinds
 from reconciler.errors import Severity
 from reconciler.model.ids import WorkloadId
@@ -89,7 +89,8 @@ def spread_policies(work: Gathered, desired: Desired, templates: Templates) -> d
         for position in named:
             governed[position].append(template)
         spreadable = workload in found and found[workload].distribution == Distribution()
-        if named and spreadable and not in_groups(template.spec, desired.kinds):
+        alone = not goes_whole(template.spec, template.ref, template.group_size, desired.kinds)
+        if named and spreadable and alone:
             found[workload] = replace(found[workload], spread=spreads[named[0]].value)
     written = frozenset(placed.value.metadata.name for placed in work.all(BurstPolicyFile))
     lent = spreadwarnings.Lent(template.ref for template, _ in templates.values() if template.ref is not None)

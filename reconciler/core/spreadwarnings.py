@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from reconciler.core.affinity import meets
+from reconciler.core.charted import goes_whole
 from reconciler.core.dialect import has_expression
 from reconciler.core.draft import WORKLOAD
 from reconciler.core.fieldpath import at
@@ -15,7 +16,6 @@ from reconciler.core.narrowing import selects, takes
 from reconciler.core.schema.complaints import nearest
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.subsets import Injection, ordinal, ordinals_start
-from reconciler.core.wholes import in_groups
 from reconciler.core.workloadkinds import Kinds, known
 from reconciler.errors import InvalidInput, Severity
 from reconciler.model.capacity import NodeRequirement, NodeTerm
@@ -89,7 +89,7 @@ def beside_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -
 def whole(templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:
     """Tell which of a spread's templates are not spread, since all that runs in groups is on one cluster."""
     for template in templates:
-        if in_groups(template.spec, kinds):
+        if goes_whole(template.spec, template.ref, template.group_size, kinds):
             message = f"{template.workload} runs in groups and has one cluster, so that it cannot be spread"
             hint = "delete the WorkloadSpread, and name its clusters in spec.clusters of its BurstPolicy"
             yield Finding(loc=_TARGET, message=message, hint=hint, severity=Severity.WARNING)

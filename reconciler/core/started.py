@@ -16,7 +16,7 @@ def told(situation: Situation, placement: Placement) -> str:
     """
     seen = situation.observed.clusters.get(placement.cluster)
     ready = seen.ready.get(placement.name, 0) if seen is not None else 0
-    needed = needs_there(situation.desired, situation.enrolment, placement) if ready else None
+    needed = needs_there(situation, placement) if ready else None
     if needed is None or not may_start(needed) or not needed.start <= ready < needed.pods:
         return ""
     return f"{ready} of its {count(needed.pods, 'pod')} serve, its minimum is {needed.start}, and the others wait there"

@@ -1,5 +1,7 @@
 """What demand lends whole: templates with an object whose pods only run in groups (spread-and-groups.md, section 6).
 
+Here are those whose manifests say so; what a chart deploys is known by its pods alone, as `charted` has it.
+
 A replica of such a template is what its expressions mean by ``replicas``: a group of a LeaderWorkerSet, a worker of a
 RayCluster. Where no number of its pods follows from that, it is one copy, and there is never more than one. What is
 seen of the primary counts pods; here those become replicas, by the groups that they say they are of or by their number.
@@ -7,6 +9,7 @@ seen of the primary counts pods; here those become replicas, by the groups that 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -43,16 +46,13 @@ class Counted:
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots, for what is worked out once
-class Whole:
+class Whole(ABC):
     """What so many replicas of a template take, all of them beside each other.
 
-    `counts` tells that some expression reads ``replicas``. `ref` is the object on the primary whose pods are seen.
+    `counts` tells that some expression reads ``replicas``.
     """
 
-    spec: DeploySpec
     counts: bool
-    ref: WorkloadRef | None = None
-    kinds: Kinds = field(default_factory=lambda: NONE)
     _known: dict[int, Counted] = field(default_factory=dict)
 
     def of(self, replicas: int) -> Needs:
@@ -145,19 +145,34 @@ class Whole:
         if found is None:
             if len(self._known) >= _MOST:
                 self._known.clear()
-            spec = filled(self.spec, replicas)
-            pods = pods_in(spec, self.kinds)
-            own = [pods_in(one, self.kinds) for one in _objects(spec, self.ref)]
-            number = sum(part.replicas for one in own for part in one.parts)
-            gangs = [gang for one in own for gang in one.gangs] if number else pods.gangs
-            found = self._known[replicas] = Counted(
-                needs=needs_of(pods, self.spec),
-                gangs=pods.gangs,
-                pods=number or sum(gang.groups * gang.size for gang in gangs),
-                groups=sum(gang.groups for gang in gangs),
-                enough=sum(part.start for one in own for part in one.parts),
-            )
+            found = self._known[replicas] = self._count(replicas)
         return found
+
+    @abstractmethod
+    def _count(self, replicas: int) -> Counted: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written(Whole):
+    """What goes whole by its own manifests. `ref` is the object on the primary whose pods are seen."""
+
+    spec: DeploySpec
+    ref: WorkloadRef | None = None
+    kinds: Kinds = field(default_factory=lambda: NONE)
+
+    def _count(self, replicas: int) -> Counted:
+        spec = filled(self.spec, replicas)
+        pods = pods_in(spec, self.kinds)
+        own = [pods_in(one, self.kinds) for one in _objects(spec, self.ref)]
+        number = sum(part.replicas for one in own for part in one.parts)
+        gangs = [gang for one in own for gang in one.gangs] if number else pods.gangs
+        return Counted(
+            needs=needs_of(pods, self.spec),
+            gangs=pods.gangs,
+            pods=number or sum(gang.groups * gang.size for gang in gangs),
+            groups=sum(gang.groups for gang in gangs),
+            enough=sum(part.start for one in own for part in one.parts),
+        )
 
 
 def _fewest(made: Callable[[int], int], wanted: int) -> int:
@@ -175,9 +190,9 @@ class _Wholes:
     """Which templates go whole, worked out once for each spec. Losing it costs time and changes nothing."""
 
     def __init__(self) -> None:
-        self._last: dict[WorkloadId, tuple[DeploySpec, Kinds, Whole | None]] = {}
+        self._last: dict[WorkloadId, tuple[DeploySpec, Kinds, Written | None]] = {}
 
-    def of(self, template: WorkloadTemplate, kinds: Kinds) -> Whole | None:
+    def of(self, template: WorkloadTemplate, kinds: Kinds) -> Written | None:
         last = self._last.get(template.workload)
         same = last is not None and last[0] is template.spec and (last[1] is kinds or last[1] == kinds)
         if last is not None and same and (last[2] is None or last[2].ref == template.ref):
@@ -186,7 +201,9 @@ class _Wholes:
             self._last.clear()
         grouped = in_groups(template.spec, kinds)
         made = (
-            Whole(spec=template.spec, counts=template.uses_replicas, ref=template.ref, kinds=kinds) if grouped else None
+            Written(spec=template.spec, counts=template.uses_replicas, ref=template.ref, kinds=kinds)
+            if grouped
+            else None
         )
         self._last[template.workload] = template.spec, kinds, made
         return made
@@ -195,26 +212,30 @@ class _Wholes:
 _WHOLES = _Wholes()
 
 
-def whole(template: WorkloadTemplate, kinds: Kinds) -> Whole | None:
-    """Return what a burst of a template takes if it goes whole; None where each pod is for itself, and for requests."""
+def written(template: WorkloadTemplate, kinds: Kinds) -> Written | None:
+    """Return what a burst of a template takes if it goes whole by its manifests; None else, and for requests."""
     return None if template.request else _WHOLES.of(template, kinds)
 
 
 class _Grouped:
-    """Which of a fleet's workloads go whole, kept for as long as its templates and kinds are the same objects.
+    """What `wholes` returns, kept for as long as a fleet's templates and kinds are the same objects.
 
     A pass asks for two fleets: the one in the repository, and the one with the requests of callers in it.
     """
 
     def __init__(self) -> None:
-        self._last: tuple[tuple[Desired, Mapping[WorkloadId, Whole]], ...] = ()
+        self._last: tuple[tuple[Desired, Mapping[WorkloadId, Written | None]], ...] = ()
 
-    def of(self, desired: Desired) -> Mapping[WorkloadId, Whole]:
+    def of(self, desired: Desired) -> Mapping[WorkloadId, Written | None]:
         for fleet, found in self._last:
             if fleet.templates is desired.templates and fleet.kinds is desired.kinds:
                 return found
-        pairs = ((workload, whole(template, desired.kinds)) for workload, template in desired.templates.items())
-        found = {workload: goes_whole for workload, goes_whole in pairs if goes_whole is not None}
+        made = {workload: written(template, desired.kinds) for workload, template in desired.templates.items()}
+        found = {
+            workload: goes_whole
+            for workload, goes_whole in made.items()
+            if goes_whole is not None or _may_be_seen_to(desired.templates[workload])
+        }
         self._last = (desired, found), *self._last[:1]
         return found
 
@@ -222,9 +243,21 @@ class _Grouped:
 _GROUPED = _Grouped()
 
 
-def wholes(desired: Desired) -> Mapping[WorkloadId, Whole]:
-    """Return the workloads that go whole; what asks of all of them in each pass asks here."""
+def wholes(desired: Desired) -> Mapping[WorkloadId, Written | None]:
+    """Return the workloads that go whole, or None where its pods or its owner may say so and no manifest does.
+
+    What asks of all workloads in each pass asks here.
+    """
     return _GROUPED.of(desired)
+
+
+def _may_be_seen_to(template: WorkloadTemplate) -> bool:
+    return not template.request and (template.group_size is not None or has_chart(template.spec))
+
+
+def has_chart(spec: DeploySpec) -> bool:
+    """Tell whether something is deployed of which nobody knows the pods before they are there."""
+    return any(step.type is StepType.HELM for step in spec.steps)
 
 
 def in_groups(spec: DeploySpec, kinds: Kinds = NONE) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.model.capacity import ReplicaShape, Waiting
+from reconciler.model.groupseen import Unit
 from reconciler.model.ids import ClusterName, WorkloadId
 
 
@@ -26,7 +27,8 @@ class Demand:
     add up to, in the order in which they fall due, each step by the signal that reaches it. `history` is how the
     deficit went, oldest first and never empty, the last sample being the present one; how far it reaches back from
     `observed_at` is how long anybody has watched. `unheard` are signals that cannot be heard, and why: what they may be
-    asking for is not known. `reported` is False when the primary, freshly seen, reports no such workload.
+    asking for is not known. `reported` is False when the primary, freshly seen, reports no such workload. `unit` is
+    what one replica is where it goes whole and no manifest says so.
     """
 
     workload: WorkloadId
@@ -40,3 +42,4 @@ class Demand:
     observed_at: datetime
     reported: bool = True
     unheard: tuple[str, ...] = ()
+    unit: Unit | None = None

@@ -1,4 +1,4 @@
-"""What a cluster shows of pods that only run together."""
+"""What a cluster shows of pods that only run together, and what follows from it for what is lent."""
 
 from __future__ import annotations
 
@@ -20,3 +20,17 @@ class GroupSeen:
     pods: tuple[tuple[ReplicaShape, int], ...]
     size: int = 0
     number: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """What one replica is that goes whole and of which only the primary tells: so many pods of each shape.
+
+    They make so many `groups` of an object that is called `name`; 0 where nothing tells its groups apart. Where nobody
+    knows what a replica is, there are no pods, and `unknown` says what to do about it.
+    """
+
+    name: str
+    pods: tuple[tuple[ReplicaShape, int], ...] = ()
+    groups: int = 0
+    unknown: str = ""

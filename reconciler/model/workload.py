@@ -117,7 +117,8 @@ class WorkloadTemplate:
     file that is in force, which may be older than the one at the source commit. `gpr_templates` name the terms under
     which it may have GPUs. A `request` is one that stands for what a person asked for by name; nothing else uses it.
     `prerequisites` are what a cluster must have before any of it works there. `undivided` is the spec of its own file
-    where a WorkloadSpread has a share divided in `spec`.
+    where a WorkloadSpread has a share divided in `spec`. `group_size` is how many pods one replica is of, which go
+    together, by the owner's word; None where nobody says.
     """
 
     name: TemplateName
@@ -135,6 +136,7 @@ class WorkloadTemplate:
     blob: BlobId | None = None
     prerequisites: tuple[Prerequisite, ...] = ()
     undivided: DeploySpec | None = None
+    group_size: int | None = None
 
     @property
     def workload(self) -> WorkloadId:

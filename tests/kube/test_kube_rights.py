@@ -9,12 +9,21 @@ import pytest
 
 from reconciler.adapters.kube import stream
 from reconciler.core import yamlio
-from reconciler.core.kubernetes.resources import CAPACITY, CONTROLLERS, FLUX, SIGNALS, Resource
+from reconciler.core.kubernetes.resources import CAPACITY, CONTROLLERS, FLUX, SIGNALS, Resource, customs
+from reconciler.core.workloadkinds import BUILT_IN
 from reconciler.model.policy import ArgoCD, Flux
+from reconciler.model.workload import WorkloadRef
 
 BOOTSTRAP = Path(__file__).parents[2] / "repo-layout" / "bootstrap"
 PARTS = {
-    "rbac.yaml": ("", CAPACITY | CONTROLLERS | SIGNALS | {Resource.TEMPLATES}),
+    "rbac.yaml": (
+        "",
+        CAPACITY
+        | CONTROLLERS
+        | SIGNALS
+        | {Resource.TEMPLATES}
+        | customs(WorkloadRef(namespace="demo", name="any", kind=kind.kind) for kind in BUILT_IN.values()),
+    ),
     "rbac-flux.yaml": (Flux().namespace, FLUX),
     "rbac-argocd.yaml": (ArgoCD().namespace, {Resource.APPLICATIONS}),
     "rbac-argocd-logins.yaml": (ArgoCD().namespace, {Resource.SECRETS}),

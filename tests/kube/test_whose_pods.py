@@ -234,3 +234,30 @@ def test_whose_a_pod_is_does_not_depend_on_the_order_of_its_labels() -> None:
     told = belonging({"labels": labels}, "demo", marks)
     assert [owner.kind for owner in told] == [kind.kind for kind in kinds]
     assert belonging({"labels": dict(reversed(labels.items()))}, "demo", marks) == told
+
+
+def test_a_group_whose_pods_keep_away_from_one_another_by_a_rule_about_all_of_them_fits_nowhere_and_says_so() -> None:
+    rule = {"labelSelector": {"matchExpressions": [{"key": "leaderworkerset.sigs.k8s.io/name", "operator": "Exists"}]}}
+    apart = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [{**rule, "topologyKey": "kubernetes.io/hostname"}]
+        }
+    }
+    leader, worker = grouped("llm-0", "0", gpus=1), grouped("llm-0-1", "0", gpus=8)
+    worker["spec"]["affinity"] = apart
+    found = one(state(ref("LeaderWorkerSet"), pods=[leader, worker])).group
+    assert found is not None
+    assert [shape.obstacle for shape, _ in found.pods] == [
+        "",
+        "wants one pod in each kubernetes.io/hostname among pods of several kinds, which nobody counts together",
+    ]
+
+
+def test_workers_that_differ_in_nothing_but_their_index_are_alike() -> None:
+    rule = {"labelSelector": {"matchLabels": LABELS["LeaderWorkerSet"]}, "topologyKey": "kubernetes.io/hostname"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]}}
+    pods = [grouped(f"llm-0-{index}", "0") for index in range(3)]
+    for index, made in enumerate(pods):
+        made["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/worker-index"] = str(index)
+        made["spec"]["affinity"] = apart
+    assert told(one(state(ref("LeaderWorkerSet"), pods=pods))) == (1, 0, [(1, 3)])

@@ -14,7 +14,7 @@ from reconciler.model.gpr import GprTerms
 from reconciler.model.ids import ClusterName
 from reconciler.model.ledger import Tampered
 from reconciler.model.placement import Origin
-from reconciler.model.plan import Amend, Close, Extend, Forget, Place, Plan, Reason, Receive, Revert, Why
+from reconciler.model.plan import Amend, Close, Extend, Forget, Move, Place, Plan, Reason, Receive, Revert, Why
 from reconciler.model.policy import Availability, Desired
 from reconciler.model.request import Ended, Provisioning
 from reconciler.model.workload import DeletionPolicy
@@ -322,17 +322,33 @@ def test_what_a_person_deleted_on_one_cluster_goes_on_on_the_other():
     assert plan(free("worker-2", 4), free("worker-3", 4), wanted=wants(asked), there=after).changes == ()
 
 
-def test_where_it_may_not_stay_it_leaves_for_the_next_cluster_with_the_same_end():
+DRAINED = (cluster("worker-1"), cluster("worker-2", availability=Availability.DRAINING), cluster("worker-3"))
+
+
+def test_where_it_may_not_stay_it_leaves_for_the_next_cluster_in_one_commit_with_the_same_end():
     asked = request("worker-2", "worker-3", placements=1)
-    clusters = (cluster("worker-1"), cluster("worker-2", availability=Availability.DRAINING), cluster("worker-3"))
     there = holds(record(asked, began_at=BEGAN), placed=[placed("worker-2")])
-    revert, place = plan(
-        free("worker-2", 4), free("worker-3", 4), wanted=wants(asked, clusters=clusters), there=there
-    ).changes
+    (move,) = plan(free("worker-2", 4), free("worker-3", 4), wanted=wants(asked, clusters=DRAINED), there=there).changes
+    assert isinstance(move, Move)
+    assert (move.before.cluster, move.why) == ("worker-2", Why.POLICY)
+    assert (move.after.cluster, move.after.expires_at) == ("worker-3", BEGAN + LASTING)
+
+
+def test_where_it_may_not_stay_and_no_other_has_room_for_all_of_it_it_ends_there_and_waits():
+    asked = request("worker-2", "worker-3", placements=1)
+    there = holds(record(asked, began_at=BEGAN), placed=[placed("worker-2")])
+    made = plan(free("worker-2", 4), free("worker-3"), wanted=wants(asked, clusters=DRAINED), there=there)
+    (revert,) = made.changes
     assert isinstance(revert, Revert)
     assert revert.why is Why.POLICY
-    assert isinstance(place, Place)
-    assert (place.placement.cluster, place.placement.expires_at) == ("worker-3", BEGAN + LASTING)
+    assert [held.reason for held in made.suppressed] == [Reason.NOTHING_FITS]
+
+
+def test_where_it_may_not_stay_it_does_not_go_where_it_has_another_placement():
+    asked = request("worker-2", "worker-3", placements=2)
+    there = holds(record(asked, began_at=BEGAN), placed=[placed("worker-2"), placed("worker-3")])
+    made = plan(free("worker-2", 4), free("worker-3", 4), wanted=wants(asked, clusters=DRAINED), there=there)
+    assert kinds(made) == ["Revert"]
 
 
 def test_a_record_that_cannot_be_read_holds_its_own_request_up_and_no_other():

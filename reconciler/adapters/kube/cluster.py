@@ -18,7 +18,7 @@ from reconciler.adapters.kube.stream import Scope, Stream
 from reconciler.adapters.kube.targets import Target
 from reconciler.core.kubernetes.parts import Effect, key_of
 from reconciler.core.kubernetes.reports import SELECTOR, FluxObjects
-from reconciler.core.kubernetes.resources import Resource, needed
+from reconciler.core.kubernetes.resources import Watched, needed
 from reconciler.core.kubernetes.state import ClusterState
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.deployed import EngineReport
@@ -49,21 +49,21 @@ class FollowedCluster:
         self._pace = pace
         self._changed = changed
         self._lock = Lock()
-        self._state = ClusterState(target.refs, target.marks)
-        self._streams: dict[Resource, Stream] = {}
-        self._tasks: dict[Resource, asyncio.Task[None]] = {}
+        self._state = ClusterState(target.refs, target.marks, target.kinds)
+        self._streams: dict[Watched, Stream] = {}
+        self._tasks: dict[Watched, asyncio.Task[None]] = {}
         self._turning = asyncio.Lock()
         self._beat = asyncio.create_task(beating(server, pace, self._beaten))
         self._heard_at: datetime | None = None
         self._seen_at: datetime | None = None
         self._made: ClusterObservation | None = None
-        self._listed_at: dict[Resource, datetime] = {}
-        self._unknown: frozenset[Resource] = frozenset()
+        self._listed_at: dict[Watched, datetime] = {}
+        self._unknown: frozenset[Watched] = frozenset()
         self._silence = Silence()
         self._dirty = True
         self._engine: FollowedObjects | None = None
         self._flux: FluxObjects | None = None
-        self._run(needed(target.refs))
+        self._run(needed(target.refs, target.kinds))
         self._run_engine()
 
     async def retarget(self, target: Target) -> None:
@@ -78,9 +78,9 @@ class FollowedCluster:
 
     async def _recount(self, target: Target) -> None:
         with self._lock:
-            anew = self._state.follow(target.refs, target.marks)
+            anew = self._state.follow(target.refs, target.marks, target.kinds)
             self._dirty = True
-        resources = needed(target.refs)
+        resources = needed(target.refs, target.kinds)
         gone = {one for one in self._tasks if one not in resources or one in anew}
         await cancel([self._tasks.pop(resource) for resource in gone])
         with self._lock:
@@ -173,7 +173,7 @@ class FollowedCluster:
         with self._engine.lock:
             return self._flux.reports.all()
 
-    def page(self, resource: Resource, items: list[Json], seen: set[str]) -> None:
+    def page(self, resource: Watched, items: list[Json], seen: set[str]) -> None:
         """Take a page of a list."""
         with self._lock:
             effects = []
@@ -182,7 +182,7 @@ class FollowedCluster:
                 effects.append(self._state.apply(resource, raw))
         self._note(max(effects, default=Effect.NOTHING))
 
-    def listed(self, resource: Resource, seen: set[str]) -> None:
+    def listed(self, resource: Watched, seen: set[str]) -> None:
         """Forget what a complete list does not name; the last of the first lists makes the cluster seen."""
         with self._lock:
             if not self._silence.lasting(resource, self._streams):
@@ -191,7 +191,7 @@ class FollowedCluster:
         self.heard()
         self._note(Effect.DEMAND)
 
-    def event(self, resource: Resource, type_: str, raw: Json) -> None:
+    def event(self, resource: Watched, type_: str, raw: Json) -> None:
         """Take one change."""
         with self._lock:
             if type_ == "DELETED":
@@ -216,13 +216,13 @@ class FollowedCluster:
         """Keep nobody waiting for a stream that fails."""
         self.settled.set()
 
-    def _run(self, resources: frozenset[Resource] | set[Resource]) -> None:
+    def _run(self, resources: frozenset[Watched] | set[Watched]) -> None:
         with self._lock:
             for resource in resources:
                 self._streams[resource] = Stream(self._server, resource, self, self._pace)
         self._start(resources)
 
-    def _start(self, resources: Iterable[Resource]) -> None:
+    def _start(self, resources: Iterable[Watched]) -> None:
         for resource in resources:
             # One that is not needed ends the wait only where nothing else is waited for any more.
             failed = self._see if resource.optional else self._failed

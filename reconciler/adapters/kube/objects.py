@@ -13,7 +13,7 @@ from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.stream import Scope, Stream
 from reconciler.core.kubernetes.parts import Effect, Part, key_of
-from reconciler.core.kubernetes.resources import Resource
+from reconciler.core.kubernetes.resources import Watched
 from reconciler.model.workload import Json
 from reconciler.ports import Clock
 
@@ -28,7 +28,7 @@ class FollowedObjects:
     def __init__(
         self,
         server: ApiServer,
-        parts: Mapping[Resource, Part],
+        parts: Mapping[Watched, Part],
         scope: Scope,
         *,
         clock: Clock,
@@ -82,7 +82,7 @@ class FollowedObjects:
         silent = muted(self._streams, self._pace)
         return (*told, *((silent,) if silent else ()))
 
-    def page(self, resource: Resource, items: list[Json], seen: set[str]) -> None:
+    def page(self, resource: Watched, items: list[Json], seen: set[str]) -> None:
         """Take a page of a list."""
         with self.lock:
             effects = []
@@ -91,7 +91,7 @@ class FollowedObjects:
                 effects.append(self._parts[resource].apply(raw))
         self._note(max(effects, default=Effect.NOTHING))
 
-    def listed(self, resource: Resource, seen: set[str]) -> None:
+    def listed(self, resource: Watched, seen: set[str]) -> None:
         """Forget what a complete list does not name. The first list is news even where there is nothing in it."""
         with self.lock:
             part = self._parts[resource]
@@ -102,7 +102,7 @@ class FollowedObjects:
             self.settled.set()
         self._note(Effect.DEMAND)
 
-    def event(self, resource: Resource, type_: str, raw: Json) -> None:
+    def event(self, resource: Watched, type_: str, raw: Json) -> None:
         """Take one change."""
         with self.lock:
             part = self._parts[resource]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from reconciler.adapters.kube.stream import Stream
-from reconciler.core.kubernetes.resources import SPOKEN, Resource
+from reconciler.core.kubernetes.resources import SPOKEN, Watched
 from reconciler.model.capacity import Hearing
 
 
@@ -18,9 +18,9 @@ class Silence:
     """
 
     def __init__(self) -> None:
-        self._at: dict[Resource, datetime] = {}
+        self._at: dict[Watched, datetime] = {}
 
-    def note(self, streams: Mapping[Resource, Stream], now: datetime) -> None:
+    def note(self, streams: Mapping[Watched, Stream], now: datetime) -> None:
         """Take note of what is known now."""
         for resource in SPOKEN:
             stream = streams.get(resource)
@@ -29,11 +29,11 @@ class Silence:
             elif stream.heard and stream.watched:
                 self._at[resource] = now - timedelta(seconds=stream.behind)
 
-    def lasting(self, resource: Resource, streams: Mapping[Resource, Stream]) -> bool:
+    def lasting(self, resource: Watched, streams: Mapping[Watched, Stream]) -> bool:
         """Tell whether what a resource said last is kept although its list came to nothing: it is refused by now."""
         return resource in self._at and bool(streams[resource].refusal)
 
-    def unheard(self, streams: Mapping[Resource, Stream]) -> tuple[Hearing, ...]:
+    def unheard(self, streams: Mapping[Watched, Stream]) -> tuple[Hearing, ...]:
         """Tell of each kind that cannot be heard now when it last was."""
         found = []
         for resource, kind in SPOKEN.items():

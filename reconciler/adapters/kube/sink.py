@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from reconciler.core.kubernetes.resources import Resource
+from reconciler.core.kubernetes.resources import Watched
 from reconciler.model.workload import Json
 
 
 class Sink(Protocol):
     """Takes what a stream brings."""
 
-    def page(self, resource: Resource, items: list[Json], seen: set[str]) -> None:
+    def page(self, resource: Watched, items: list[Json], seen: set[str]) -> None:
         """Take a page of a list, and add what it names to `seen`."""
         ...
 
-    def listed(self, resource: Resource, seen: set[str]) -> None:
+    def listed(self, resource: Watched, seen: set[str]) -> None:
         """Take note that a list is complete: what it does not name is gone."""
         ...
 
-    def event(self, resource: Resource, type_: str, raw: Json) -> None:
+    def event(self, resource: Watched, type_: str, raw: Json) -> None:
         """Take one change."""
         ...
 

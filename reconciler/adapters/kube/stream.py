@@ -6,7 +6,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
@@ -17,7 +17,8 @@ from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.sink import Sink
 from reconciler.core.kubernetes.parts import key_of
-from reconciler.core.kubernetes.resources import FLUX, Resource
+from reconciler.core.kubernetes.resources import FLUX, Custom, Resource, Watched
+from reconciler.core.workloadkinds import BUILT_IN
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
 
@@ -38,15 +39,17 @@ class Scope:
 
 
 _ALL = Scope()
-_RIGHTS = {
+_RIGHTS: Mapping[Watched, str] = {
     **dict.fromkeys(FLUX, "bootstrap/rbac-flux.yaml"),
     Resource.APPLICATIONS: "bootstrap/rbac-argocd.yaml",
     Resource.SECRETS: "bootstrap/rbac-argocd-logins.yaml",
 }
 
 
-def rights(resource: Resource) -> str:
-    """Name the file of the layout that gives us the right to look at a resource."""
+def rights(resource: Watched) -> str:
+    """Name the file of the layout that gives us the right to look at a resource; none does for a declared kind."""
+    if isinstance(resource, Custom) and resource.name not in BUILT_IN:
+        return ""
     return _RIGHTS.get(resource, "bootstrap/rbac.yaml")
 
 
@@ -69,7 +72,7 @@ class Stream:
     has stood at some time.
     """
 
-    def __init__(self, server: ApiServer, resource: Resource, sink: Sink, pace: Pace, scope: Scope = _ALL) -> None:
+    def __init__(self, server: ApiServer, resource: Watched, sink: Sink, pace: Pace, scope: Scope = _ALL) -> None:
         self._server = server
         self._sink = sink
         self._pace = pace
@@ -155,7 +158,11 @@ class Stream:
             self._unsteady = self.failures
 
     def _told(self, error: Transient) -> str:
-        return f"{error} (apply {rights(self.resource)} there)" if isinstance(error, Forbidden) else str(error)
+        if not isinstance(error, Forbidden):
+            return str(error)
+        file = rights(self.resource)
+        way_out = f"apply {file} there" if file else f"let overspill-reader list and watch {self.resource.plural} there"
+        return f"{error} ({way_out})"
 
     def _lack(self, error: Forbidden | NotServed) -> float:
         """Go on without the resource, and return for how many seconds."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from reconciler.core.findings import shortened
 from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks, marks_of
 from reconciler.core.spelling import nearest
+from reconciler.core.workloadkinds import NONE, Kinds
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Cluster, Connection, Desired, EngineName
 from reconciler.model.workload import WorkloadRef
@@ -32,13 +33,15 @@ class ArgoCDTarget:
 class Target:
     """A cluster to follow: how it is reached, whose replicas are counted there by which marks, and where Flux's are.
 
-    `argocd` is where its login is, if it is reached by one of Argo CD's; `flux` is empty where Flux is not its engine.
+    `kinds` are those that the fleet repository declares. `argocd` is where its login is, if it is reached by one of
+    Argo CD's; `flux` is empty where Flux is not its engine.
     """
 
     name: ClusterName
     connection: Connection
     refs: frozenset[WorkloadRef]
     marks: Marks = field(default_factory=lambda: BUILT_IN_MARKS)
+    kinds: Kinds = field(default_factory=lambda: NONE)
     flux: str = ""
     argocd: ArgoCDTarget | None = None
 
@@ -87,6 +90,7 @@ def wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> Target
             connection=connection,
             refs=frozenset(refs.get(name, ())),
             marks=marks,
+            kinds=desired.kinds,
             flux=desired.fleet.flux.namespace if cluster.engine is EngineName.FLUX else "",
             argocd=argocd if connection.argocd else None,
         )

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from reconciler.core.kubernetes import causes
 from reconciler.core.kubernetes.claims import PodClaims, pod_claims
 from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks, Membership, belonging, memberships
+from reconciler.core.kubernetes.neighbours import pod_on_node
 from reconciler.core.kubernetes.pods import Held, controller_of, moment
 from reconciler.core.kubernetes.resources import Owner, Resource
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.model.capacity import ReplicaShape
+from reconciler.model.neighbours import PodOnNode
 from reconciler.model.workload import Json
 
 
@@ -20,7 +22,7 @@ class ControllerRecord:
 
     `refused` tells since when it may not create the pods that it is missing. One that is `ordered` creates a pod only
     when all before it are ready. Its pods belong to other objects as well, and to their `groups`, by the labels that it
-    gives them.
+    gives them; of those in groups `here` is what rules can ask about them.
     """
 
     wanted: int
@@ -31,6 +33,7 @@ class ControllerRecord:
     ordered: bool
     belongs: tuple[Owner, ...] = ()
     groups: tuple[Membership, ...] = ()
+    here: PodOnNode | None = None
 
 
 def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS) -> ControllerRecord:
@@ -38,6 +41,7 @@ def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS
     spec, status = raw.get("spec") or {}, raw.get("status") or {}
     template, namespace = spec.get("template") or {}, raw["metadata"].get("namespace")
     given = template.get("metadata") or {}
+    groups = memberships(given, namespace or "", marks)
     return ControllerRecord(
         wanted=_pods_of_job(spec, status) if resource is Resource.JOBS else _or(spec.get("replicas"), 1),
         shape=replica_shape(template.get("spec") or {}, {**given, "namespace": namespace}),
@@ -46,7 +50,8 @@ def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS
         refused=_refused(status),
         ordered=resource is Resource.STATEFUL_SETS and spec.get("podManagementPolicy") != "Parallel",
         belongs=belonging(given, namespace or "", marks),
-        groups=memberships(given, namespace or "", marks),
+        groups=groups,
+        here=pod_on_node(template.get("spec") or {}, {**given, "namespace": namespace}) if groups else None,
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from reconciler.core.kubernetes.claims import PodClaims
@@ -10,8 +9,10 @@ from reconciler.core.kubernetes.controllers import ControllerRecord
 from reconciler.core.kubernetes.marks import Membership
 from reconciler.core.kubernetes.pods import PodRecord
 from reconciler.core.kubernetes.resources import Owner
+from reconciler.core.selecting import unmingled
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.groupseen import GroupSeen
+from reconciler.model.neighbours import PodOnNode
 
 Makers = Sequence[tuple[ControllerRecord, list[PodRecord]]]
 """The objects that make pods, and the pods of each."""
@@ -28,31 +29,39 @@ def group_seen(
     """Tell what one group of an object is: the one of which there is most; None where its pods are in none.
 
     Pods that are yet to be made count in the group that their template names, and where they are told apart by nothing.
-    `shaped` adds to a shape what its claims ask for.
+    `shaped` adds to a shape what its claims ask for. A shape whose rules are about the others of its group has an
+    obstacle.
     """
-    found: dict[str, dict[Hashable, tuple[ReplicaShape, int]]] = {}
+    found: dict[str, list[tuple[ReplicaShape, PodOnNode, int]]] = {}
     size = 0
-    for membership, shape, claims, number in _members(root, pods, makers):
-        alike = found.setdefault(membership.group, {})
-        whole = shaped(shape, claims)
-        alike[whole.likeness] = whole, number + alike.get(whole.likeness, (whole, 0))[1]
-        size = max(size, membership.size)
+    for membership, record, number in _members(root, pods, makers):
+        if record.shape is not None and record.here is not None:
+            whole = shaped(record.shape, record.claims)
+            found.setdefault(membership.group, []).append((whole, record.here, number))
+            size = max(size, membership.size)
     if not found:
         return None
     apart = sorted(name for name in found if name)
-    totals = Counter({name: sum(number for _, number in found[name].values()) for name in apart or found})
-    most = max(totals, key=lambda name: totals[name])
-    return GroupSeen(pods=tuple(found[most].values()), size=size, number=len(apart))
+    totals = {name: sum(number for *_, number in found[name]) for name in apart or found}
+    most = found[max(totals, key=lambda name: totals[name])]
+    beside = [(shape.likeness, pod) for shape, pod, _ in most]
+    alike: dict[Hashable, tuple[ReplicaShape, int]] = {}
+    for shape, _, number in most:
+        known, others = alike.get(shape.likeness, (shape, 0))
+        alike[shape.likeness] = known, others + number
+    return GroupSeen(
+        pods=tuple((unmingled(shape, beside), number) for shape, number in alike.values()),
+        size=size,
+        number=len(apart),
+    )
 
 
 def _members(
     root: Owner, pods: Iterable[PodRecord], makers: Makers
-) -> Iterator[tuple[Membership, ReplicaShape, PodClaims, int]]:
+) -> Iterator[tuple[Membership, PodRecord | ControllerRecord, int]]:
+    """Yield the pods of groups, and those that are yet to be made, with how many there are of each."""
     for pod in pods:
-        for membership in pod.groups:
-            if membership.owner == root and pod.shape is not None:
-                yield membership, pod.shape, pod.claims, 1
+        yield from ((one, pod, 1) for one in pod.groups if one.owner == root)
     for maker, own in makers:
-        for membership in maker.groups:
-            if membership.owner == root and maker.wanted > len(own):
-                yield membership, maker.shape, maker.claims, maker.wanted - len(own)
+        if maker.wanted > len(own):
+            yield from ((one, maker, maker.wanted - len(own)) for one in maker.groups if one.owner == root)

@@ -34,6 +34,7 @@ _OF_ONE = frozenset(
         "batch.kubernetes.io/job-completion-index",
         "controller-revision-hash",
         "controller-uid",
+        "leaderworkerset.sigs.k8s.io/worker-index",
         "overspill.dev/placement",
         "pod-template-hash",
         "statefulset.kubernetes.io/pod-name",

@@ -36,8 +36,9 @@ class Held:
 class PodRecord:
     """What is kept of a pod that has not finished.
 
-    `node` is empty until it is bound, and `here`, what rules can ask about it there, is None. One that is `leaving`
-    takes its room on the node still, but is no replica any more. One that is `ready` is what autoscalers measure.
+    `node` is empty until it is bound, and `here`, what rules can ask about it, is None until then unless it runs in
+    groups. One that is `leaving` takes its room on the node still, but is no replica any more. One that is `ready` is
+    what autoscalers measure.
     `shape` is known of pods that are held, of those that run in `groups`, and of those of our placements that have no
     node; of theirs that are not ready, the `trouble` is known as well. `claims` are known of pods that are held or in
     groups; `holds` names the claims of one of ours that has a node, and one of ours is `helping` that asks for no
@@ -95,7 +96,7 @@ def read_pod(raw: Json, marks: Marks = BUILT_IN_MARKS) -> PodRecord | None:
         trouble=causes.trouble(status, held.cause if held else "") if ours and not ready else "",
         belongs=belonging(metadata, metadata.get("namespace", ""), marks),
         groups=groups,
-        here=pod_on_node(spec, metadata) if node else None,
+        here=pod_on_node(spec, metadata) if node or groups else None,
     )
 
 

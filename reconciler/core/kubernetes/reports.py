@@ -14,7 +14,7 @@ from reconciler.core.kubernetes.helmreleases import Release, read_helmrelease
 from reconciler.core.kubernetes.kustomizations import Stage, read_kustomization
 from reconciler.core.kubernetes.parts import Effect, Part, key_of
 from reconciler.core.kubernetes.pods import PLACEMENT_LABEL
-from reconciler.core.kubernetes.resources import Resource
+from reconciler.core.kubernetes.resources import Resource, Watched
 from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.workload import Json
@@ -61,7 +61,7 @@ class EngineParts(Protocol):
     """The parts that an engine's objects are told to, and the reports that they come to."""
 
     @property
-    def parts(self) -> Mapping[Resource, Part]:
+    def parts(self) -> Mapping[Watched, Part]:
         """The part of each resource."""
         ...
 
@@ -80,7 +80,7 @@ class ArgoCDObjects:
 
     def __init__(self, project: str) -> None:
         self.reports = Reports()
-        self.parts: Mapping[Resource, Part] = {Resource.APPLICATIONS: self}
+        self.parts: Mapping[Watched, Part] = {Resource.APPLICATIONS: self}
         self._project = project
         self._known: dict[str, EngineReport] = {}
         self._by_path: dict[str, dict[str, EngineReport]] = {}
@@ -127,7 +127,7 @@ class FluxObjects:
         self._cluster = cluster
         self._stages = _Pieces[Stage](read_kustomization, self._fold)
         self._releases = _Pieces[Release](read_helmrelease, self._fold)
-        self.parts: Mapping[Resource, Part] = {
+        self.parts: Mapping[Watched, Part] = {
             Resource.KUSTOMIZATIONS: self._stages,
             Resource.HELM_RELEASES: self._releases,
         }

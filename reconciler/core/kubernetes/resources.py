@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from reconciler.core.workloadkinds import BUILT_IN, NONE, Kinds
 from reconciler.model.workload import WorkloadRef
 
 
-class Resource(Enum):
+class _Served:
+    """Where the API server serves the objects of a resource."""
+
+    group: str
+    versions: tuple[str, ...]
+    plural: str
+
+    @property
+    def full_name(self) -> str:
+        """Name it as kubectl does where the plural alone may be another group's."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def paths(self, namespace: str = "") -> tuple[str, ...]:
+        """Return the paths that list it, in the order in which to try them: of one namespace, or of all."""
+        scope = f"namespaces/{namespace}/" if namespace else ""
+        root = f"/apis/{self.group}" if self.group else "/api"
+        return tuple(f"{root}/{version}/{scope}{self.plural}" for version in self.versions)
+
+
+class Resource(_Served, Enum):
     """A resource by its API group, the versions of that, newest first, its plural, and the kind of its objects.
 
     One that is optional may be missing: its group need not be served, and rights on it need not have been given.
@@ -48,16 +69,25 @@ class Resource(Enum):
         self.kind = kind
         self.optional = optional
 
-    @property
-    def full_name(self) -> str:
-        """Name it as kubectl does where the plural alone may be another group's."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
 
-    def paths(self, namespace: str = "") -> tuple[str, ...]:
-        """Return the paths that list it, in the order in which to try them: of one namespace, or of all."""
-        scope = f"namespaces/{namespace}/" if namespace else ""
-        root = f"/apis/{self.group}" if self.group else "/api"
-        return tuple(f"{root}/{version}/{scope}{self.plural}" for version in self.versions)
+@dataclass(frozen=True, slots=True)
+class Custom(_Served):
+    """The objects of a kind that has a controller of its own; a cluster may do without them."""
+
+    group: str
+    versions: tuple[str, ...]
+    plural: str
+    kind: str
+    optional: bool = True
+
+    @property
+    def name(self) -> str:
+        """The ``group/Kind`` that the kind is known by."""
+        return f"{self.group}/{self.kind}"
+
+
+Watched: TypeAlias = Resource | Custom
+"""What may be watched."""
 
 
 DEVICES = frozenset({Resource.SLICES, Resource.CLAIMS, Resource.CLASSES})
@@ -89,13 +119,37 @@ class Owner(NamedTuple):
     name: str
 
 
-def needed(refs: Iterable[WorkloadRef]) -> frozenset[Resource]:
+def customs(refs: Iterable[WorkloadRef], kinds: Kinds = NONE) -> frozenset[Custom]:
+    """Tell of which kinds the objects themselves can be watched: those that are named, and whose versions are known.
+
+    `kinds` are those that the fleet repository declares. The newest version that is served is looked at.
+    """
+    named = {ref.kind for ref in refs if ref.kind and ref.kind not in _BY_KIND}
+    if not named:
+        return frozenset()
+    return frozenset(
+        Custom(kind.group, tuple(reversed(kind.versions)), _plural(kind.kind), kind.kind)
+        for kind in {**BUILT_IN, **kinds}.values()
+        if kind.kind in named and "." in kind.group and kind.versions
+    )
+
+
+def _plural(kind: str) -> str:
+    """Return the name that a kind has in paths, by the rule that the generators of custom resources keep to."""
+    name = kind.lower()
+    if name.endswith(("s", "x", "ch", "sh")):
+        return f"{name}es"
+    return f"{name[:-1]}ies" if name.endswith("y") and name[-2:-1] not in set("aeiou") else f"{name}s"
+
+
+def needed(refs: Iterable[WorkloadRef], kinds: Kinds = NONE) -> frozenset[Watched]:
     """Tell what has to be watched to count the replicas of these workloads, and those that they are said to miss.
 
     Without a kind it may be any. The pods of a Deployment belong to its ReplicaSets; those of a kind that is not known
-    here may belong to it through StatefulSets or Jobs.
+    here may belong to it through StatefulSets or Jobs. What the objects of such a kind say themselves is a help.
     """
-    found = set(CAPACITY)
+    refs = tuple(refs)
+    found: set[Watched] = {*CAPACITY, *customs(refs, kinds)}
     for ref in refs:
         found |= SIGNALS | {Resource.TEMPLATES}
         if ref.kind == Resource.DEPLOYMENTS.kind:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime
+from functools import partial
 
 from reconciler.core.kubernetes.asks import Asks, by_owner
 from reconciler.core.kubernetes.autoscalers import read_autoscaler
@@ -15,11 +16,22 @@ from reconciler.core.kubernetes.members import Controllers, Followed, PodSums
 from reconciler.core.kubernetes.parts import Effect, Part, namespace_of
 from reconciler.core.kubernetes.queued import read_queued
 from reconciler.core.kubernetes.records import Records
-from reconciler.core.kubernetes.resources import CAPACITY, CONTROLLERS, DEVICES, Owner, Resource
+from reconciler.core.kubernetes.resources import (
+    CAPACITY,
+    CONTROLLERS,
+    DEVICES,
+    Custom,
+    Owner,
+    Resource,
+    Watched,
+    customs,
+)
 from reconciler.core.kubernetes.room import NodeRoom
 from reconciler.core.kubernetes.slices import read_slice
+from reconciler.core.kubernetes.specs import SpecRecord, read_spec
 from reconciler.core.kubernetes.stocks import Stocks
 from reconciler.core.kubernetes.workloads import Members, observe_workloads
+from reconciler.core.workloadkinds import NONE, Kinds
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.devices import DeviceStock
 from reconciler.model.ids import ClusterName
@@ -32,12 +44,16 @@ class ClusterState:
     The order between different objects does not matter. Not safe to use from several threads at once.
     """
 
-    def __init__(self, refs: AbstractSet[WorkloadRef] = frozenset(), marks: Marks = BUILT_IN_MARKS) -> None:
+    def __init__(
+        self, refs: AbstractSet[WorkloadRef] = frozenset(), marks: Marks = BUILT_IN_MARKS, kinds: Kinds = NONE
+    ) -> None:
         self._followed = Followed(refs, marks)
+        self._kinds = kinds
+        self._specs: dict[Custom, Records[SpecRecord]] = {}
         self._room = NodeRoom()
         self._pods = PodSums(self._followed, self._room)
         self._controllers: dict[Owner, ControllerRecord] = {}
-        self._asks = {
+        self._asks: dict[Resource, Asks] = {
             Resource.AUTOSCALERS: Asks(read_autoscaler, self._followed),
             Resource.QUEUED: Asks(read_queued, self._followed),
         }
@@ -45,51 +61,75 @@ class ClusterState:
         self._claims = Records(read_claim, Effect.CAPACITY)
         self._classes = Records(read_class, Effect.CAPACITY)
         self._templates = Records(read_template, Effect.DEMAND, self._followed)
-        self._parts: dict[Resource, Part] = {
+        self._parts: dict[Watched, Part] = {
             Resource.NODES: self._room,
             Resource.PODS: self._pods,
             **{one: Controllers(one, self._followed, self._controllers) for one in CONTROLLERS},
-            **self._asks,
+            Resource.AUTOSCALERS: self._asks[Resource.AUTOSCALERS],
+            Resource.QUEUED: self._asks[Resource.QUEUED],
             Resource.SLICES: self._slices,
             Resource.CLAIMS: self._claims,
             Resource.CLASSES: self._classes,
             Resource.TEMPLATES: self._templates,
         }
+        self._follow_specs()
         self._stocks = Stocks()
         self._in_stock: tuple[object, Mapping[str, tuple[DeviceStock, ...]]] = (None, {})
 
-    def follow(self, refs: AbstractSet[WorkloadRef], marks: Marks = BUILT_IN_MARKS) -> AbstractSet[Resource]:
+    def follow(
+        self, refs: AbstractSet[WorkloadRef], marks: Marks = BUILT_IN_MARKS, kinds: Kinds = NONE
+    ) -> AbstractSet[Watched]:
         """Report these workloads from now on; tell which resources must be listed anew.
 
         Objects in other namespaces were passed over so far, and other marks were looked for in pods and templates.
+        `kinds` are those that the fleet repository declares: objects were read by others.
         """
         namespaces = {ref.namespace for ref in refs}
         missing = bool(namespaces - self._followed.namespaces)
-        anew = self._parts.keys() - CAPACITY if missing else frozenset[Resource]()
+        anew: AbstractSet[Watched] = self._parts.keys() - CAPACITY if missing else frozenset()
         if marks != self._followed.marks:
             anew |= {Resource.PODS, *CONTROLLERS}
+        if kinds != self._kinds:
+            anew |= self._specs.keys()
         self._followed.refs, self._followed.namespaces, self._followed.marks = frozenset(refs), namespaces, marks
+        self._kinds = kinds
+        self._follow_specs()
         for resource in self._parts.keys() - CAPACITY:
             part = self._parts[resource]
             for key in filter(self._elsewhere, set(part.keys())):
                 part.remove(key)
         return anew
 
-    def apply(self, resource: Resource, raw: Json) -> Effect:
-        """Take note of an object as it is now."""
-        return self._parts[resource].apply(raw)
+    def _follow_specs(self) -> None:
+        """Have a part for the objects of each kind that is followed; of others nothing is kept."""
+        wanted = customs(self._followed.refs, self._kinds)
+        for gone in self._specs.keys() - wanted:
+            del self._specs[gone], self._parts[gone]
+        for new in wanted - self._specs.keys():
+            self._specs[new] = Records(partial(self._read_spec, new), Effect.DEMAND, self._followed)
+            self._parts[new] = self._specs[new]
 
-    def remove(self, resource: Resource, key: str) -> Effect:
+    def _read_spec(self, resource: Custom, raw: Json) -> SpecRecord | None:
+        return read_spec(resource, raw, self._kinds)
+
+    def apply(self, resource: Watched, raw: Json) -> Effect:
+        """Take note of an object as it is now; of a resource that is followed no longer nothing is kept."""
+        part = self._parts.get(resource)
+        return part.apply(raw) if part is not None else Effect.NOTHING
+
+    def remove(self, resource: Watched, key: str) -> Effect:
         """Take note that an object is gone."""
-        return self._parts[resource].remove(key)
+        part = self._parts.get(resource)
+        return part.remove(key) if part is not None else Effect.NOTHING
 
-    def retain(self, resource: Resource, keys: AbstractSet[str]) -> Effect:
+    def retain(self, resource: Watched, keys: AbstractSet[str]) -> Effect:
         """Forget all objects of a resource but these: what a list does not name is gone."""
-        part = self._parts[resource]
-        return max((part.remove(key) for key in set(part.keys()) - keys), default=Effect.NOTHING)
+        part = self._parts.get(resource)
+        gone = set(part.keys()) - keys if part is not None else set()
+        return max((self.remove(resource, key) for key in gone), default=Effect.NOTHING)
 
     def observation(
-        self, cluster: ClusterName, at: datetime, unknown: AbstractSet[Resource] = frozenset()
+        self, cluster: ClusterName, at: datetime, unknown: AbstractSet[Watched] = frozenset()
     ) -> ClusterObservation:
         """Sum up the cluster as it is known to be at a moment.
 
@@ -103,6 +143,7 @@ class ClusterState:
             controllers=self._controllers,
             asks=by_owner(self._asks.values()),
             templates=self._templates.records,
+            specs={one.kind: part.records for one, part in self._specs.items()},
         )
         come = self._pods.ours.come()
         return ClusterObservation(

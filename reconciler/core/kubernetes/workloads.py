@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from reconciler.core.kubernetes.asks import AskRecord
@@ -13,6 +13,7 @@ from reconciler.core.kubernetes.controllers import ControllerRecord
 from reconciler.core.kubernetes.groups import group_of, group_seen
 from reconciler.core.kubernetes.pods import Held, PodRecord
 from reconciler.core.kubernetes.resources import Owner
+from reconciler.core.kubernetes.specs import SpecRecord, completed
 from reconciler.model.capacity import ReplicaShape, Waiting, WorkloadObservation
 from reconciler.model.workload import WorkloadRef
 
@@ -23,7 +24,8 @@ _ORDER = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
 class Members:
     """What is known of pods and workload objects, whose the pods are, and who asks for more of which object.
 
-    `templates` are those of claims, as ``namespace/name``.
+    `templates` are those of claims, as ``namespace/name``; so are `specs`, by kind, what objects say of their pods that
+    have controllers of their own.
     """
 
     pods: Mapping[str, PodRecord]
@@ -31,13 +33,15 @@ class Members:
     controllers: Mapping[Owner, ControllerRecord]
     asks: Mapping[Owner, Iterable[AskRecord]]
     templates: Mapping[str, TemplateRecord]
+    specs: Mapping[str, Mapping[str, SpecRecord]] = field(default_factory=dict)
 
 
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
     """Report the objects that were followed, sorted; one that is not there, owns no pod and misses none is left out.
 
-    An object of a kind that is not watched is known by what it owns, or what is marked as its own: it wants as many as
-    there are, and those that the objects which make its pods have yet to make.
+    An object with a controller of its own is known by what it owns, or what is marked as its own: it wants as many as
+    there are, and those that the objects which make its pods have yet to make; or as many as it says itself, if that is
+    watched and more.
     """
     refs = tuple(refs)
     if not refs:
@@ -87,6 +91,8 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
     record = members.controllers.get(root)
     makers = [(record, pods)] if record is not None else _makers(root, members, owned)
     wanted = record.wanted if record else len(pods) + sum(max(0, maker.wanted - len(own)) for maker, own in makers)
+    spec = members.specs.get(root.kind, {}).get(f"{root.namespace}/{root.name}")
+    wanted = max(wanted, spec.wanted) if spec is not None else wanted
     held = [(pod.held, group_of(root, pod.groups)) for pod in pods if pod.held is not None]
     held += [(one, group_of(root, maker.groups)) for maker, own in makers for one in _never_made(maker, own)]
     waiting = Counter((one.since, one.cause, group) for one, group in held)
@@ -101,8 +107,9 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
         ),
         shape=_shape(root, pods, [maker for maker, _ in makers], members),
         asks=tuple(ask for ask in (one.ask(len(pods), ready) for one in asking) if ask is not None),
-        group=group_seen(
-            root, pods, makers, partial(with_claims, namespace=root.namespace, templates=members.templates)
+        group=completed(
+            group_seen(root, pods, makers, partial(with_claims, namespace=root.namespace, templates=members.templates)),
+            spec.group if spec is not None else None,
         ),
     )
 

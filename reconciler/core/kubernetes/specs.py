@@ -1,0 +1,60 @@
+"""What the objects of kinds with controllers of their own say of their pods, beside the pods that are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.core.kubernetes.resources import Custom
+from reconciler.core.needs import pods_in
+from reconciler.core.workloadkinds import Kinds, known
+from reconciler.model.groupseen import GroupSeen
+from reconciler.model.workload import DeploySpec, Json, ManifestResource, Step, StepType
+
+_OBJECT = "object"
+_STEPS = (Step(name=_OBJECT, type=StepType.MANIFEST),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecRecord:
+    """How many pods an object wants, and what one of its groups is; None where its pods are in none.
+
+    Of groups that want domains of their own, or of which something else cannot be counted, the pods themselves tell.
+    """
+
+    wanted: int
+    group: GroupSeen | None
+
+
+def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> SpecRecord | None:
+    """Read an object as a template would hold it; None where nobody can count its pods."""
+    manifest = {"apiVersion": f"{resource.group}/{resource.versions[0]}", **raw, "kind": resource.kind}
+    pods = pods_in(DeploySpec(manifests=(ManifestResource(name=_OBJECT, manifest=manifest),), steps=_STEPS), kinds)
+    if pods.strange or not pods.parts:
+        return None
+    wanted = sum(part.replicas for part in pods.parts)
+    kind = known(manifest, kinds)
+    gang = pods.gangs[0] if pods.gangs else None
+    if gang is None or kind is None or kind.together is None or pods.domains:
+        return SpecRecord(wanted=wanted, group=None)
+    if any(part.shape.obstacle or part.replicas % gang.groups for part in pods.parts):
+        return SpecRecord(wanted=wanted, group=None)
+    return SpecRecord(
+        wanted=wanted,
+        group=GroupSeen(
+            pods=tuple((part.shape, part.replicas // gang.groups) for part in pods.parts),
+            size=gang.size,
+            number=gang.groups if kind.together.counts else 0,
+        ),
+    )
+
+
+def completed(seen: GroupSeen | None, said: GroupSeen | None) -> GroupSeen | None:
+    """Return what one group is: as its pods show it, if all are there, or else as the object says.
+
+    A pod tells more than the template that it is made from: it has the API server's defaults and tolerations.
+    """
+    if seen is None or said is None:
+        return seen or said
+    if sum(number for _, number in seen.pods) < sum(number for _, number in said.pods):
+        return said
+    return seen
