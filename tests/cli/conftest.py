@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from tests.conftest import Remote
 from tests.passes import SOURCE_FILES
 
 ANN = "Ann <ann@example.com>"
+_NAME = re.compile("vllm-[0-9a-f]{8}")
 
 
 @dataclass
@@ -57,7 +59,10 @@ def push_first(remote: Remote, message: str) -> None:
 
 
 def shown_then_done(overspill: Terminal, remote: Remote, *arguments: str) -> list[str]:
-    """Run a command with --dry-run and then without; return the subjects, which both times have to be the same."""
+    """Run a command with --dry-run and then without; return the subjects, which both times have to be the same.
+
+    So have authors and paths, but for the names of new placements, which are of the second in which they begin.
+    """
     before = remote.git("for-each-ref")
     table = overspill.done(*arguments, "--dry-run")
     shown, at = overspill.answer(*arguments, "--dry-run"), remote.git("for-each-ref")
@@ -65,7 +70,14 @@ def shown_then_done(overspill: Terminal, remote: Remote, *arguments: str) -> lis
     assert "pushed" not in shown
     done = overspill.answer(*arguments)
     first, second = (
-        [(one["subject"], one["author"], one["removes"], sorted(one["writes"])) for one in answer["commits"]]
+        [
+            (
+                one["subject"],
+                one["author"],
+                *(_NAME.sub("vllm-*", str(sorted(one[key]))) for key in ("removes", "writes")),
+            )
+            for one in answer["commits"]
+        ]
         for answer in (shown, done)
     )
     assert first == second
