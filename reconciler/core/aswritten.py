@@ -42,6 +42,7 @@ _PARTS = (
     ("devices",),
     ("rules",),
     ("obstacle",),
+    ("who",),
 )
 """What is said of a shape together; a subset changes neither the size of a group nor whether its pods are apart."""
 
@@ -181,6 +182,8 @@ def there(seen: ReplicaShape, narrowed: ReplicaShape, found: Shapes, *, labels: 
         shown, own, before, after = (
             tuple(getattr(one, field) for field in part) for one in (seen, found.own, found.injected, found.patched)
         )
+        if part == ("who",) and not seen.who:
+            continue
         if shown == own:
             changes |= zip(part, after, strict=True)
         elif before != after or (labels and part == ("rules",) and seen.rules is not None):
@@ -222,7 +225,7 @@ def _shape(
             for one in made(manifest, kinds, others):
                 if tuple(map(str, one.place.loc[:-1])) in there_:
                     shape = shape_of(one, manifest, others)
-                    found[shape.likeness] = shape
+                    found[shape.likeness, shape.who] = shape
         except MALFORMED:
             return None
     return next(iter(found.values())) if len(found) == 1 else None

@@ -138,7 +138,7 @@ def moved(
         cluster=cluster.name,
         engine=cluster.engine,
         subset=subset,
-        shape=joined.shape if joined else offer.shape,
+        shape=joined.shape if joined else offer.shape.recorded,
     )
     choice = growth.choice(offer, offer.shape, placement.workload.workspace)
     growth.rooms.take(cluster.name, offer.shape, placement.replicas)

@@ -15,10 +15,14 @@ from reconciler.core.dialect import has_expression
 from reconciler.core.domains import Domains, Pods, Unit
 from reconciler.core.fieldpath import at
 from reconciler.core.gpushape import gpus_of_pod
+from reconciler.core.keeping import joined
+from reconciler.core.kinds import group_kind
+from reconciler.core.kubernetes.neighbours import who
 from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.podsof import Made, groups, made
+from reconciler.core.podsof import Made, Place, groups, made, metadata_of
 from reconciler.core.workloadkinds import Kinds, known
 from reconciler.model.capacity import ReplicaShape
+from reconciler.model.neighbours import Who
 from reconciler.model.workload import Json
 from reconciler.model.workloadkind import WorkloadKind
 
@@ -59,6 +63,20 @@ def exclusive(manifest: Mapping[str, Json], kinds: Kinds) -> Exclusive | None:
     return _of_set(manifest, kind, pods) if kind.name == _LWS else _of_jobs(manifest, kind, pods)
 
 
+def who_of(manifest: Mapping[str, Json], place: Place) -> tuple[Who, ...]:
+    """Return what the rules of other pods see in the pods of a template, with the labels that tell groups apart.
+
+    What a group's key will be nobody knows; it is none that is there.
+    """
+    (seen,) = who(metadata_of(manifest, place))
+    kind, marks = group_kind(manifest), dict[str, str]()
+    if kind == _LWS:
+        marks = {_GROUP_KEY: ""} | ({_SUBGROUP_KEY: ""} if at(manifest, (*_GROUP, "subGroupPolicy")) else {})
+    elif kind == _JOBSET:
+        marks = {_JOB_KEY: ""}
+    return (seen._replace(labels=tuple(sorted({**dict(seen.labels), **marks}.items()))),) if marks else (seen,)
+
+
 def subgroup_of(size: int, subgroup: int, worker: int) -> int:
     """Say which subgroup a pod of a group is in; worker 0 is the leader.
 
@@ -73,7 +91,7 @@ def _of_set(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Made]) 
     if not number:
         return None
     whole, part = _annotated(manifest, (), kind.apart), _annotated(manifest, (), SUBGROUPS)
-    shapes = [(replica_shape(one.spec), (one.replicas or 0) // number) for one in pods]
+    shapes = [(_shape(manifest, one), (one.replicas or 0) // number) for one in pods]
     inner, outside = _subgroups(manifest, shapes, part) if part else (None, ())
     every = number * sum(each for _, each in shapes)
     marked = {} if whole else {_GROUP_KEY: every}
@@ -133,7 +151,7 @@ def _of_jobs(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Made])
     loose: list[tuple[ReplicaShape, int]] = []
     keys: set[str] = set()
     for one in pods:
-        shape, number = replica_shape(one.spec), one.replicas or 0
+        shape, number = _shape(manifest, one), one.replicas or 0
         key = _annotated(manifest, (*one.place.item, "template"), kind.apart) or _annotated(manifest, (), kind.apart)
         if not key:
             loose.append((shape, number))
@@ -149,6 +167,11 @@ def _of_jobs(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Made])
         raise ValueError(f"its jobs want domains of several labels: {', '.join(sorted(keys))}")
     domains = Domains(key=keys.pop(), units=tuple(units), called="job", mark=_JOB_KEY)
     return Exclusive(domains=domains, loose=tuple(loose), marked=marked)
+
+
+def _shape(manifest: Mapping[str, Json], pods: Made) -> ReplicaShape:
+    """Read what pods ask of nodes; their rules are counted with all pods together."""
+    return replace(replica_shape(pods.spec), who=who_of(manifest, pods.place))
 
 
 def _namespace(manifest: Mapping[str, Json]) -> str:
@@ -167,5 +190,6 @@ def _summed(shapes: list[tuple[ReplicaShape, int]]) -> Pods:
     """Count pods that are alike together, those that take most of a node first."""
     found: dict[Hashable, tuple[ReplicaShape, int]] = {}
     for shape, number in shapes:
-        found[shape.likeness] = shape, found.get(shape.likeness, (shape, 0))[1] + number
+        alike, before = found.get(shape.likeness, (shape, 0))
+        found[shape.likeness] = replace(shape, who=joined((alike, shape))), before + number
     return tuple(sorted(found.values(), key=lambda one: -gpus_of_pod(one[0])))

@@ -14,7 +14,7 @@ from reconciler.core.demand import Blind
 from reconciler.core.growth import MOST, Growth
 from reconciler.core.lifecycle import version
 from reconciler.core.placementnotes import notes
-from reconciler.core.provided import doubts
+from reconciler.core.provided import called, doubts
 from reconciler.core.quotas import too_many_at_home
 from reconciler.core.reach import Rung
 from reconciler.core.requeststate import RequestState
@@ -33,6 +33,7 @@ from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint, where
 from reconciler.model.plan import Plan, Reason, Refusal, Suppressed
+from reconciler.model.prerequisites import Category
 from reconciler.model.units import Resources
 
 
@@ -254,13 +255,18 @@ def first_needs(workload: WorkloadId, situation: Situation) -> Iterator[str]:
         return
     template, policy = desired.templates[workload], desired.policies[workload]
     growth = Growth(situation, Standing(situation))
-    said: dict[str, None] = {}
+    said, classes = dict[str, None](), dict[str, None]()
     for rung in situation.reach.order(workload):
         cluster = desired.clusters.get(rung.cluster)
         if cluster is not None:
             there = (cluster, observed.clusters.get(rung.cluster))
-            said |= dict.fromkeys(doubts([there], growth.needed(template, policy, rung)))
+            needed = growth.needed(template, policy, rung)
+            said |= dict.fromkeys(doubts([there], needed))
+            classes |= dict.fromkeys(called(one) for one in needed if one.category is Category.RUNTIME_CLASSES)
     yield from said
+    if classes:
+        adds = f"What {listed(classes)} adds to pods there, overhead or a node selector"
+        yield f"{adds}, counts only as far as they show it."
 
 
 def _shares(outcome: Spread) -> Iterator[str]:

@@ -11,7 +11,8 @@ from dataclasses import replace
 from reconciler.core import beside
 from reconciler.core.affinity import described, selected
 from reconciler.core.devices import Handed, Stockroom
-from reconciler.core.noderoom import NodeRoom, nodes_of, pod_on, pods_fitting
+from reconciler.core.keeping import KEEPERS, KEPT_OUT, TO_COME, Domain, keeps_away, within
+from reconciler.core.noderoom import NodeRoom, apart, nodes_of, pod_on, pods_fitting, ways
 from reconciler.core.roomanswers import UNTOUCHED, Answers
 from reconciler.core.scarcity import amount, scarcity
 from reconciler.core.tainting import repelled
@@ -70,7 +71,7 @@ class Room:
 
     def count(self, shape: ReplicaShape, limit: int) -> int:
         """Count the replicas of this shape that fit, up to `limit`. A replica is a whole group of pods or nothing."""
-        key = shape.likeness, limit
+        key = (shape.likeness, self._hindered(shape)), limit
         known = self._answers.counts.get(key)
         if known is None:
             self._answers.bound()
@@ -144,10 +145,11 @@ class Room:
 
     def shortfall(self, shape: ReplicaShape) -> str:
         """Say with numbers why not one replica fits."""
-        known = self._answers.shortfalls.get(shape.likeness)
+        key = shape.likeness, self._hindered(shape)
+        known = self._answers.shortfalls.get(key)
         if known is None:
             self._answers.bound()
-            known = self._answers.shortfalls[shape.likeness] = self._shortfall(shape)
+            known = self._answers.shortfalls[key] = self._shortfall(shape)
         return known
 
     def remedy(self, shape: ReplicaShape) -> str:
@@ -171,7 +173,13 @@ class Room:
         if shape.rules is not None:
             self._moving = (*self._moving, shape.rules)
 
+    def _hindered(self, shape: ReplicaShape) -> tuple[frozenset[Domain], bool]:
+        """Say which domains other pods keep a shape out of, and whether some do so whose nodes nobody knows."""
+        return KEEPERS.of(self._observation).shut(shape.who), keeps_away(self._moving, shape)
+
     def _count(self, shape: ReplicaShape, limit: int) -> int:
+        if keeps_away(self._moving, shape):
+            return 0
         if shape.rules is not None:
             pods = beside.fitting(shape.rules, self._seats(shape, limit * shape.group_size), self._moving)
             return min(limit, pods // shape.group_size)
@@ -179,7 +187,7 @@ class Room:
         if not shape.devices:
             return self._counted(shape, limit, nodes)
         nodes = list(nodes)
-        return max(self._counted(shape, limit, ways) for ways in _ways(shape, nodes))
+        return max(self._counted(shape, limit, way) for way in ways(shape, nodes))
 
     def _shortfall(self, shape: ReplicaShape) -> str:
         if shape.obstacle:
@@ -193,9 +201,14 @@ class Room:
         if not admitted:
             taint = repelled(shape.tolerations, chosen[0].taints)
             return f"{count(len(chosen), 'node')} tainted {taint}, {_REPELLED}"
+        shut, coming = self._hindered(shape)
+        admitted = [node for node in admitted if not within(node.labels, shut)]
+        if not admitted:
+            return KEPT_OUT
         obstacle = self._stockroom.obstacle(shape, (stock for node in admitted for stock in node.devices))
         if shape.rules is not None and not obstacle:
             obstacle = beside.hindrance(shape, shape.rules, self._seats(shape, shape.group_size), self._moving)
+        obstacle = obstacle or (TO_COME if coming else "")
         return obstacle or self._too_few_devices(shape, admitted) or scarcity(shape, admitted)
 
     def _seats(self, shape: ReplicaShape, most: int) -> list[Seat] | None:
@@ -207,7 +220,7 @@ class Room:
     def _counted(self, shape: ReplicaShape, limit: int, nodes: Iterable[NodeRoom]) -> int:
         pods, wanted, handed = 0, limit * shape.group_size, self._handed.copy()
         if shape.apart:
-            return _apart([self._held(node, shape, limit, handed) for node in nodes], shape.group_size, limit)
+            return apart([self._held(node, shape, limit, handed) for node in nodes], shape.group_size, limit)
         for node in nodes:
             if pods >= wanted:
                 break
@@ -216,7 +229,8 @@ class Room:
 
     def _admitting(self, shape: ReplicaShape) -> Iterable[NodeRoom]:
         """Yield the nodes that a replica may go to; none if nobody can count what it needs."""
-        nodes = (node for node in self._nodes if _admits(node, shape))
+        shut = KEEPERS.of(self._observation).shut(shape.who)
+        nodes = (node for node in self._nodes if _admits(node, shape) and not _within(node, shut))
         if shape.obstacle:
             return ()
         if not shape.devices:
@@ -257,35 +271,6 @@ def _on_one(shape: ReplicaShape, pods: int, replicas: int) -> int:
     return min(pods, replicas) if shape.apart else pods
 
 
-def _apart(held: list[int], size: int, limit: int) -> int:
-    """Count the groups of `size` pods that fit when no two pods of a group share a node, which holds so many each.
-
-    So many groups fit as there are pods for, when no node gives more than one to each.
-    """
-    groups = limit
-    while (fewer := sum(min(pods, groups) for pods in held) // size) < groups:
-        groups = fewer
-    return groups
-
-
-def _ways(shape: ReplicaShape, nodes: list[NodeRoom]) -> list[list[NodeRoom]]:
-    """List the ways to look at nodes of which the better one is sure.
-
-    Where other resources run short, pods on one node may use up the devices that several can reach, and leave its own
-    to nobody: then only one or the other is sure. With several requests in a claim only a node's own devices are.
-    """
-    shared = [any(stock.shared for stock in node.devices) for node in nodes]
-    own = [any(not stock.shared for stock in node.devices) for node in nodes]
-    alone = [node.alone() for node in nodes]
-    if any(shared) and len(shape.devices) > 1:
-        return [alone]
-    if not (any(shared) and any(own)):
-        return [nodes]
-    if all(pods_fitting(node, shape) >= sum(stock.free for stock in node.devices) for node in nodes):
-        return [nodes]
-    return [alone, [replace(node, devices=tuple(one for one in node.devices if one.shared)) for node in nodes]]
-
-
 def _held_by(node: NodeRoom, shape: ReplicaShape) -> int:
     """Count the pods of a shape that can be on a node at the most."""
     there = not node.one_of and _admits(node, shape)
@@ -301,3 +286,8 @@ def _admits(node: NodeRoom, shape: ReplicaShape) -> bool:
     if node.one_of:
         return all(_admits(one, shape) for one in node.one_of)
     return selected(shape, node.labels, node.name) and repelled(shape.tolerations, node.taints) is None
+
+
+def _within(node: NodeRoom, shut: frozenset[Domain]) -> bool:
+    """Tell whether a pod may be kept out of a node, or of one of those that some room is on."""
+    return bool(shut) and any(within(one.labels, shut) for one in node.one_of or (node,))

@@ -252,7 +252,7 @@ class _Loan:
             return Place(placement=placement, shortage=shortage, choice=choice, refused=refused)
         before = max(here, key=lambda placement: (placement.created_at, placement.name))
         grown = lifecycle.renewed(before, self.situation.desired, now, before.replicas + share.replicas)
-        after = replace(grown, shape=shape, subset=subset)
+        after = replace(grown, shape=shape.recorded, subset=subset)
         detail = f"{share.replicas} of {count(missing, 'more replica')} that {demand.primary} is missing"
         return Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused)
 

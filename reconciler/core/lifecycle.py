@@ -78,7 +78,7 @@ def begun(
         template_version=version(template),
         namespace=template.namespace,
         target_namespace="",
-        shape=shape,
+        shape=shape.recorded,
         origin=Origin.REQUEST if template.request else Origin.BURST,
         subset=subset,
     )

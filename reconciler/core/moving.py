@@ -97,7 +97,7 @@ def _whole(
         cluster=cluster.name,
         engine=cluster.engine,
         subset="",
-        shape=shape,
+        shape=shape.recorded,
     )
     return Found(offer=offer, needs=needed, placement=moved)
 

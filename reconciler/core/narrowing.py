@@ -19,6 +19,7 @@ from reconciler.core.kubernetes.shapes import node_terms, tolerations
 from reconciler.core.mergedlists import Unmergeable
 from reconciler.core.strategicmerge import merge
 from reconciler.model.capacity import ClusterObservation, NodeRequirement, NodeTerm, ReplicaShape
+from reconciler.model.neighbours import Labels
 from reconciler.model.policy import Cluster
 from reconciler.model.workload import Json
 from reconciler.model.workloadspread import Subset, WorkloadSpread
@@ -130,17 +131,26 @@ def narrowed(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaSh
 def _relabelled(shape: ReplicaShape, patch: Mapping[str, Json], name: str) -> ReplicaShape:
     """Give the pods that rules are about the labels of a patch; none of those that the rules go by."""
     rules = shape.rules
-    if rules is None or "metadata" not in patch:
+    if "metadata" not in patch:
+        return shape
+    who = tuple(one._replace(labels=_labels(dict(one.labels), patch)) for one in shape.who)
+    shape = replace(shape, who=who)
+    if rules is None:
         return shape
     before = dict(rules.labels)
-    pod = merge({"metadata": {"labels": before}}, {"metadata": patch["metadata"]})
-    after = (pod.get("metadata") or {}).get("labels") or {}
+    after = dict(_labels(before, patch))
     asked = {one.key for rule in rules.all for one in rule.selector}
     changed = sorted(key for key in asked if before.get(key) != after.get(key))
     if changed:
         why = f"subset {name} patches metadata.labels.{changed[0]}, which rules about its pods go by"
         return replace(shape, obstacle=shape.obstacle or why)
     return replace(shape, rules=replace(rules, labels=tuple(sorted(after.items()))))
+
+
+def _labels(before: Mapping[str, str], patch: Mapping[str, Json]) -> Labels:
+    """Return the labels that a patch leaves of a pod's."""
+    pod = merge({"metadata": {"labels": {**before}}}, {"metadata": patch["metadata"]})
+    return tuple(sorted(((pod.get("metadata") or {}).get("labels") or {}).items()))
 
 
 def _patched(shape: ReplicaShape, spec: Json, name: str) -> ReplicaShape:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field, replace
 from reconciler.core import podtemplate
 from reconciler.core.bound import bound
 from reconciler.core.domains import Domains
-from reconciler.core.exclusive import exclusive
+from reconciler.core.exclusive import exclusive, who_of
 from reconciler.core.fieldpath import at, replicas_at
 from reconciler.core.fit import Room
 from reconciler.core.gpuask import missing, shapes
 from reconciler.core.gpushape import gpus_of_pod
+from reconciler.core.keeping import joined
 from reconciler.core.kubernetes.neighbours import pod_on_node
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.minimums import Role, starting
@@ -219,7 +220,8 @@ def shape_of(one: Made, manifest: Mapping[str, Json], others: tuple[Mapping[str,
 
     Raises one of AttributeError, LookupError, TypeError and ValueError where it cannot be read.
     """
-    return bound(replica_shape(one.spec, metadata_of(manifest, one.place)), one, manifest, others)
+    shape = replica_shape(one.spec, metadata_of(manifest, one.place))
+    return bound(replace(shape, who=who_of(manifest, one.place)), one, manifest, others)
 
 
 def _said(manifest: Mapping[str, Json], kinds: Kinds) -> str:
@@ -252,6 +254,7 @@ def _parts(
         metadata = metadata_of(manifest, one.place)
         shape = shape_of(one, manifest, others)
         alike = parts.get(shape.likeness)
+        shape = replace(shape, who=joined((shape, alike.shape))) if alike else shape
         pods.append((shape.likeness, pod_on_node(one.spec, metadata)))
         parts[shape.likeness] = Part(shape=shape, replicas=one.replicas + (alike.replicas if alike else 0))
         roles.append(Role(likeness=shape.likeness, gpus=gpus_of_pod(shape), pods=one.replicas, least=one.least))

@@ -65,3 +65,32 @@ def pod_on(node: NodeRoom, shape: ReplicaShape) -> Resources:
     if PODS in shape.requests.amounts or PODS not in node.free.amounts:
         return shape.requests
     return Resources(amounts={**shape.requests.amounts, PODS: ONE})
+
+
+def ways(shape: ReplicaShape, nodes: list[NodeRoom]) -> list[list[NodeRoom]]:
+    """List the ways to look at nodes of which the better one is sure.
+
+    Where other resources run short, pods on one node may use up the devices that several can reach, and leave its own
+    to nobody: then only one or the other is sure. With several requests in a claim only a node's own devices are.
+    """
+    shared = [any(stock.shared for stock in node.devices) for node in nodes]
+    own = [any(not stock.shared for stock in node.devices) for node in nodes]
+    alone = [node.alone() for node in nodes]
+    if any(shared) and len(shape.devices) > 1:
+        return [alone]
+    if not (any(shared) and any(own)):
+        return [nodes]
+    if all(pods_fitting(node, shape) >= sum(stock.free for stock in node.devices) for node in nodes):
+        return [nodes]
+    return [alone, [replace(node, devices=tuple(one for one in node.devices if one.shared)) for node in nodes]]
+
+
+def apart(held: list[int], size: int, limit: int) -> int:
+    """Count the groups of `size` pods that fit when no two pods of a group share a node, which holds so many each.
+
+    So many groups fit as there are pods for, when no node gives more than one to each.
+    """
+    groups = limit
+    while (fewer := sum(min(pods, groups) for pods in held) // size) < groups:
+        groups = fewer
+    return groups

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from reconciler.core import yamlio
 from reconciler.core.findings import Finding, Loc
-from reconciler.core.kubernetes.neighbours import pod_rules
+from reconciler.core.kubernetes.neighbours import pod_rules, who
 from reconciler.core.schema.complaints import complaints
 from reconciler.core.schema.observation import (
     NodeFile,
@@ -236,4 +236,5 @@ def _shape(file: ReplicaFile, namespace: str) -> ReplicaShape:
         group_size=file.group_size,
         rules=rules,
         obstacle=obstacle,
+        who=who({"labels": file.labels, "namespace": namespace}) if file.labels else (),
     )

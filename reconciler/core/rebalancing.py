@@ -278,7 +278,8 @@ class _Rebalancing:
             replicas = before.replicas + share.replicas
             grown = lifecycle.renewed(before, self.situation.desired, self.situation.now, replicas)
             detail = self._detail(place, found.counts)
-            return Resize(before=before, after=replace(grown, shape=shape, subset=subset), detail=detail, choice=choice)
+            after = replace(grown, shape=shape.recorded, subset=subset)
+            return Resize(before=before, after=after, detail=detail, choice=choice)
         first = min(leaving, key=lambda one: (one.expires_at, one.created_at, one.name))
         made = self.growth.placement(self.template, self.policy, shape, place[0], share.replicas, subset=subset)
         made = replace(made, created_at=first.created_at, expires_at=first.expires_at)

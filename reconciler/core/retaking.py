@@ -68,7 +68,7 @@ def _resize(
     if answer is not None:
         together.take(growth, placement.cluster, more(goes_whole.of(placement.replicas), there))
     resized = lifecycle.renewed(placement, situation.desired, situation.now, placement.replicas)
-    standing.change(Resize(before=placement, after=replace(resized, shape=shape), detail=detail))
+    standing.change(Resize(before=placement, after=replace(resized, shape=shape.recorded), detail=detail))
 
 
 def _there(placement: Placement) -> Needs:

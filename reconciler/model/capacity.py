@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from reconciler.model.deployed import EngineReport
 from reconciler.model.devices import DeviceRequest, DeviceStock
 from reconciler.model.groupseen import GroupSeen
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
-from reconciler.model.neighbours import PodOnNode, PodRules
+from reconciler.model.neighbours import PodOnNode, PodRules, Who
 from reconciler.model.units import Resources
 from reconciler.model.workload import WorkloadRef
 
@@ -73,8 +73,9 @@ class ReplicaShape:
 
     A node has to have every label of the selector and to meet one of the terms, where there are any. `devices` are
     asked for by claims (DRA), a device no more than once. `apart` has the pods of a group on a node each. `rules` are
-    about the pods beside it, None where it has none. `obstacle` says why nobody can count what it needs: then it fits
-    nowhere.
+    about the pods beside it, None where it has none; `who` is what rules of other pods see in it, one
+    for each template that makes such pods, and nothing where nobody knows. `obstacle` says why nobody can count what it
+    needs: then it fits nowhere.
     """
 
     requests: Resources
@@ -86,10 +87,16 @@ class ReplicaShape:
     apart: bool = False
     rules: PodRules | None = None
     obstacle: str = ""
+    who: tuple[Who, ...] = ()
+
+    @property
+    def recorded(self) -> ReplicaShape:
+        """The same without `who`, which is seen anew whenever room is looked for, and nobody writes down."""
+        return replace(self, who=()) if self.who else self
 
     @property
     def likeness(self) -> Hashable:
-        """Equal for shapes that are equal word for word, and hashable, as amounts and labels are not."""
+        """Equal for shapes that ask for the same word for word, and hashable, as amounts and labels are not."""
         return (
             tuple(self.requests.amounts.items()),
             tuple(self.node_selector.items()),

@@ -17,15 +17,6 @@ class HostPort(NamedTuple):
     address: str = "0.0.0.0"  # noqa: S104 - what Kubernetes takes where a pod names none
 
 
-class PodOnNode(NamedTuple):
-    """What rules can ask about a pod that has a node. One that is `leaving` is being deleted."""
-
-    namespace: str
-    labels: Labels = ()
-    ports: tuple[HostPort, ...] = ()
-    leaving: bool = False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelRequirement:
     """What a label of a pod has to be; `operator` is In, NotIn, Exists or DoesNotExist."""
@@ -33,6 +24,37 @@ class LabelRequirement:
     key: str
     operator: str
     values: tuple[str, ...] = ()
+
+
+class Who(NamedTuple):
+    """Whom the rules of other pods see in a pod: its labels, and its namespace where that is known."""
+
+    labels: Labels
+    namespace: str = ""
+
+
+class KeepsOut(NamedTuple):
+    """Which pods a pod keeps out of its domain of a label (required anti-affinity).
+
+    They are of any namespace where none is named.
+    """
+
+    key: str
+    selector: tuple[LabelRequirement, ...]
+    namespaces: tuple[str, ...] = ()
+
+
+class PodOnNode(NamedTuple):
+    """What rules can ask about a pod that has a node, and whom it `keeps` out.
+
+    One that is `leaving` is being deleted.
+    """
+
+    namespace: str
+    labels: Labels = ()
+    ports: tuple[HostPort, ...] = ()
+    leaving: bool = False
+    keeps: tuple[KeepsOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

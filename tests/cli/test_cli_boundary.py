@@ -102,6 +102,7 @@ def test_page_of_the_manual_has_every_command_with_its_options(name: str) -> Non
         "--at",
         "--author",
         "--reason",
+        "--dry-run",
     }
     own = {option for parameter in main.commands[name].params for option in parameter.opts if option.startswith("--")}
     missing = [option for option in own - shared if option not in section]

@@ -60,8 +60,16 @@ def pod(namespace: str = "llm", labels: Raw | None = None, **spec: Any) -> Raw:
     return {"namespace": namespace, "labels": labels or LABELS, "spec": {"containers": containers, **spec}}
 
 
-def other(labels: Raw | None = None, namespace: str = "llm", ports: list[Raw] | None = None) -> Raw:
-    return {"namespace": namespace, "labels": labels or {}, "spec": {"containers": [{"ports": ports or []}]}}
+def other(
+    labels: Raw | None = None, namespace: str = "llm", ports: list[Raw] | None = None, keeps: list[Raw] | None = None
+) -> Raw:
+    """Make a pod of somebody else; by the terms that it `keeps` it is not beside others."""
+    affinity = {"affinity": {"podAntiAffinity": {REQUIRED: keeps}}} if keeps else {}
+    return {
+        "namespace": namespace,
+        "labels": labels or {},
+        "spec": {"containers": [{"ports": ports or []}], **affinity},
+    }
 
 
 def term(key: str, **fields: Any) -> Raw:

@@ -40,6 +40,7 @@ def _passes(index: int, nodes: list[Raw], placed: tuple[int, ...], pod: Raw) -> 
         and (placed[index] + 1) * _gpus(pod["spec"]) <= node["gpus"]
         and not set(_ports(pod["spec"])) & {port for other in there[index] for port in _ports(other["spec"])}
         and _apart(node, nodes, there, pod)
+        and not _kept_out(node, nodes, there, pod)
         and _together(node, nodes, there, pod)
         and _evenly(node, nodes, there, pod)
     )
@@ -74,7 +75,8 @@ def _matches(term: Raw, other: Raw, pod: Raw) -> bool:
     wanted = dict(term["labelSelector"]["matchLabels"])
     wanted |= {key: pod["labels"][key] for key in term.get("matchLabelKeys", []) if key in pod["labels"]}
     spaces = term.get("namespaces") or [pod["namespace"]]
-    return other["namespace"] in spaces and wanted.items() <= other["labels"].items()
+    anywhere = term.get("namespaceSelector") == {}
+    return (anywhere or other["namespace"] in spaces) and wanted.items() <= other["labels"].items()
 
 
 def _apart(node: Raw, nodes: list[Raw], there: list[list[Raw]], pod: Raw) -> bool:
@@ -86,6 +88,18 @@ def _apart(node: Raw, nodes: list[Raw], there: list[list[Raw]], pod: Raw) -> boo
             if other["labels"].get(key) == node["labels"][key] and any(_matches(term, one, pod) for one in pods):
                 return False
     return True
+
+
+def _kept_out(node: Raw, nodes: list[Raw], there: list[list[Raw]], pod: Raw) -> bool:
+    """Tell whether a pod that is there has required anti-affinity to this one, in a domain that the node is in."""
+    for other, pods in zip(nodes, there, strict=True):
+        for one in pods:
+            for term in one["spec"].get("affinity", {}).get("podAntiAffinity", {}).get(REQUIRED, []):
+                key = term["topologyKey"]
+                shared = key in node["labels"] and other["labels"].get(key) == node["labels"][key]
+                if shared and _matches(term, pod, one):
+                    return True
+    return False
 
 
 def _together(node: Raw, nodes: list[Raw], there: list[list[Raw]], pod: Raw) -> bool:

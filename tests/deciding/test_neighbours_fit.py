@@ -165,7 +165,8 @@ def test_while_pods_are_on_their_way_no_more_of_them_are_promised() -> None:
     assert room.count(shape(pod(**apart(HOST))), 9) == 0
     assert room.shortfall(shape(pod(**apart(HOST)))).endswith("on their way, and nobody knows to or from which nodes")
     assert room.count(shape(pod("web", {"app": "web"}, ports=[{"hostPort": 1, "containerPort": 1}])), 9) == 4
-    assert room.count(shape(pod()), 99) == 30, "each of the two has a node of its own"
+    assert room.count(shape(pod("web", {"app": "web"})), 99) == 30, "each of the two has a node of its own"
+    assert room.count(shape(pod()), 99) == 0, "and lets no pod like it come there"
 
 
 def test_where_nobody_says_which_pods_are_there_rules_find_no_room_and_others_do() -> None:

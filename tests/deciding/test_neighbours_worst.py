@@ -29,6 +29,21 @@ strangers = st.builds(
     labels=st.sampled_from([LABELS, LABELS, {"app": "web"}, {**LABELS, "role": "head"}]),
     namespace=st.sampled_from(["llm", "llm", "web"]),
     ports=ports,
+    keeps=st.lists(
+        st.builds(
+            lambda key, more: term(key, **more),
+            st.sampled_from([HOST, ZONE, RACK]),
+            st.sampled_from(
+                [
+                    {},
+                    {"namespaces": ["llm"]},
+                    {"namespaceSelector": {}},
+                    {"labelSelector": {"matchLabels": {"app": "web"}}},
+                ]
+            ),
+        ),
+        max_size=1,
+    ),
 )
 
 

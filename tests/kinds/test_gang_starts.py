@@ -41,7 +41,7 @@ OTHER = WorkloadId(VLLM.workspace, TemplateName("other"))
 def test_a_cluster_that_has_room_for_all_of_it_goes_before_one_that_has_for_the_minimum() -> None:
     change = placed(burst(free("worker-2", *[8] * 4), free("worker-3", *[8] * 5)))
     assert (change.placement.cluster, change.choice.because) == ("worker-3", "")
-    assert [one.message for one in change.refused] == ["needs 8 GPUs on each of 5 replicas, has room for 4"]
+    assert [one.message for one in change.refused] == ["needs 8 GPUs for each of 5 pods, has room for 4"]
 
 
 def test_where_none_has_room_for_all_of_it_the_first_that_has_for_its_minimum_gets_it_whole() -> None:
@@ -62,7 +62,7 @@ def test_the_commit_says_how_many_fit_which_minimum_starts_and_that_the_others_w
         in " ".join(said.split())
     )
     assert (
-        "worker-2 refused: needs 8 GPUs on each of 5 replicas, has room for 2, and none for its minimum of 3 of 5 pods."
+        "worker-2 refused: needs 8 GPUs for each of 5 pods, has room for 2, and none for its minimum of 3 of 5 pods."
         in " ".join(said.split())
     )
     assert line(change).endswith("; 4 of its 5 pods fit now: its minimum of 3 starts, and the others wait there)")
@@ -75,7 +75,7 @@ def test_a_gang_that_has_no_room_for_its_minimum_waits_and_names_it() -> None:
     assert (held.reason, held.replicas) == (Reason.NOTHING_FITS, 1)
     assert held.message == (
         "it fits on no cluster as a whole, with 1 replica, nor with its minimum of 3 of 5 pods; worker-2: needs 8 GPUs"
-        " on each of 5 replicas, has room for 2, and none for its minimum of 3 of 5 pods (free or add nodes there)"
+        " for each of 5 pods, has room for 2, and none for its minimum of 3 of 5 pods (free or add nodes there)"
     )
 
 

@@ -269,3 +269,13 @@ def test_every_category_is_a_field_of_provides() -> None:
         desired = assemble(CommitId(""), {"a.yaml": parse_file(text.encode())})
         assert desired.problems == ()
         assert desired.clusters[ClusterName("worker-2")].provides == {category: ("a",)}
+
+
+def test_explain_tells_of_a_runtime_class_that_what_it_adds_elsewhere_is_not_counted() -> None:
+    spec = manifests(deployment({"runtimeClassName": "kata", "overhead": {"cpu": "250m"}}))
+    clusters = providing("worker-2", runtimeClasses=("kata",)), providing("worker-3", runtimeClasses=("kata",))
+    fleet = lending(*clusters, spec=spec, policy=ordering("worker-2", "worker-3"))
+    told = situation(short(1), free("worker-2", 8), wanted=fleet)
+    assert explain(VLLM, told, Plan(changes=(), suppressed=())).conclusion[-1] == (
+        "What RuntimeClass kata adds to pods there, overhead or a node selector, counts only as far as they show it."
+    )

@@ -7,11 +7,21 @@ comes and goes in a cluster: they are an obstacle, and so is what is not known h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from reconciler.core.selecting import selects
-from reconciler.model.neighbours import Evenly, HostPort, LabelRequirement, Labels, PodOnNode, PodRule, PodRules
+from reconciler.model.neighbours import (
+    Evenly,
+    HostPort,
+    KeepsOut,
+    LabelRequirement,
+    Labels,
+    PodOnNode,
+    PodRule,
+    PodRules,
+    Who,
+)
 from reconciler.model.workload import Json
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -49,19 +59,52 @@ def pod_rules(spec: Json, metadata: Json = None) -> tuple[PodRules | None, str]:
         return None, f"{error}: {_NOBODY}"
 
 
+def who(metadata: Json) -> tuple[Who, ...]:
+    """Read what other pods' rules see in a pod, but for labels that it gets where it is; nothing where nobody knows."""
+    if metadata is None:
+        return ()
+    found = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _OF_ONE}
+    return (Who(labels=tuple(sorted(found.items())), namespace=metadata.get("namespace") or ""),)
+
+
 def pod_on_node(spec: Json, metadata: Json) -> PodOnNode:
     """Read what rules can ask about a pod that has a node; the same object for the pods of one template."""
+    namespace = metadata.get("namespace") or ""
     return _on_node(
-        metadata.get("namespace") or "",
+        namespace,
         tuple(sorted((metadata.get("labels") or {}).items())),
         tuple(_ports(spec)),
+        tuple(keeps_out(((spec.get("affinity") or {}).get("podAntiAffinity") or {}).get(_REQUIRED) or (), namespace)),
         leaving="deletionTimestamp" in metadata,
     )
 
 
 @lru_cache(maxsize=8192)
-def _on_node(namespace: str, labels: Labels, ports: tuple[HostPort, ...], *, leaving: bool) -> PodOnNode:
-    return PodOnNode(namespace=namespace, labels=labels, ports=ports, leaving=leaving)
+def _on_node(
+    namespace: str, labels: Labels, ports: tuple[HostPort, ...], keeps: tuple[KeepsOut, ...], *, leaving: bool
+) -> PodOnNode:
+    return PodOnNode(namespace=namespace, labels=labels, ports=ports, leaving=leaving, keeps=keeps)
+
+
+def keeps_out(terms: Iterable[Json], namespace: str) -> Iterator[KeepsOut]:
+    """Read whom a pod of a namespace keeps out by its required terms of anti-affinity.
+
+    A namespaceSelector may mean any namespace, and no labelSelector means nobody.
+    The keys of `matchLabelKeys` stand in the selectors of pods, where the API server has written them.
+    """
+    for term in terms:
+        if term.get("labelSelector") is None:
+            continue
+        own = term.get("namespaces") or [namespace]
+        spaces = () if term.get("namespaceSelector") is not None else tuple(sorted(own))
+        yield KeepsOut(key=term["topologyKey"], selector=tuple(_requirements(term["labelSelector"])), namespaces=spaces)
+
+
+def _requirements(selector: Json) -> Iterator[LabelRequirement]:
+    for key, value in sorted((selector.get("matchLabels") or {}).items()):
+        yield LabelRequirement(key=key, operator="In", values=(value,))
+    for one in selector.get("matchExpressions") or ():
+        yield LabelRequirement(key=one["key"], operator=one["operator"], values=tuple(one.get("values") or ()))
 
 
 def _rules(spec: Json, metadata: Json) -> PodRules | None:
@@ -116,14 +159,7 @@ def _selector(term: Json, labels: Mapping[str, str], what: str) -> tuple[tuple[L
     raw = term.get("labelSelector")
     if raw is None:
         raise _ObstacleError(f"{what} to no pods at all")
-    found = [
-        LabelRequirement(key=key, operator="In", values=(value,))
-        for key, value in sorted((raw.get("matchLabels") or {}).items())
-    ]
-    found += [
-        LabelRequirement(key=one["key"], operator=one["operator"], values=tuple(one.get("values") or ()))
-        for one in raw.get("matchExpressions") or ()
-    ]
+    found = [*_requirements(raw)]
     keys = term.get("matchLabelKeys") or ()
     found += [LabelRequirement(key=key, operator="In", values=(labels[key],)) for key in keys if key in labels]
     found = [one for one in found if one.key not in keys or one.key in labels]

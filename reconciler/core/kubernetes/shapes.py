@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reconciler.core.kubernetes.neighbours import pod_rules
+from reconciler.core.kubernetes.neighbours import pod_rules, who
 from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.model.capacity import NodeRequirement, NodeTerm, ReplicaShape, Toleration
 from reconciler.model.workload import Json
@@ -28,6 +28,7 @@ def replica_shape(spec: Json, metadata: Json = None) -> ReplicaShape:
         tolerations=tuple(tolerations(spec)),
         rules=rules,
         obstacle=obstacle,
+        who=who(metadata),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from reconciler.core.kubernetes.neighbours import keeps_out
 from reconciler.core.schema.strict import Labels, Strict, Text
 from reconciler.model.neighbours import HostPort, PodOnNode
 
@@ -44,9 +45,13 @@ class PodAffinityTermFile(Strict):
     topology_key: Text
     label_selector: LabelSelectorFile | None = None
     namespaces: list[str] = Field([])
-    namespace_selector: LabelSelectorFile | None = Field(None, description="Cannot be counted: fits nowhere.")
+    namespace_selector: LabelSelectorFile | None = Field(
+        None, description="Of a replica it cannot be counted: fits nowhere. Of a pod on a node it is any namespace."
+    )
     match_label_keys: list[str] = Field([])
-    mismatch_label_keys: list[str] = Field([], description="Cannot be counted: fits nowhere.")
+    mismatch_label_keys: list[str] = Field(
+        [], description="Of a replica they cannot be counted: fits nowhere. Of a pod on a node they are passed over."
+    )
 
 
 class TopologySpreadFile(Strict):
@@ -82,12 +87,15 @@ class PodsOnNodeFile(Strict):
     labels: Labels = Field({})
     count: Annotated[int, Field(ge=1, le=100_000)] = 1
     host_ports: list[HostPortFile] = Field([])
+    pod_anti_affinity: list[PodAffinityTermFile] = Field([], description="Required: pods that they keep away.")
 
     def value_of(self) -> tuple[PodOnNode, ...]:
         """Make the model's values, one for each pod."""
+        terms = [term.model_dump(mode="json", by_alias=True, exclude_none=True) for term in self.pod_anti_affinity]
         pod = PodOnNode(
             namespace=self.namespace,
             labels=tuple(sorted(self.labels.items())),
             ports=tuple(port.value_of() for port in self.host_ports),
+            keeps=tuple(keeps_out(terms, self.namespace)),
         )
         return (pod,) * self.count
