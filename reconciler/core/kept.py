@@ -29,6 +29,8 @@ class Kept(Generic[V]):
         """Return the value for a cluster as it is seen."""
         last = self._last.get(seen.cluster)
         if last is not None and last[0] is seen.pools and last[1:3] == (seen.device_classes, seen.closed):
+            if last[2] is not seen.closed:  # equal: from now on that is seen at a glance
+                self._last[seen.cluster] = seen.pools, seen.device_classes, seen.closed, last[3]
             return last[3]
         if len(self._last) >= _CLUSTERS:
             self._last.clear()

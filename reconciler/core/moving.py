@@ -13,6 +13,8 @@ from reconciler.core.sharing import values
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.subsetlimits import full
+from reconciler.core.subsets import subset_of
+from reconciler.core.wording import plain
 from reconciler.model.demand import Demand
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal
@@ -30,8 +32,14 @@ def elsewhere(
     refusals: list[Refusal] = []
     demand = growth.situation.demands.get(placement.workload)
     own = demand.shape if policy.spread is not None and isinstance(demand, Demand) else None
+    made_for = subset_of(policy.spread, placement.subset) if policy.spread is not None and own is None else None
     for offer in growth.offers(template, policy, own or placement.shape, placement.replicas, refusals, begun=-1):
         if offer.replicas < placement.replicas or offer.rung.cluster == placement.cluster:
+            continue
+        if made_for is not None and made_for.patch and offer.rung.subset != made_for.name:
+            message = f"nobody says what its replicas are without the patch of subset {plain(made_for.name)}"
+            refused = Refusal(cluster=offer.rung.cluster, reason=Reason.NO_SHAPE, message=message)
+            refusals.append(replace(refused, subset=offer.rung.subset))
             continue
         beyond = _beyond(growth, policy, placement, offer.rung)
         if beyond is None:

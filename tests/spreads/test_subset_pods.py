@@ -16,14 +16,15 @@ from reconciler.core.filling import fill
 from reconciler.core.growth import Growth
 from reconciler.core.injecting import of_placement
 from reconciler.core.kubernetes.shapes import replica_shape
+from reconciler.core.moving import elsewhere
 from reconciler.core.standing import Standing
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Node, NodeTerm, Pool, ReplicaShape, Taint, Toleration
 from reconciler.model.plan import Choice, Place, Plan
 from reconciler.model.policy import Desired
 from reconciler.model.workloadspread import Subset
-from tests.situations import GPU, VLLM, free, gpus, plan, short, situation
-from tests.subsets import POOL, RENTED, TIER, fleet, out, pooled, term, unknown_pods, with_pods
+from tests.situations import GPU, VLLM, free, gpus, ledger, plan, short, situation
+from tests.subsets import POOL, RENTED, TIER, fleet, out, pooled, stands, subset, term, unknown_pods, with_pods
 
 SPOT = Toleration(key="spot", operator="Exists")
 HOSTNAME = "kubernetes.io/hostname"
@@ -249,3 +250,15 @@ def _written(wanted: Desired, change: Place) -> Any:
         return None
     made = [one for data in files.values() for one in yaml.safe_load_all(data) if one]
     return next(one for one in made if one["kind"] == "Deployment")["spec"]["template"]
+
+
+def test_where_nobody_sees_a_replica_one_that_a_patch_has_changed_is_no_shape_for_other_subsets() -> None:
+    """Such as in a lost cluster, while the primary is not seen either."""
+    spare = subset("spare", term(tier="own"))
+    wanted = fleet(patched({"tolerations": [{"operator": "Exists"}]}), spare)
+    there = stands("worker-4", 1, "rented", shape=replace(seen(pods()), tolerations=(Toleration(operator="Exists"),)))
+    begun = situation(free("worker-2", 8), wanted=wanted, there=ledger(there))
+    found, refusals = elsewhere(Growth(begun, Standing(begun)), wanted.templates[VLLM], wanted.policies[VLLM], there)
+    assert found is None
+    told = "nobody says what its replicas are without the patch of subset rented"
+    assert [one.message for one in refusals if one.cluster == "worker-2"] == [told]
