@@ -108,7 +108,7 @@ def test_groups_of_a_chart_go_past_a_cluster_that_holds_only_one_of_them() -> No
 
 def test_groups_that_fit_on_two_clusters_alone_wait() -> None:
     made = plan(shows(8, FOUR, number=4), free("worker-2", *[8] * 4), free("worker-3", *[8] * 4), wanted=charted())
-    assert held(made).startswith("it fits on no cluster as a whole, with 2 replicas; worker-2: needs 8 GPUs on each")
+    assert held(made).startswith("it fits on no cluster as a whole, with 2 replicas; worker-2: needs 8 GPUs for each")
 
 
 def test_the_share_of_a_chart_is_a_number_of_groups() -> None:
