@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.core.gpushape import gpus_of_pod
+from reconciler.core.grouped import has_chart, in_groups
 from reconciler.core.headcount import asks_for_devices
 from reconciler.core.needs import Gang, Part, Pods, needs_of
-from reconciler.core.wholes import Counted, Whole, has_chart, in_groups
+from reconciler.core.wholes import Counted, Whole
 from reconciler.core.workloadkinds import BUILT_IN, NONE, Kinds
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
 from reconciler.model.demand import Demand

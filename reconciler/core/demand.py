@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from reconciler.core.charted import Charted, unit_of
+from reconciler.core.grouped import wholes
 from reconciler.core.hearing import believed, heard, silent
 from reconciler.core.merging import due, merged
 from reconciler.core.schedule import planned
-from reconciler.core.wholes import Whole, wholes
+from reconciler.core.wholes import Whole
 from reconciler.model.capacity import Ask, ClusterObservation, Observed, WorkloadObservation
 from reconciler.model.demand import Demand, Sample
 from reconciler.model.groupseen import Unit

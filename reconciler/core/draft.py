@@ -10,10 +10,10 @@ from reconciler.core import deployspec, templates
 from reconciler.core.charted import GROUP_SIZE, goes_whole
 from reconciler.core.deployspec import Spelling
 from reconciler.core.findings import Finding, Loc, shortened
+from reconciler.core.grouped import in_groups
 from reconciler.core.schema.template import WorkloadTemplateFile
 from reconciler.core.sharepath import REPLICAS, shared
 from reconciler.core.spelling import nearest
-from reconciler.core.wholes import in_groups
 from reconciler.core.workloadkinds import BUILT_IN
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from reconciler.core.charted import charted
+from reconciler.core.grouped import written
 from reconciler.core.needs import Gang, Needs
 from reconciler.core.situation import Situation
-from reconciler.core.wholes import Whole, written
+from reconciler.core.wholes import Whole
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.core import lifecycle, together
+from reconciler.core.grouped import wholes
 from reconciler.core.grouping import whole
 from reconciler.core.growth import Growth, Offer
 from reconciler.core.needs import Needs, Part
 from reconciler.core.reach import rung_of
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.core.wholes import Whole, more, wholes
+from reconciler.core.wholes import Whole, more
 from reconciler.core.wording import clause, count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.placement import Placement
