@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from reconciler.model.capacity import ReplicaShape, Waiting
 from reconciler.model.groupseen import Unit
@@ -19,9 +20,8 @@ class Sample:
     asked: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
-    """One workload's demand as it stands.
+class Demand(NamedTuple):
+    """One workload's demand as it stands. A tuple, since each pass makes one of every workload.
 
     `deficit` is the replicas that it is missing now by all signals together, each counted once; `waiting` is what they
     add up to, in the order in which they fall due, each step by the signal that reaches it. `history` is how the
