@@ -51,7 +51,11 @@ class Charted(Whole):
             requests=total(shape.requests.times(number // groups) for shape, number in self.unit.pods),
         )
         return Counted(
-            needs=found, gangs=(gang,), pods=size * copies, groups=self.unit.groups * copies, enough=size * copies
+            needs=found,
+            gangs=(gang,),
+            pods=size * copies,
+            groups=self.unit.groups * copies,
+            enough=(self.unit.enough or size) * copies,
         )
 
 
@@ -83,7 +87,10 @@ def unit_of(template: WorkloadTemplate, kinds: Kinds, seen: WorkloadObservation)
     if not template.uses_replicas:
         copies = max(1, number)
         each = _of_size(pods, max(1, -(-said // copies)) if said else own)
-        return Unit(name=name, pods=tuple((shape, alike * copies) for shape, alike in each), groups=number)
+        enough = 0 if said or seen.group is None else seen.group.least * copies
+        return Unit(
+            name=name, pods=tuple((shape, alike * copies) for shape, alike in each), groups=number, enough=enough
+        )
     # 2. Its owner says how many pods one replica is, or an observation does.
     if said or told > 1:
         size = said or told

@@ -74,12 +74,13 @@ def shows(
     size: int = 0,
     running: int = 8,
     groups: tuple[str, ...] = (),
+    least: int = 0,
 ) -> ClusterObservation:
     """Observe the full primary, where so many pods find no node, and what one group there is of."""
     seen = lacks(pods, running=running)
     (one,) = seen.workloads
     waiting = tuple(Waiting(replicas=1, since=NOW - seconds(45), group=group) for group in groups) or one.waiting
-    group = GroupSeen(pods=alike, number=number, size=size) if alike else None
+    group = GroupSeen(pods=alike, number=number, size=size, least=least) if alike else None
     ref = WorkloadRef(namespace="demo", name="vllm", kind=kind)
     return replace(seen, workloads=(replace(one, ref=ref, waiting=waiting, group=group),))
 
@@ -169,6 +170,18 @@ def test_one_copy_of_several_groups_is_all_of_them() -> None:
     wanted = charted(shared=False)
     assert plan(seen, free("worker-2", *[8] * 7), wanted=wanted).changes == ()
     assert placed(plan(seen, free("worker-2", *[8] * 8), wanted=wanted)) == ("worker-2", 1, 8)
+
+
+@pytest.mark.parametrize(("running", "lent_out"), [(3, 0), (2, 1)])
+def test_no_copy_of_a_chart_s_gang_is_lent_that_runs_with_its_minimum_at_home(running: int, lent_out: int) -> None:
+    seen = shows(5 - running, (shape(8), 5), kind="PyTorchJob", running=running, least=3)
+    made = plan(seen, free("worker-2", *[8] * 8), wanted=charted("PyTorchJob", shared=False))
+    assert len(made.changes) == lent_out
+
+
+def test_the_minimum_of_several_groups_is_that_of_each() -> None:
+    seen = shows(3, FOUR, number=2, kind="PodCliqueSet", running=5, least=3)
+    assert len(plan(seen, free("worker-2", *[8] * 8), wanted=charted("PodCliqueSet", shared=False)).changes) == 1
 
 
 def test_where_nobody_says_how_many_pods_a_replica_is_nothing_is_lent_and_the_way_out_is_told() -> None:
