@@ -16,12 +16,16 @@ from reconciler.core.workloadkinds import BUILT_IN, NONE, Kinds
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
 from reconciler.model.demand import Demand
 from reconciler.model.groupseen import Unit
+from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.units import total
 from reconciler.model.workload import DeploySpec, WorkloadRef, WorkloadTemplate
 
 GROUP_SIZE = "overspill.dev/group-size"
 """The annotation that says how many pods one replica is of, which go together."""
+
+_CHARTS = 16_384
+"""Charts of which it is kept what they deploy; beyond that all is forgotten and begins anew."""
 
 _Alike = tuple[ReplicaShape, int]
 _UNSAID = f"nobody says of how many pods one replica is (annotate its template: {GROUP_SIZE})"
@@ -101,6 +105,30 @@ def unit_of(template: WorkloadTemplate, kinds: Kinds, seen: WorkloadObservation)
     return Unit(name=name, unknown=_UNSAID)
 
 
+class _Charts:
+    """What each chart was last known to deploy, with what was worked out of it. Losing it costs time alone."""
+
+    def __init__(self) -> None:
+        self._last: dict[WorkloadId, Charted] = {}
+
+    def of(self, template: WorkloadTemplate, unit: Unit) -> Charted:
+        last = self._last.get(template.workload)
+        if last is not None and last.counts == template.uses_replicas and last.unit == unit:
+            return last
+        if len(self._last) >= _CHARTS:
+            self._last.clear()
+        made = self._last[template.workload] = Charted(counts=template.uses_replicas, unit=unit)
+        return made
+
+
+_KNOWN = _Charts()
+
+
+def by_unit(template: WorkloadTemplate, unit: Unit) -> Charted:
+    """Return what a burst of a template takes of which one replica is this; the same value for as long as it is."""
+    return _KNOWN.of(template, unit)
+
+
 def charted(
     template: WorkloadTemplate, kinds: Kinds, demand: Demand | None, placement: Placement | None = None
 ) -> Charted | None:
@@ -115,7 +143,7 @@ def charted(
     if placement is not None and (unit is None or not unit.pods):
         alike = replace(placement.shape, group_size=1), placement.shape.group_size
         unit = Unit(name=str(template.workload), pods=(alike,))
-    return Charted(counts=template.uses_replicas, unit=unit or Unit(name=str(template.workload), unknown=_UNSEEN))
+    return by_unit(template, unit or Unit(name=str(template.workload), unknown=_UNSEEN))
 
 
 def _said(spec: DeploySpec, ref: WorkloadRef | None, group_size: int | None, kinds: Kinds) -> bool:

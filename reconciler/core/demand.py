@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from reconciler.core.charted import Charted, unit_of
+from reconciler.core.charted import by_unit, unit_of
 from reconciler.core.hearing import believed, heard, silent
 from reconciler.core.merging import due, merged
 from reconciler.core.schedule import planned
@@ -101,7 +101,7 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
         unit = None
         if goes_whole is None and workload in grouped and seen is not None and policy.spread is None:
             unit = unit_of(template, desired.kinds, seen)
-            goes_whole = Charted(counts=template.uses_replicas, unit=unit) if unit is not None else None
+            goes_whole = by_unit(template, unit) if unit is not None else None
         if goes_whole is not None and seen is not None:
             seen = goes_whole.seen(seen)
         demands[workload] = _demand(

@@ -12,12 +12,14 @@ import pytest
 from reconciler.core.decide import decide
 from reconciler.core.explain import explain
 from reconciler.core.filling import fill
+from reconciler.core.grouping import whole
 from reconciler.core.kubernetes.resources import Resource
 from reconciler.core.kubernetes.state import ClusterState
+from reconciler.core.wholes import Whole
 from reconciler.model.capacity import ClusterObservation, ReplicaShape, Waiting
 from reconciler.model.gpr import GpuLimits, WorkspaceLimits
 from reconciler.model.groupseen import GroupSeen
-from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.ids import BlobId, ClusterName, WorkspaceName
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Revert
 from reconciler.model.policy import Availability, BurstPolicy, Desired, EngineName
 from reconciler.model.units import ONE, Quantity, Resources
@@ -253,6 +255,31 @@ def test_a_drained_cluster_is_left_whole_in_one_commit() -> None:
     (change,) = made.changes
     assert isinstance(change, Move)
     assert (change.after.cluster, change.after.replicas) == ("worker-3", 2)
+
+
+def test_what_a_chart_deploys_is_worked_out_once_for_as_long_as_its_primary_shows_the_same() -> None:
+    wanted = charted()
+
+    def deploys(each: int) -> Whole | None:
+        return whole(situation(shows(8, (shape(8), each), number=4), wanted=wanted), VLLM)
+
+    first = deploys(4)
+    assert first is not None
+    assert deploys(4) is first
+    assert deploys(3) != first
+
+
+def test_a_group_that_is_seen_of_another_size_in_each_pass_changes_nothing_that_stands() -> None:
+    wanted = charted()
+    wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], blob=BlobId("b" * 40))})
+    there = lent(groups=2, lasting=timedelta(hours=2), template_version="a" * 12)
+    near = free("worker-2", *[8] * 8, bound={there.name: 8})
+    (change,) = plan(shows(6, (shape(8), 3), number=4), near, wanted=wanted, there=ledger(there)).changes
+    assert isinstance(change, Resize)
+    assert change.after.shape.group_size == 3
+    for pods in (4, 3, 4):
+        seen = shows(2 * pods, (shape(8), pods), number=4)
+        assert plan(seen, near, wanted=wanted, there=ledger(change.after)).changes == ()
 
 
 def test_the_limit_of_a_gpr_counts_all_pods_of_all_groups() -> None:
