@@ -104,6 +104,8 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             goes_whole = by_unit(template, unit) if unit is not None else None
         if goes_whole is not None and seen is not None:
             seen = goes_whole.seen(seen)
+            if unit is not None and unit.unknown and seen.running < seen.wanted:
+                unheard = (*unheard, unit.unknown)  # so many pods are missing, and nobody knows how many replicas
         demands[workload] = _demand(
             workload,
             primary,

@@ -30,6 +30,7 @@ from tests.kinds.samples import lws
 from tests.kube.objects import NO_GPU, pod
 from tests.kube.objects import workload as made_by_server
 from tests.situations import NOW, VLLM, cluster, desired, free, ledger, ordering, plan, seconds, shape, situation
+from tests.subsets import wanted_before
 
 CPU = ReplicaShape(requests=Resources(amounts={"cpu": Quantity(ONE)}))
 LWS = "LeaderWorkerSet"
@@ -192,6 +193,15 @@ def test_where_nobody_says_how_many_pods_a_replica_is_nothing_is_lent_and_the_wa
         "nobody says of how many pods one replica is (annotate its template: overspill.dev/group-size), so nobody knows"
         " where all of it fits"
     )
+
+
+@pytest.mark.parametrize(("missing", "kept"), [(8, True), (0, False)])
+def test_while_nobody_says_how_many_replicas_are_missing_none_is_taken_back(missing: int, kept: bool) -> None:
+    there = lent(groups=2, lasting=timedelta(hours=2))
+    near, seen = free("worker-2", bound={there.name: 8}), shows(missing)
+    made = plan(seen, near, wanted=charted(), there=ledger(there), history=wanted_before(min(1, missing)))
+    assert (made.changes == ()) is kept
+    assert any("its 2 replicas elsewhere stay until they expire" in one.message for one in made.suppressed) is kept
 
 
 def test_its_owner_says_how_many_pods_a_replica_is() -> None:
