@@ -104,8 +104,6 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             goes_whole = by_unit(template, unit) if unit is not None else None
         if goes_whole is not None and seen is not None:
             seen = goes_whole.seen(seen)
-            if unit is not None and unit.unknown and seen.running < seen.wanted:
-                unheard = (*unheard, unit.unknown)  # so many pods are missing, and nobody knows how many replicas
         demands[workload] = _demand(
             workload,
             primary,
@@ -204,6 +202,8 @@ def _demand(
     """Put together what is missing; of what there is only `once` elsewhere it is one copy, whoever asks for more."""
     wanted, running, waiting = (seen.wanted, seen.running, seen.waiting) if seen else (0, 0, ())
     asks += seen.asks if seen else ()
+    if unit is not None and unit.unknown and running < wanted:  # pods are missing, and nobody knows how many replicas
+        history, unheard = (), (*unheard, unit.unknown)
     steps = merged(max(0, wanted - running), waiting, asks, plan, policy.scale_up_window)
     if once and steps:
         steps = (replace(steps[0], replicas=1),)
