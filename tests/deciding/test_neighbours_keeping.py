@@ -19,7 +19,7 @@ from tests.deciding.scheduler import Raw
 from tests.kinds.samples import lws
 from tests.kinds.test_group_domains import EIGHT, jobs, marked, racks
 from tests.requests.asking import deployment, holds, manifests, record, request, wants
-from tests.situations import NOW, cluster, desired, free, ledger, placement, plan, shape, short
+from tests.situations import NOW, cluster, desired, free, ledger, placement, plan, seconds, shape, short
 from tests.spreads.test_subset_pods import pods as pod_template
 from tests.subsets import RENTED, fleet, out, with_pods
 
@@ -127,6 +127,19 @@ def test_requests_that_are_alike_but_for_their_labels_are_not_told_the_same() ->
     full = seen([node("a", 8, pods=[keeping()]), node("b", 1)])
     made = plan(full, wanted=wants(one, two), there=there)
     assert [str(change.placement.workload.name) for change in made.changes if isinstance(change, Place)] == ["web"]
+
+
+def test_nor_are_they_where_pods_that_are_on_their_way_keep_one_of_them_off() -> None:
+    guard = labelled("first", app="vllm")
+    guard["spec"]["template"]["spec"] |= apart(HOST)
+    made = {"guard": guard, "vllm": labelled("server", app="vllm"), "web": labelled("server", app="web")}
+    asked = [request("worker-2", name=name, spec=manifests(one)) for name, one in made.items()]
+    there = holds(*(record(one, at=NOW + seconds(place)) for place, one in enumerate(asked)))
+    decided = plan(seen([node("a", 8), node("b", 8)]), wanted=wants(*asked), there=there)
+    assert [change.placement.workload.name for change in decided.changes if isinstance(change, Place)] == [
+        "guard",
+        "web",
+    ]
 
 
 def test_the_labels_that_a_subset_patches_are_those_that_count() -> None:
