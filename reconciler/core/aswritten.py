@@ -218,16 +218,15 @@ def _shape(
 ) -> ReplicaShape | None:
     """Read the shape that all pods of some templates have; None where they differ, or one cannot be read."""
     found: dict[Hashable, ReplicaShape] = {}
-    housed = [_housed(one, namespace) for one in objects]
-    for index, there_ in roles.items():
-        manifest, others = housed[index], tuple(housed)
-        try:
-            for one in made(manifest, kinds, others):
+    try:
+        others = tuple(_housed(one, namespace) for one in objects)
+        for index, there_ in roles.items():
+            for one in made(others[index], kinds, others):
                 if tuple(map(str, one.place.loc[:-1])) in there_:
-                    shape = shape_of(one, manifest, others)
+                    shape = shape_of(one, others[index], others)
                     found[shape.likeness, shape.who] = shape
-        except MALFORMED:
-            return None
+    except MALFORMED:
+        return None
     return next(iter(found.values())) if len(found) == 1 else None
 
 

@@ -17,12 +17,16 @@ from reconciler.core.workloadkinds import BUILT_IN, NONE, Kinds
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
 from reconciler.model.demand import Demand
 from reconciler.model.groupseen import Unit
+from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.units import total
 from reconciler.model.workload import DeploySpec, WorkloadRef, WorkloadTemplate
 
 GROUP_SIZE = "overspill.dev/group-size"
 """The annotation that says how many pods one replica is of, which go together."""
+
+_CHARTS = 16_384
+"""Charts of which it is kept what they deploy; beyond that all is forgotten and begins anew."""
 
 _Alike = tuple[ReplicaShape, int]
 _UNSAID = f"nobody says of how many pods one replica is (annotate its template: {GROUP_SIZE})"
@@ -52,7 +56,11 @@ class Charted(Whole):
             requests=total(shape.requests.times(number // groups) for shape, number in self.unit.pods),
         )
         return Counted(
-            needs=found, gangs=(gang,), pods=size * copies, groups=self.unit.groups * copies, enough=size * copies
+            needs=found,
+            gangs=(gang,),
+            pods=size * copies,
+            groups=self.unit.groups * copies,
+            enough=(self.unit.enough or size) * copies,
         )
 
 
@@ -84,7 +92,10 @@ def unit_of(template: WorkloadTemplate, kinds: Kinds, seen: WorkloadObservation)
     if not template.uses_replicas:
         copies = max(1, number)
         each = _of_size(pods, max(1, -(-said // copies)) if said else own)
-        return Unit(name=name, pods=tuple((shape, alike * copies) for shape, alike in each), groups=number)
+        enough = 0 if said or seen.group is None else seen.group.least * copies
+        return Unit(
+            name=name, pods=tuple((shape, alike * copies) for shape, alike in each), groups=number, enough=enough
+        )
     # 2. Its owner says how many pods one replica is, or an observation does.
     if said or told > 1:
         size = said or told
@@ -93,6 +104,30 @@ def unit_of(template: WorkloadTemplate, kinds: Kinds, seen: WorkloadObservation)
     if number:
         return Unit(name=name, pods=_of_size(pods, own), groups=1)
     return Unit(name=name, unknown=_UNSAID)
+
+
+class _Charts:
+    """What each chart was last known to deploy, with what was worked out of it. Losing it costs time alone."""
+
+    def __init__(self) -> None:
+        self._last: dict[WorkloadId, Charted] = {}
+
+    def of(self, template: WorkloadTemplate, unit: Unit) -> Charted:
+        last = self._last.get(template.workload)
+        if last is not None and last.counts == template.uses_replicas and last.unit == unit:
+            return last
+        if len(self._last) >= _CHARTS:
+            self._last.clear()
+        made = self._last[template.workload] = Charted(counts=template.uses_replicas, unit=unit)
+        return made
+
+
+_KNOWN = _Charts()
+
+
+def by_unit(template: WorkloadTemplate, unit: Unit) -> Charted:
+    """Return what a burst of a template takes of which one replica is this; the same value for as long as it is."""
+    return _KNOWN.of(template, unit)
 
 
 def charted(
@@ -109,7 +144,7 @@ def charted(
     if placement is not None and (unit is None or not unit.pods):
         alike = replace(placement.shape, group_size=1), placement.shape.group_size
         unit = Unit(name=str(template.workload), pods=(alike,))
-    return Charted(counts=template.uses_replicas, unit=unit or Unit(name=str(template.workload), unknown=_UNSEEN))
+    return by_unit(template, unit or Unit(name=str(template.workload), unknown=_UNSEEN))
 
 
 def _said(spec: DeploySpec, ref: WorkloadRef | None, group_size: int | None, kinds: Kinds) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from reconciler.core.charted import Charted, unit_of
+from reconciler.core.charted import by_unit, unit_of
 from reconciler.core.grouped import wholes
 from reconciler.core.hearing import believed, heard, silent
 from reconciler.core.merging import due, merged
@@ -102,7 +102,7 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
         unit = None
         if goes_whole is None and workload in grouped and seen is not None and policy.spread is None:
             unit = unit_of(template, desired.kinds, seen)
-            goes_whole = Charted(counts=template.uses_replicas, unit=unit) if unit is not None else None
+            goes_whole = by_unit(template, unit) if unit is not None else None
         if goes_whole is not None and seen is not None:
             seen = goes_whole.seen(seen)
         demands[workload] = _demand(
@@ -203,6 +203,8 @@ def _demand(
     """Put together what is missing; of what there is only `once` elsewhere it is one copy, whoever asks for more."""
     wanted, running, waiting = (seen.wanted, seen.running, seen.waiting) if seen else (0, 0, ())
     asks += seen.asks if seen else ()
+    if unit is not None and unit.unknown and running < wanted:  # pods are missing, and nobody knows how many replicas
+        history, unheard = (), (*unheard, unit.unknown)
     steps = merged(max(0, wanted - running), waiting, asks, plan, policy.scale_up_window)
     if once and steps:
         steps = (replace(steps[0], replicas=1),)

@@ -71,7 +71,7 @@ class Room:
 
     def count(self, shape: ReplicaShape, limit: int) -> int:
         """Count the replicas of this shape that fit, up to `limit`. A replica is a whole group of pods or nothing."""
-        key = (shape.likeness, self._hindered(shape)), limit
+        key = (shape.likeness, self.hindered(shape)), limit
         known = self._answers.counts.get(key)
         if known is None:
             self._answers.bound()
@@ -145,7 +145,7 @@ class Room:
 
     def shortfall(self, shape: ReplicaShape) -> str:
         """Say with numbers why not one replica fits."""
-        key = shape.likeness, self._hindered(shape)
+        key = shape.likeness, self.hindered(shape)
         known = self._answers.shortfalls.get(key)
         if known is None:
             self._answers.bound()
@@ -160,6 +160,10 @@ class Room:
             return "tolerate the taint in its pods, or add nodes without it there"
         return "free or add nodes there"
 
+    def hindered(self, shape: ReplicaShape) -> tuple[frozenset[Domain], bool]:
+        """Say which domains other pods keep a shape out of, and whether some do so whose nodes nobody knows."""
+        return KEEPERS.of(self._observation).shut(shape.who), keeps_away(self._moving, shape)
+
     @property
     def _nodes(self) -> list[NodeRoom]:
         """The nodes, laid out for the first question that has not been answered before."""
@@ -172,10 +176,6 @@ class Room:
         self._answers = Answers()
         if shape.rules is not None:
             self._moving = (*self._moving, shape.rules)
-
-    def _hindered(self, shape: ReplicaShape) -> tuple[frozenset[Domain], bool]:
-        """Say which domains other pods keep a shape out of, and whether some do so whose nodes nobody knows."""
-        return KEEPERS.of(self._observation).shut(shape.who), keeps_away(self._moving, shape)
 
     def _count(self, shape: ReplicaShape, limit: int) -> int:
         if keeps_away(self._moving, shape):
@@ -201,7 +201,7 @@ class Room:
         if not admitted:
             taint = repelled(shape.tolerations, chosen[0].taints)
             return f"{count(len(chosen), 'node')} tainted {taint}, {_REPELLED}"
-        shut, coming = self._hindered(shape)
+        shut, coming = self.hindered(shape)
         admitted = [node for node in admitted if not within(node.labels, shut)]
         if not admitted:
             return KEPT_OUT

@@ -14,7 +14,6 @@ from reconciler.core.enrolling import Entry
 from reconciler.core.gprlimits import beyond_limits, within_limits
 from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.holding import uses
-from reconciler.core.keeping import hindered
 from reconciler.core.reach import Rung
 from reconciler.core.rooms import Rooms
 from reconciler.core.seats import Site, seated
@@ -235,8 +234,8 @@ class Growth:
 
     def kind(self, entry: Entry) -> Hashable:
         """Return what is equal for requests of which each cluster says the same."""
-        there = [self._observed.clusters.get(rung.cluster) for rung in self.order(entry.workload)]
-        kept_out = hindered([part.shape.who for part in entry.needs.parts], there)
+        clusters, pods = (rung.cluster for rung in self.order(entry.workload)), entry.needs.parts
+        kept_out = self.rooms.hindered(clusters, [part.shape for part in pods])
         return entry.kind(self._engines, helm=self._observed.helm), kept_out
 
     def moment(self) -> Hashable:

@@ -156,8 +156,8 @@ def _check_containers(before: Json, spec: Mapping[str, Json]) -> None:
 def _check_mounts(spec: Mapping[str, Json], manifest: Mapping[str, Json]) -> None:
     """Raise Unmergeable where a container mounts a volume that neither the pod nor a claim template has."""
     claims = at(manifest, ("spec", "volumeClaimTemplates"))
-    named = {one.get("name") for one in _mappings(spec.get("volumes"))}
-    named |= {at(one, ("metadata", "name")) for one in _mappings(claims)}
+    named = [one.get("name") for one in _mappings(spec.get("volumes"))]
+    named += [at(one, ("metadata", "name")) for one in _mappings(claims)]
     for part in ("initContainers", "containers"):
         for index, container in enumerate(_mappings(spec.get(part))):
             for number, mount in enumerate(_mappings(container.get("volumeMounts"))):

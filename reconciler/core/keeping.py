@@ -6,7 +6,7 @@ existing anti-affinity). Pods on nodes that take no others count as well, and so
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from reconciler.core.kept import Kept
 from reconciler.core.selecting import selects
@@ -54,12 +54,6 @@ KEEPERS = Kept[Keepers](Keepers)
 def joined(shapes: Iterable[ReplicaShape]) -> tuple[Who, ...]:
     """Return what the rules of other pods see in all of some shapes, each once and in order."""
     return tuple(sorted({who for shape in shapes for who in shape.who}))
-
-
-def hindered(pods: Sequence[tuple[Who, ...]], there: Iterable[ClusterObservation | None]) -> Hashable:
-    """Return where pods are kept out of clusters, which tells apart what is alike otherwise; None if nowhere."""
-    found = [KEEPERS.of(seen).shut(who) for seen in there if seen is not None for who in pods]
-    return tuple(found) if any(found) else None
 
 
 def within(labels: Mapping[str, str], shut: Iterable[Domain]) -> bool:

@@ -27,13 +27,16 @@ def elsewhere(
 ) -> tuple[Offer | None, tuple[Refusal, ...]]:
     """Find the first cluster that takes a placement whole, as it is; a move never splits one.
 
-    What one subset has made of a replica's shape is none of another's.
+    What one subset has made of a replica's shape is none of another's. Whom other pods keep away nobody has written
+    down; the primary shows it.
     """
     refusals: list[Refusal] = []
     demand = growth.situation.demands.get(placement.workload)
-    own = demand.shape if policy.spread is not None and isinstance(demand, Demand) else None
+    seen = demand.shape if isinstance(demand, Demand) else None
+    own = seen if policy.spread is not None else None
+    shape = own or replace(placement.shape, who=seen.who if seen is not None else ())
     made_for = subset_of(policy.spread, placement.subset) if policy.spread is not None and own is None else None
-    for offer in growth.offers(template, policy, own or placement.shape, placement.replicas, refusals, begun=-1):
+    for offer in growth.offers(template, policy, shape, placement.replicas, refusals, begun=-1):
         if offer.replicas < placement.replicas or offer.rung.cluster == placement.cluster:
             continue
         if made_for is not None and made_for.patch and offer.rung.subset != made_for.name:

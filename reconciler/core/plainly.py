@@ -10,6 +10,7 @@ from enum import Enum
 from typing import get_args
 
 from reconciler.core.times import format_time
+from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Change
 from reconciler.model.units import Resources, format_duration, format_quantity
@@ -40,6 +41,8 @@ def plainly(value: object) -> Json:
             return format_duration(value)
         case WorkloadId():
             return str(value)
+        case Demand():
+            return {camel(name): plainly(inner) for name, inner in value._asdict().items()}
         case Resources():
             return {name: format_quantity(amount) for name, amount in sorted(value.amounts.items())}
         case Mapping():

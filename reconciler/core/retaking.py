@@ -31,10 +31,11 @@ def take_up_other_pods(situation: Situation, standing: Standing, growth: Growth)
             continue
         template = desired.templates[workload]
         for placement in standing.of(workload):
+            if placement.template_version in {"", lifecycle.version(template)}:
+                continue
             goes_whole = whole(situation, workload, placement)
             shape = goes_whole.shape if goes_whole is not None else None
-            stale = placement.template_version not in {"", lifecycle.version(template)}
-            if goes_whole is not None and shape is not None and stale and _differs(placement, shape):
+            if goes_whole is not None and shape is not None and _differs(placement, shape):
                 _resize(situation, standing, growth, placement, into=(goes_whole, shape))
 
 

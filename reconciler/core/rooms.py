@@ -79,6 +79,12 @@ class Rooms:
             known = self._views[view] = now, self._less(self._all(cluster), held, (), cluster)
         return known[1]
 
+    def hindered(self, clusters: Iterable[ClusterName], pods: Sequence[ReplicaShape]) -> Hashable:
+        """Return where others keep pods out of clusters, which tells apart what is alike otherwise; None if nowhere."""
+        rooms = [self._all(name) for name in clusters if name in self._observed.clusters]
+        found = [room.hindered(shape) for room in rooms for shape in pods]
+        return tuple(found) if any(shut or coming for shut, coming in found) else None
+
     def take(self, cluster: ClusterName, shape: ReplicaShape, replicas: int) -> None:
         """Hand out room to replicas that have just been decided on."""
         self._all(cluster).take(shape, replicas)

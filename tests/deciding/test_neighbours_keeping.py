@@ -11,14 +11,15 @@ from reconciler.core.fit import Room
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.observation import read
 from reconciler.model.capacity import ClusterObservation
-from reconciler.model.plan import Place, Plan
+from reconciler.model.plan import Move, Place, Plan
+from reconciler.model.policy import Availability
 from reconciler.model.workload import Json
 from tests.deciding.neighbourhood import HOST, LABELS, ZONE, apart, counted, node, other, pod, seen, term, why_not
 from tests.deciding.scheduler import Raw
 from tests.kinds.samples import lws
 from tests.kinds.test_group_domains import EIGHT, jobs, marked, racks
 from tests.requests.asking import deployment, holds, manifests, record, request, wants
-from tests.situations import NOW, plan, shape, short
+from tests.situations import NOW, cluster, desired, free, ledger, placement, plan, seconds, shape, short
 from tests.spreads.test_subset_pods import pods as pod_template
 from tests.subsets import RENTED, fleet, out, with_pods
 
@@ -102,6 +103,16 @@ def test_a_burst_goes_where_nobody_keeps_its_pods_off_and_forgets_the_labels() -
     assert change.placement.shape == replace(replica, who=())
 
 
+def test_a_drained_burst_is_not_moved_to_where_its_pods_are_kept_off() -> None:
+    replica = counted_shape(LABELS)
+    clusters = (cluster("worker-1"), cluster("worker-2"), cluster("worker-3", availability=Availability.DRAINING))
+    there = placement("worker-3", 5, shape=replica.recorded)
+    for guard, moved in ((other({"app": "web"}), 1), (keeping(), 0)):
+        wanted, far = desired(clusters=clusters), free("worker-3", bound={there.name: 5})
+        made = plan(short(5, replica=replica), observed(guard), far, wanted=wanted, there=ledger(there))
+        assert sum(isinstance(change, Move) for change in made.changes) == moved
+
+
 def labelled(name: str, **labels: str) -> Json:
     """A Deployment whose pods have these labels."""
     made = deployment(1, 2)
@@ -116,6 +127,19 @@ def test_requests_that_are_alike_but_for_their_labels_are_not_told_the_same() ->
     full = seen([node("a", 8, pods=[keeping()]), node("b", 1)])
     made = plan(full, wanted=wants(one, two), there=there)
     assert [str(change.placement.workload.name) for change in made.changes if isinstance(change, Place)] == ["web"]
+
+
+def test_nor_are_they_where_pods_that_are_on_their_way_keep_one_of_them_off() -> None:
+    guard = labelled("first", app="vllm")
+    guard["spec"]["template"]["spec"] |= apart(HOST)
+    made = {"guard": guard, "vllm": labelled("server", app="vllm"), "web": labelled("server", app="web")}
+    asked = [request("worker-2", name=name, spec=manifests(one)) for name, one in made.items()]
+    there = holds(*(record(one, at=NOW + seconds(place)) for place, one in enumerate(asked)))
+    decided = plan(seen([node("a", 8), node("b", 8)]), wanted=wants(*asked), there=there)
+    assert [change.placement.workload.name for change in decided.changes if isinstance(change, Place)] == [
+        "guard",
+        "web",
+    ]
 
 
 def test_the_labels_that_a_subset_patches_are_those_that_count() -> None:

@@ -12,12 +12,14 @@ import pytest
 from reconciler.core.decide import decide
 from reconciler.core.explain import explain
 from reconciler.core.filling import fill
+from reconciler.core.grouping import whole
 from reconciler.core.kubernetes.resources import Resource
 from reconciler.core.kubernetes.state import ClusterState
+from reconciler.core.wholes import Whole
 from reconciler.model.capacity import ClusterObservation, ReplicaShape, Waiting
 from reconciler.model.gpr import GpuLimits, WorkspaceLimits
 from reconciler.model.groupseen import GroupSeen
-from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.ids import BlobId, ClusterName, WorkspaceName
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Revert
 from reconciler.model.policy import Availability, BurstPolicy, Desired, EngineName
 from reconciler.model.units import ONE, Quantity, Resources
@@ -28,6 +30,7 @@ from tests.kinds.samples import lws
 from tests.kube.objects import NO_GPU, pod
 from tests.kube.objects import workload as made_by_server
 from tests.situations import NOW, VLLM, cluster, desired, free, ledger, ordering, plan, seconds, shape, situation
+from tests.subsets import wanted_before
 
 CPU = ReplicaShape(requests=Resources(amounts={"cpu": Quantity(ONE)}))
 LWS = "LeaderWorkerSet"
@@ -74,12 +77,13 @@ def shows(
     size: int = 0,
     running: int = 8,
     groups: tuple[str, ...] = (),
+    least: int = 0,
 ) -> ClusterObservation:
     """Observe the full primary, where so many pods find no node, and what one group there is of."""
     seen = lacks(pods, running=running)
     (one,) = seen.workloads
     waiting = tuple(Waiting(replicas=1, since=NOW - seconds(45), group=group) for group in groups) or one.waiting
-    group = GroupSeen(pods=alike, number=number, size=size) if alike else None
+    group = GroupSeen(pods=alike, number=number, size=size, least=least) if alike else None
     ref = WorkloadRef(namespace="demo", name="vllm", kind=kind)
     return replace(seen, workloads=(replace(one, ref=ref, waiting=waiting, group=group),))
 
@@ -171,12 +175,33 @@ def test_one_copy_of_several_groups_is_all_of_them() -> None:
     assert placed(plan(seen, free("worker-2", *[8] * 8), wanted=wanted)) == ("worker-2", 1, 8)
 
 
+@pytest.mark.parametrize(("running", "lent_out"), [(3, 0), (2, 1)])
+def test_no_copy_of_a_chart_s_gang_is_lent_that_runs_with_its_minimum_at_home(running: int, lent_out: int) -> None:
+    seen = shows(5 - running, (shape(8), 5), kind="PyTorchJob", running=running, least=3)
+    made = plan(seen, free("worker-2", *[8] * 8), wanted=charted("PyTorchJob", shared=False))
+    assert len(made.changes) == lent_out
+
+
+def test_the_minimum_of_several_groups_is_that_of_each() -> None:
+    seen = shows(3, FOUR, number=2, kind="PodCliqueSet", running=5, least=3)
+    assert len(plan(seen, free("worker-2", *[8] * 8), wanted=charted("PodCliqueSet", shared=False)).changes) == 1
+
+
 def test_where_nobody_says_how_many_pods_a_replica_is_nothing_is_lent_and_the_way_out_is_told() -> None:
     seen = shows(4, *RAY, kind="RayCluster", running=0)
     assert held(plan(seen, roomy("worker-2", 8, 8, 8), wanted=charted("RayCluster"))) == (
         "nobody says of how many pods one replica is (annotate its template: overspill.dev/group-size), so nobody knows"
         " where all of it fits"
     )
+
+
+@pytest.mark.parametrize(("missing", "kept"), [(8, True), (0, False)])
+def test_while_nobody_says_how_many_replicas_are_missing_none_is_taken_back(missing: int, kept: bool) -> None:
+    there = lent(groups=2, lasting=timedelta(hours=2))
+    near, seen = free("worker-2", bound={there.name: 8}), shows(missing)
+    made = plan(seen, near, wanted=charted(), there=ledger(there), history=wanted_before(min(1, missing)))
+    assert (made.changes == ()) is kept
+    assert any("its 2 replicas elsewhere stay until they expire" in one.message for one in made.suppressed) is kept
 
 
 def test_its_owner_says_how_many_pods_a_replica_is() -> None:
@@ -240,6 +265,31 @@ def test_a_drained_cluster_is_left_whole_in_one_commit() -> None:
     (change,) = made.changes
     assert isinstance(change, Move)
     assert (change.after.cluster, change.after.replicas) == ("worker-3", 2)
+
+
+def test_what_a_chart_deploys_is_worked_out_once_for_as_long_as_its_primary_shows_the_same() -> None:
+    wanted = charted()
+
+    def deploys(each: int) -> Whole | None:
+        return whole(situation(shows(8, (shape(8), each), number=4), wanted=wanted), VLLM)
+
+    first = deploys(4)
+    assert first is not None
+    assert deploys(4) is first
+    assert deploys(3) != first
+
+
+def test_a_group_that_is_seen_of_another_size_in_each_pass_changes_nothing_that_stands() -> None:
+    wanted = charted()
+    wanted = replace(wanted, templates={VLLM: replace(wanted.templates[VLLM], blob=BlobId("b" * 40))})
+    there = lent(groups=2, lasting=timedelta(hours=2), template_version="a" * 12)
+    near = free("worker-2", *[8] * 8, bound={there.name: 8})
+    (change,) = plan(shows(6, (shape(8), 3), number=4), near, wanted=wanted, there=ledger(there)).changes
+    assert isinstance(change, Resize)
+    assert change.after.shape.group_size == 3
+    for pods in (4, 3, 4):
+        seen = shows(2 * pods, (shape(8), pods), number=4)
+        assert plan(seen, near, wanted=wanted, there=ledger(change.after)).changes == ()
 
 
 def test_the_limit_of_a_gpr_counts_all_pods_of_all_groups() -> None:

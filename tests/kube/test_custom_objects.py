@@ -18,6 +18,7 @@ from reconciler.model.units import ONE
 from reconciler.model.workload import WorkloadRef
 from reconciler.model.workloadkind import WorkloadKind
 from tests.fleet.samples import FLEET, load
+from tests.kinds.gangs import torch
 from tests.kinds.samples import SAMPLES, lws
 from tests.kinds.test_declared_kinds import SERVERS
 from tests.kinds.test_declared_kinds import SET as DECLARED
@@ -88,6 +89,16 @@ def test_an_object_of_one_group_is_all_of_its_pods_at_once() -> None:
     first = pod("a", owner=None, waits=NO_GPU, labels={"jobset.sigs.k8s.io/jobset-name": "model"})
     (found,) = watched(SAMPLES["JobSet"][0], first, ref=ref)
     assert (found.wanted, group(found)) == (9, (0, [(0, 1), (8, 8)]))
+
+
+@pytest.mark.parametrize("there", [3, 5])
+def test_only_the_object_says_how_many_pods_of_a_group_are_enough(there: int) -> None:
+    ref = WorkloadRef(namespace="demo", name="model", kind="PyTorchJob")
+    labels = {"training.kubeflow.org/job-name": "model", "training.kubeflow.org/operator-name": "pytorchjob-controller"}
+    pods = [pod(f"model-{index}", "gpu-1", owner=("PyTorchJob", "model"), labels=labels) for index in range(there)]
+    (found,) = watched(torch(4, elastic=2), *pods, ref=ref)
+    assert found.group is not None
+    assert (found.group.least, sum(number for _, number in found.group.pods)) == (3, 5)
 
 
 def test_an_object_without_pods_is_not_reported() -> None:

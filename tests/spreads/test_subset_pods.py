@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ from reconciler.model.plan import Choice, Place, Plan
 from reconciler.model.policy import Desired
 from reconciler.model.workloadspread import Subset
 from tests.situations import GPU, VLLM, free, gpus, ledger, plan, short, situation
-from tests.subsets import POOL, RENTED, TIER, fleet, out, pooled, stands, subset, term, unknown_pods, with_pods
+from tests.subsets import OWN, POOL, RENTED, TIER, fleet, out, pooled, stands, subset, term, unknown_pods, with_pods
 
 SPOT = Toleration(key="spot", operator="Exists")
 HOSTNAME = "kubernetes.io/hostname"
@@ -106,6 +107,27 @@ def test_a_sidecar_that_a_patch_adds_is_counted() -> None:
     sidecar = {"name": "probe", "image": "probe", "restartPolicy": "Always", "resources": {"requests": {GPU: 1}}}
     made = decided(pods(), patched({"initContainers": [sidecar]}), free("worker-4", 5))
     assert out(made) == {"worker-4/rented": 2}
+
+
+@pytest.mark.parametrize(
+    "way",
+    [("metadata",), ("spec",), ("spec", "template", "spec", "volumes"), ("spec", "template", "spec", "containers")],
+)
+@pytest.mark.parametrize("text", ["{{ cluster.name }}", "{{ [1] }}", "{{ [{'name': [1]}] }}"])
+def test_what_expressions_make_no_object_of_ends_no_pass(way: tuple[str, ...], text: str) -> None:
+    wanted = with_pods(fleet(OWN, patched(A100["spec"])), pods())
+    (template,) = wanted.templates.values()
+    (resource,) = template.spec.manifests
+    manifest = dict(resource.manifest)
+    (*above, last), there = way, manifest
+    for part in above:
+        there[part] = there = dict(there[part])
+    there[last] = text
+    spec = replace(template.spec, manifests=(replace(resource, manifest=manifest),))
+    made = plan(
+        short(3), pooled("worker-4", a100=4), wanted=replace(wanted, templates={VLLM: replace(template, spec=spec)})
+    )
+    assert sum(out(made).values()) + sum(one.replicas for one in made.suppressed) == 3
 
 
 def test_anti_affinity_that_a_patch_adds_is_counted() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reconciler.core.kubernetes.resources import Custom
 from reconciler.core.needs import pods_in
@@ -44,6 +44,7 @@ def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> SpecRecord | None:
             pods=tuple((part.shape, part.replicas // gang.groups) for part in pods.parts),
             size=gang.size,
             number=gang.groups if kind.together.counts else 0,
+            least=-(-sum(part.start for part in pods.parts) // gang.groups),
         ),
     )
 
@@ -51,10 +52,11 @@ def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> SpecRecord | None:
 def completed(seen: GroupSeen | None, said: GroupSeen | None) -> GroupSeen | None:
     """Return what one group is: as its pods show it, if all are there, or else as the object says.
 
-    A pod tells more than the template that it is made from: it has the API server's defaults and tolerations.
+    A pod tells more than the template that it is made from: it has the API server's defaults and tolerations. Only the
+    object says how many of them are enough.
     """
     if seen is None or said is None:
         return seen or said
     if sum(number for _, number in seen.pods) < sum(number for _, number in said.pods):
         return said
-    return seen
+    return replace(seen, least=said.least)
