@@ -12,7 +12,8 @@ rules:
 5. charts are pinned to a version, commands need no shell;
 6. what Kubernetes takes as text only is text: an expression that gives a number would fail in the cluster;
 7. kinds, versions and names are what Kubernetes takes for them, so that they can name files;
-8. a LeaderWorkerSet is one that its own webhook takes (`grouprules`).
+8. a LeaderWorkerSet is one that its own webhook takes (`grouprules`), and what is counted of pods can be read
+   (`podtemplate`).
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ def findings(
     for index, resource in enumerate(spec.manifests):
         loc = ("spec", "manifestResources", index, "manifest")
         found.extend(_object(resource.manifest, loc, rules))
+        found.extend(podtemplate.findings(resource.manifest, loc, kinds))
         if spec.deletion_policy is DeletionPolicy.DELETE:
             found.extend(_kept(resource.manifest, loc))
     for index, command in enumerate(spec.commands):
