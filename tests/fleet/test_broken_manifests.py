@@ -1,4 +1,4 @@
-"""What Kubernetes could not read of the pods of a template is an error at its field, and the rest of the fleet goes on."""
+"""What Kubernetes could not read of the pods of a template is an error at its field; the rest of the fleet goes on."""
 
 from __future__ import annotations
 
