@@ -8,7 +8,8 @@ from reconciler.adapters.git import GitRepository
 from reconciler.daemon.source import SourceReader
 from reconciler.model.ids import WorkloadId
 from tests.conftest import Remote
-from tests.fleet.samples import FLEET, TEMPLATE, errors, load, warnings
+from tests.fleet.samples import FLEET, TEMPLATE, errors, load, policy, warnings
+from tests.spreads.files import spread
 
 VLLM, CHAT = WorkloadId("llm", "vllm"), WorkloadId("llm", "chat")
 REPLICAS = '        replicas: "{{ replicas }}"\n'
@@ -83,3 +84,30 @@ def test_the_last_good_version_of_the_template_stays_in_force(remote: Remote, re
     (resource,) = desired.templates[VLLM].spec.manifests
     (container,) = resource.manifest["spec"]["template"]["spec"]["containers"]
     assert container["resources"]["limits"] == {"nvidia.com/gpu": 8}
+
+
+NAMED = {**FLEET, "policies/gpu.yaml": policy(spec="{templates: [vllm]}"), "s.yaml": spread()}
+LEFT_OUT = {
+    "a limit that cannot be read": limited("eight"),
+    "a number of replicas that is none": TEMPLATE.replace('"{{ replicas }}"', "four"),
+    "a workspace that is not there": TEMPLATE.replace("workspaceName: llm", "workspaceName: lmm"),
+}
+
+
+@pytest.mark.parametrize("template", LEFT_OUT.values(), ids=LEFT_OUT)
+def test_no_spread_and_no_policy_misses_a_template_that_has_an_error(
+    template: str, remote: Remote, repository: GitRepository
+) -> None:
+    files = {**NAMED, "templates/vllm.yaml": template}
+    commit = remote.commit("main", files)
+    repository.fetch()
+    for desired in (load(files), SourceReader(repository).desired(commit)):
+        assert all(line.startswith("templates/vllm.yaml") for line in (*errors(desired), *warnings(desired)))
+        assert VLLM not in desired.templates
+
+
+def test_a_spread_and_a_policy_miss_a_template_that_no_file_describes() -> None:
+    files = {path: source for path, source in NAMED.items() if path != "templates/vllm.yaml"}
+    told = warnings(load(files))
+    assert [line.partition(":")[0] for line in told] == ["policies/gpu.yaml", "s.yaml"]
+    assert "no template lends replicas to Deployment/llm-demo/vllm" in told[1]
