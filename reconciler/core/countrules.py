@@ -92,8 +92,8 @@ def _beyond(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Itera
 
 def _never(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
     """Find a minimum of more pods than a group has; of elastic jobs, and of those without pods, nobody knows."""
-    elastic = any(one.enough and EACH in one.path and EACH not in one.enough and at(manifest, one.enough) is not None
-                  for one in _counts(kind))  # fmt: skip
+    shared = [one.enough for one in _counts(kind) if EACH in one.path and EACH not in one.enough]
+    elastic = any(way and at(manifest, way) is not None for way in shared)
     least, every, number = minimum(manifest, kind), pods(manifest, kind), groups(manifest, kind)
     if elastic or kind.together is None or not (least and every and number):
         return

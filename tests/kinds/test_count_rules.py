@@ -146,3 +146,14 @@ def test_a_template_of_the_fleet_is_refused_for_it() -> None:
     template = TEMPLATE.replace('replicas: "{{ replicas }}"', 'replicas: "3"')
     (error,) = errors(load({**FLEET, "templates/vllm.yaml": template}))
     assert error.endswith("manifest.spec.replicas: takes a whole number, not '3' (try 3)")
+
+
+def test_a_request_is_refused_for_it_too() -> None:
+    source = TEMPLATE.replace("kind: WorkloadTemplate", "kind: WorkloadPlacement").replace(
+        "  name: vllm", "  name: now", 1
+    )
+    source = source.replace("  workspaceName: llm\n", "  workspaceName: llm\n  clusterNames: [worker-2]\n")
+    source = source.replace('replicas: "{{ replicas }}"', "replicas: -2")
+    (error,) = errors(load({**FLEET, "requests/now.yaml": source}))
+    assert error.startswith("requests/now.yaml:")
+    assert error.endswith("manifest.spec.replicas: is -2, and no number of pods is below 0 (try 2)")
