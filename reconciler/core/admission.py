@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from reconciler.core import podtemplate, validate
+from reconciler.core import validate
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.gpushape import of_model
 from reconciler.core.homes import home
@@ -79,7 +79,6 @@ def examine(draft: RequestDraft, workspace: Workspace, desired: Desired) -> Exam
         found += validate.findings(draft.spec, workspace, kinds=desired.kinds)
         for index, resource in enumerate(draft.spec.manifests):
             loc: Loc = ("spec", "manifestResources", index, "manifest")
-            found += podtemplate.findings(resource.manifest, loc, desired.kinds)
             found += _of_pods(resource, loc, desired.kinds)
     if limits is not None:
         found += _limited(draft, limits)

@@ -36,10 +36,14 @@ _NO_BLOBS: Mapping[str, BlobId] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """What files come to, and the paths of those that an error keeps out of force."""
+    """What files come to, and the paths of those that an error keeps out of force.
+
+    `excused` is what these files and the broken ones seem to describe.
+    """
 
     desired: Desired
     rejected: frozenset[str]
+    excused: frozenset[str]
 
 
 def assemble(commit: CommitId, files: Mapping[str, ParsedFile], *, blobs: Mapping[str, BlobId] = _NO_BLOBS) -> Desired:
@@ -100,7 +104,7 @@ def examine(
     desired = replace(desired, templates=split_templates(work, templates, desired.policies))
     _tell_first_needs(work, desired, templates)
     desired = replace(desired, problems=tuple(sorted(work.problems)), incomplete=bool(work.rejected))
-    return Assembly(desired=desired, rejected=frozenset(work.rejected))
+    return Assembly(desired=desired, rejected=frozenset(work.rejected), excused=frozenset(work.excused))
 
 
 def ignore_patterns(files: Mapping[str, ParsedFile]) -> tuple[str, ...]:
@@ -165,6 +169,7 @@ def _templates(
             if (draft.workspace or "Workspace") not in work.excused:
                 work.tell(placed, workspace)
             work.rejected.add(placed.path)
+            _excuse(work, draft)
             continue
         workload = WorkloadId(workspace.name, draft.name)
         other = templates.get(workload)
@@ -174,6 +179,7 @@ def _templates(
         for finding in findings:
             (work.reject if finding.severity is Severity.ERROR else work.tell)(placed, draft.spelling.of(finding))
         if any(finding.severity is Severity.ERROR for finding in findings):
+            _excuse(work, draft)
             continue
         if draft.annotated and draft.ref is not None:
             stray = _stray(draft.ref, workspace)
@@ -199,6 +205,11 @@ def _templates(
         )
         templates[workload] = (template, placed)
     return templates
+
+
+def _excuse(work: Gathered, draft: Draft) -> None:
+    """Have it be no news that nothing else is the template which an error keeps out of force."""
+    work.excused |= {"WorkloadTemplate", str(draft.name)}
 
 
 def _tell_first_needs(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reconciler.core.describing import REPLICAS, SUSPEND, at_a_time, template
-from reconciler.model.workloadkind import Count, Group, Mark, PodTemplate, WorkloadKind, path
+from reconciler.model.workloadkind import Count, Group, Mark, Path, PodTemplate, WorkloadKind, path
 
 _JOBSET = Mark(label="jobset.sigs.k8s.io/jobset-name")
 
@@ -97,7 +97,8 @@ def training() -> Iterator[WorkloadKind]:
         # A master beside elastic workers is one pod, so that the minimum holds for it as well.
         enough = path("spec.elasticPolicy.minReplicas") if kind == "PyTorchJob" else ()
         made = (template(f"{roles}.template", Count(path=path(f"{roles}.replicas"), enough=enough)),)
-        yield _kubeflow(kind, ("v1",), field, made, checked, operators=(own,))
+        ordered = ((enough, path("spec.elasticPolicy.maxReplicas")),) if enough else ()
+        yield _kubeflow(kind, ("v1",), field, made, checked, operators=(own,), ordered=ordered)
     worker = Count(path=path("spec.mpiReplicaSpecs.Worker.replicas"), default=0)
     yield _kubeflow(
         "MPIJob",
@@ -137,6 +138,7 @@ def _kubeflow(
     checked: str,
     *,
     operators: tuple[str, ...],
+    ordered: tuple[tuple[Path, Path], ...] = (),
 ) -> WorkloadKind:
     """Describe a job of the training operator, whose pods have roles."""
     return WorkloadKind(
@@ -147,6 +149,7 @@ def _kubeflow(
         templates=templates,
         together=Group(called="job", gang=path("spec.runPolicy.schedulingPolicy.minAvailable")),
         suspended=(path("spec.runPolicy.suspend"),),
+        ordered=ordered,
         marks=tuple(
             Mark(label="training.kubeflow.org/job-name", beside=(("training.kubeflow.org/operator-name", name),))
             for name in operators

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.core import ordinalfields, podtemplate, validate
+from reconciler.core import ordinalfields, validate
 from reconciler.core.fieldpath import at, within
 from reconciler.core.findings import Finding, Loc
 from reconciler.core.kinds import group_kind
@@ -184,8 +184,7 @@ def _check_rules(before: Mapping[str, Json], made: Mapping[str, Json], workspace
 
     def broken(manifest: Mapping[str, Json]) -> tuple[Finding, ...]:
         spec = DeploySpec(manifests=(ManifestResource(name="", manifest=manifest),))
-        rules = validate.findings(spec, workspace, kinds=kinds, rendered=True)
-        return (*rules, *podtemplate.findings(manifest, _MANIFEST, kinds))
+        return validate.findings(spec, workspace, kinds=kinds, rendered=True)
 
     known = broken(before)
     for finding in broken(made):

@@ -44,7 +44,12 @@ class Made:
 def places(manifest: Mapping[str, Json], declared: Kinds = NONE) -> Iterator[Place]:
     """Find the pod templates of an object, also where its kind is not counted; a broken object has fewer."""
     kind = known(manifest, declared)
-    for one in kind.templates if kind is not None else ():
+    if kind is not None:
+        yield from _places(manifest, kind)
+
+
+def _places(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[Place]:
+    for one in kind.templates:
         pattern = _pattern(one)
         for item in items(manifest, pattern):
             way = _spec_at(manifest, one, item)
@@ -106,6 +111,14 @@ def groups(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     if kind.together is None:
         return None
     return _product(manifest, kind.together.counts, None)
+
+
+def pods(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
+    """Count the pods of all templates that an object makes when it is awake; None where nobody knows how many."""
+    if any(at(manifest, way) is not None for way in kind.unknown):
+        return None
+    found = [_product(manifest, one.template.counts, one) for one in _places(manifest, kind)]
+    return sum(one for one in found if one is not None) if None not in found else None
 
 
 def gang(manifest: Mapping[str, Json], kind: WorkloadKind, size: int) -> int:

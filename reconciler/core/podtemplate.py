@@ -18,6 +18,10 @@ from reconciler.model.workload import Json
 from reconciler.model.workloadkind import EACH, PodTemplate
 
 _TOLERATION = ("key", "operator", "value", "effect")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_COMPARING = ("Equal", "Exists", "Gt", "Lt")
+_SELECTING = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+"""What Kubernetes 1.37 knows of effects and operators of tolerations, and of operators of node selector terms."""
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _Check = Callable[[Json, Loc], Iterator[Finding]]
 
@@ -25,11 +29,10 @@ _Check = Callable[[Json, Loc], Iterator[Finding]]
 def findings(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NONE) -> Iterator[Finding]:
     """Find what Kubernetes would refuse of what an object's pods need; texts that hold an expression are passed over.
 
-    `kinds` are those that the fleet repository declares. Nothing is found in an object that makes no pods that are
-    counted.
+    `kinds` are those that the fleet repository declares. Nothing is found in an object that makes no pods.
     """
     kind = known(manifest, kinds)
-    if kind is None or not kind.counted:
+    if kind is None:
         return
     found = [one for template in kind.templates for one in _of_template(manifest, template, loc)]
     yield from dict.fromkeys(found)
@@ -177,9 +180,23 @@ def _quantities(value: Json, loc: Loc) -> Iterator[Finding]:
             yield Finding(loc=(*loc, name), message=shortened(str(error)), hint="try 1, 500m or 8Gi")
 
 
+def _one_of(words: tuple[str, ...], value: Json, loc: Loc) -> Iterator[Finding]:
+    """Check a text that may be missing, and has to be one of a few words."""
+    if isinstance(value, str) and value and not has_expression(value) and value not in words:
+        message = f"{shortened(value)!r} is nothing that Kubernetes knows here"
+        yield Finding(loc=loc, message=message, hint=f"one of {', '.join(words)}")
+
+
+def _toleration(value: Json, loc: Loc) -> Iterator[Finding]:
+    yield from _some_texts(_TOLERATION)(value, loc)
+    for name, words in (("operator", _COMPARING), ("effect", _EFFECTS)):
+        yield from _one_of(words, value.get(name) if isinstance(value, dict) else None, (*loc, name))
+
+
 def _requirement(value: Json, loc: Loc) -> Iterator[Finding]:
     for name in ("key", "operator"):
         yield from _text(value.get(name), (*loc, name))
+    yield from _one_of(_SELECTING, value.get("operator"), (*loc, "operator"))
     yield from _each(_text)(value.get("values"), (*loc, "values"))
 
 
@@ -215,7 +232,7 @@ _CONTAINERS = _each(_below(("resources",), _resources))
 _FIELDS: Mapping[str, _Check] = {
     "nodeSelector": _below((), _texts),
     "affinity": _below(("nodeAffinity", _REQUIRED), _terms),
-    "tolerations": _each(_some_texts(_TOLERATION)),
+    "tolerations": _each(_toleration),
     "initContainers": _CONTAINERS,
     "containers": _CONTAINERS,
     "resources": _below((), _resources),

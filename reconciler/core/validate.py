@@ -12,7 +12,8 @@ rules:
 5. charts are pinned to a version, commands need no shell;
 6. what Kubernetes takes as text only is text: an expression that gives a number would fail in the cluster;
 7. kinds, versions and names are what Kubernetes takes for them, so that they can name files;
-8. a LeaderWorkerSet is one that its own webhook takes (`grouprules`).
+8. a LeaderWorkerSet is one that its own webhook takes (`grouprules`);
+9. what is counted of pods can be read (`podtemplate`), and how many there are (`countrules`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from reconciler.core import commandjobs, commands, grouprules, podtemplate, secrets
+from reconciler.core import commandjobs, commands, countrules, grouprules, podtemplate, secrets
 from reconciler.core.dialect import has_expression
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.kinds import cluster_scoped, group_kind, is_list, refused
@@ -78,7 +79,9 @@ def findings(
         found.extend(_chart(chart, ("spec", "helmConfig", index), rules))
     for index, resource in enumerate(spec.manifests):
         loc = ("spec", "manifestResources", index, "manifest")
-        found.extend(_object(resource.manifest, loc, rules))
+        found += [*_object(resource.manifest, loc, rules), *podtemplate.findings(resource.manifest, loc, kinds)]
+        told = {finding.loc for finding in found}
+        found += [one for one in countrules.findings(resource.manifest, loc, kinds) if one.loc not in told]
         if spec.deletion_policy is DeletionPolicy.DELETE:
             found.extend(_kept(resource.manifest, loc))
     for index, command in enumerate(spec.commands):

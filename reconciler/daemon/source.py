@@ -74,6 +74,7 @@ class SourceReader:
         current = self._current(commit)
         in_force = dict(current)
         told: dict[str, tuple[Problem, ...]] = {}
+        excused: frozenset[str] = frozenset()
         for path, version in current.items():
             if version.file.broken:
                 told[path] = tuple(replace(problem, path=path) for problem in version.file.problems)
@@ -83,8 +84,9 @@ class SourceReader:
         while True:
             files = {path: version.file for path, version in in_force.items()}
             blobs = {path: version.blob for path, version in in_force.items()}
-            absent = (version.file for version in current.values() if version.file.broken)
-            assembly = examine(commit, files, blobs=blobs, absent=absent)
+            broken = (version.file for version in current.values() if version.file.broken)
+            assembly = examine(commit, files, blobs=blobs, absent=(*broken, ParsedFile(mentioned=excused)))
+            excused |= assembly.excused
             if not assembly.rejected:
                 break
             for path in sorted(assembly.rejected):

@@ -78,7 +78,7 @@ def test_a_variable_that_is_no_text_is_found_in_every_template(name: str):
     assert finding.message == "Kubernetes takes a text here, not 80"
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_CONTAINERS if name not in ("DaemonSet", "CronJob")])
+@pytest.mark.parametrize("name", WITH_CONTAINERS)
 def test_an_amount_that_is_none_is_found_in_every_template(name: str):
     made = changed(SAMPLES[name][0], resources={"limits": {"cpu": "a lot"}})
     (finding,) = podtemplate.findings(made)
@@ -132,12 +132,13 @@ def test_a_kind_that_is_declared_is_looked_into_and_labelled_as_well():
     made = workload(
         "game.example.com/v1", "GameServerSet", {"roles": [{"template": {"spec": {"containers": [container]}}}]}
     )
-    (variable,) = findings(made, kinds=kinds)
+    variable, told = findings(made, kinds=kinds)
     assert dotted(variable.loc) == (
         "spec.manifestResources[0].manifest.spec.roles[0].template.spec.containers[0].env[0].value"
     )
     (amount,) = podtemplate.findings(made, (), kinds)
     assert dotted(amount.loc) == "spec.roles[0].template.spec.containers[0].resources.limits.cpu"
+    assert told.loc[-len(amount.loc) :] == amount.loc
     assert [*podtemplate.findings(made)] == []
 
 

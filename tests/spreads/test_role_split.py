@@ -208,7 +208,7 @@ SOME = "{" + ", ".join(f"r{number}: {{replicas: 1}}" for number in range(65)) + 
             WRITE_OUT,
         ),
         (("spec.jobs.*.replicas",), job(), "nothing stands at spec.jobs.*.replicas in RoleJob vllm", WRITE_OUT),
-        ((WORKER, PS), job(ps='"many"'), f"no number of replicas stands at {PS} in RoleJob vllm", WRITE_OUT),
+        ((WORKER, PS), job(ps='"{{ 1 + 1 }}"'), f"no number of replicas stands at {PS} in RoleJob vllm", WRITE_OUT),
         (
             ("spec.jobs.*.replicas",),
             job(more=f"          jobs: {SOME}\n"),

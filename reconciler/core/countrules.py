@@ -1,0 +1,103 @@
+"""What is wrong with the numbers by which an object says how many pods it makes (`model.workloadkind`).
+
+Where no whole number stands, one pod or one group would be counted, and a cluster would refuse the object; a minimum of
+more pods than there are is one that no gang ever starts with. What holds an expression is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from reconciler.core.dialect import has_expression
+from reconciler.core.fieldpath import at, items, located, within
+from reconciler.core.findings import Finding, Loc, shortened
+from reconciler.core.podsof import groups, minimum, pods
+from reconciler.core.workloadkinds import NONE, Kinds, known
+from reconciler.model.workload import Json
+from reconciler.model.workloadkind import EACH, Count, Path, WorkloadKind
+
+_DIGITS = re.compile(r"[1-9]\d{0,8}")
+
+
+def findings(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NONE) -> Iterator[Finding]:
+    """Find what is wrong with the numbers of an object, each at its field; nothing in versions that nobody knows.
+
+    `kinds` are those that the fleet repository declares.
+    """
+    kind = known(manifest, kinds)
+    version = str(manifest.get("apiVersion", "")).rpartition("/")[2]
+    if kind is None or (kind.versions and version not in kind.versions):
+        return
+    sure = True
+    for way in _numbers(manifest, kind):
+        value = at(manifest, way)
+        sure = sure and _is_number(value)
+        for message, hint in _fault(value):
+            yield Finding(loc=(*loc, *located(manifest, way)), message=message, hint=hint)
+    yield from _beyond(manifest, kind, loc)
+    if sure:
+        yield from _never(manifest, kind, loc)
+
+
+def _counts(kind: WorkloadKind) -> Iterator[Count]:
+    for template in kind.templates:
+        yield from template.counts
+    yield from kind.together.counts if kind.together is not None else ()
+
+
+def _numbers(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[Path]:
+    """Yield the ways to all numbers of an object that stand there, each once."""
+    patterns = [*kind.replicas, *(way for pair in kind.ordered for way in pair)]
+    for count in _counts(kind):
+        patterns += [count.path, count.instead, count.over, count.least, count.most, count.enough]
+    patterns += [kind.together.gang] if kind.together is not None else ()
+    for pattern in dict.fromkeys(patterns):
+        for item in items(manifest, pattern) if pattern else ():
+            way = within(pattern, item, pattern)
+            if at(manifest, way) is not None:
+                yield way
+
+
+def _is_number(value: Json) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _fault(value: Json) -> Iterator[tuple[str, str]]:
+    """Say what is wrong with what stands where a number of pods belongs, and what to try."""
+    if isinstance(value, str) and has_expression(value):
+        return
+    if type(value) is not int:
+        stands = "a mapping" if isinstance(value, dict) else "a list" if isinstance(value, list) else None
+        meant = _DIGITS.search(str(value)) if stands is None else None
+        what = stands or repr(shortened(str(value)))
+        yield f"takes a whole number, not {what}", f"try {meant[0] if meant else 1}"
+    elif value < 0:
+        yield f"is {value}, and no number of pods is below 0", f"try {-value}"
+
+
+def _beyond(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
+    """Find minimums that are above what they are of, in each item that has both."""
+    pairs = [(count.least, count.most) for count in _counts(kind)] + [*kind.ordered]
+    # One minimum for several numbers, as of elastic jobs, is not held to each of them.
+    pairs += [(one.enough, one.path) for one in _counts(kind) if (EACH in one.enough) == (EACH in one.path)]
+    for lower, upper in dict.fromkeys(pairs):
+        for item in items(manifest, lower) if lower and upper else ():
+            way = within(lower, item, lower)
+            least, most = at(manifest, way), at(manifest, within(upper, item, lower))
+            if _is_number(least) and _is_number(most) and least > most:
+                message = f"is {least}, and {upper[-1]} is {most}"
+                yield Finding(loc=(*loc, *located(manifest, way)), message=message, hint=f"try {most}")
+
+
+def _never(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
+    """Find a minimum of more pods than a group has; of elastic jobs, and of those without pods, nobody knows."""
+    shared = [one.enough for one in _counts(kind) if EACH in one.path and EACH not in one.enough]
+    elastic = any(way and at(manifest, way) is not None for way in shared)
+    least, every, number = minimum(manifest, kind), pods(manifest, kind), groups(manifest, kind)
+    if elastic or kind.together is None or not (least and every and number):
+        return
+    size = every // number
+    if least > size:
+        message = f"is {least}, and there are {size} pods, so that none of them ever starts"
+        yield Finding(loc=(*loc, *located(manifest, kind.together.gang)), message=message, hint=f"try {size}")
