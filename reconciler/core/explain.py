@@ -131,6 +131,7 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
             refusal = answer if isinstance(answer, Refusal) else beyond.get(rung.site)
             start = None if isinstance(answer, Refusal) else answer.start
             cluster = desired.clusters.get(rung.cluster)
+            room = growth.rooms.room(rung.cluster, workspace.name) if rung.cluster in observed.clusters else None
             assessments.append(
                 Assessment(
                     cluster=rung.cluster,
@@ -138,11 +139,7 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
                     placed=growth.here(workload, policy, rung),
                     fits=0 if isinstance(answer, Refusal) else answer.replicas,
                     limit=rung.limit if isinstance(answer, Refusal) else answer.rung.limit,
-                    free=growth.rooms.room(rung.cluster, workspace.name).free(
-                        growth.shaped(template, policy, rung, shape)
-                    )
-                    if rung.cluster in observed.clusters
-                    else Resources(),
+                    free=room.free(growth.shaped(template, policy, rung, shape)) if room else Resources(),
                     price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
                     refusal=refusal,
                     subset=rung.subset,

@@ -273,10 +273,9 @@ class _Round:
     ) -> Iterator[Refusal]:
         """Say of clusters that would take more that their subset may not hold more."""
         for row, quota, has in zip(rows, found, counts, strict=True):
-            if quota.most is None or sum(has) < quota.most:
-                continue
-            before = quota.home + sum(held.get(place, 0) for place in row)
-            yield from (over(spread, quota, sum(has), place, before=before) for place in row if place in offers)
+            if quota.most is not None and sum(has) >= quota.most:
+                before = quota.home + sum(held.get(place, 0) for place in row)
+                yield from (over(spread, quota, sum(has), place, before=before) for place in row if place in offers)
 
 
 def _counted(rows: Sites, found: Sequence[Quota], counts: Counts) -> Iterator[tuple[Site, int, int, Quota]]:

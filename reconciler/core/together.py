@@ -167,9 +167,9 @@ def taken(
 ) -> Choice:
     """Hand out the room of what a cluster offers, and return what spoke for it before.
 
-    Of what demand lends at least the `replicas` fit that are placed: their pods may differ, and their one shape asks for
-    the most that any does. Of a gang that only starts there none fits, and the room of the pods which do is handed out:
-    the others take none.
+    Of what demand lends at least the `replicas` fit that are placed: pods may differ, and their one shape asks for the
+    most that any does. Of a gang that only starts there none fits, and the room of the pods which do is handed out: the
+    others take none.
     """
     choice, started = growth.choice(offer, shape, workload.workspace), offer.start
     if not workload.request:

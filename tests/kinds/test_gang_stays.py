@@ -145,8 +145,8 @@ def test_a_request_says_that_it_runs_with_its_minimum() -> None:
 def test_explain_calls_a_gang_that_runs_with_its_minimum_healthy() -> None:
     wanted = fleet(JOB, reads_replicas=False)
     there = replace(lent(), digest="d")
-    for state, told in (EngineState.PROGRESSING, False), (EngineState.FAILED, True):
-        ailment = Ailment(digest="d", state=state, message="0 of 1 ready", since=NOW)
+    for engine, told in (EngineState.PROGRESSING, False), (EngineState.FAILED, True):
+        ailment = Ailment(digest="d", state=engine, message="0 of 1 ready", since=NOW)
         seen = situation(lacks(5, running=0), holding(there, 3, 2), wanted=wanted, there=ledger(there))
         seen = replace(seen, rollouts=Rollouts(ailing={there.path: ailment}))
         assert (there.path in explain(VLLM, seen, decide(seen)).ailing) == told
