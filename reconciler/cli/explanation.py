@@ -21,7 +21,8 @@ def tell(told: Told) -> None:
     """Print what ``explain -o json`` prints, as people read it."""
     _head(told)
     for one in told["placements"]:
-        printing.sentence(f"  {one['name']}: {one['replicas']} on {one['cluster']} until {one['expiresAt']}")
+        place = where(one["cluster"], one["subset"])
+        printing.sentence(f"  {one['name']}: {one['replicas']} on {place} until {one['expiresAt']}")
         if ailment := told["ailing"].get(f"clusters/{one['cluster']}/{one['name']}"):
             words = f": {ailment['message']}" if ailment["message"] else ""
             printing.sentence(f"    {ailment['state']}, not healthy since {ailment['since']}{words}")

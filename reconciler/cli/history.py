@@ -125,7 +125,7 @@ def _burst_row(burst: Burst) -> tuple[object, ...]:
     began = burst.steps[0].reasons.split("\n")[0] if burst.steps else ""
     why = f"{burst.why}; began: {began}" if burst.why else began
     return (
-        burst.id, burst.workload, burst.cluster, burst.started_at,
+        burst.id, burst.workload, burst.where, burst.started_at,
         burst.ended_at or (f"until {format_time(burst.expires_at)}" if burst.expires_at else None),
         len(burst.steps), why,
     )  # fmt: skip

@@ -160,10 +160,11 @@ def _move_whole(situation: Situation, standing: Standing, growth: Growth, placem
     if found is None:
         revert(situation, standing, placement, Why.POLICY, detail)
         return
-    choice = together.taken(growth, found.offer, found.needs, found.placement.shape, placement.workload.workspace)
+    after = found.placement
+    choice = together.taken(growth, found.offer, found.needs, after.shape, after.workload, replicas=after.replicas)
     change = Move(
         before=placement,
-        after=found.placement,
+        after=after,
         why=Why.POLICY,
         detail=detail,
         choice=choice,

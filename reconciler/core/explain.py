@@ -7,19 +7,21 @@ needed, so that it can never tell another story than the commits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from reconciler.core import started
+from reconciler.core import sharedout, started
 from reconciler.core.demand import Blind
 from reconciler.core.grouping import whole
-from reconciler.core.growth import MOST, Growth
+from reconciler.core.growth import MOST, Growth, Offer
 from reconciler.core.lifecycle import version
+from reconciler.core.outrunning import outrun
 from reconciler.core.placementnotes import notes
 from reconciler.core.provided import called, doubts
 from reconciler.core.quotas import too_many_at_home
 from reconciler.core.reach import Rung
 from reconciler.core.requeststate import RequestState
 from reconciler.core.rollouts import Ailment
+from reconciler.core.seats import Site
 from reconciler.core.shares import Spread
 from reconciler.core.sharing import spread
 from reconciler.core.sharing import told as shared
@@ -56,6 +58,11 @@ class Assessment:
     refusal: Refusal | None
     subset: str = ""
     start: str = ""
+
+    @property
+    def site(self) -> Site:
+        """The cluster and the subset that it is looked at for, empty for none."""
+        return self.cluster, self.subset
 
     @property
     def where(self) -> str:
@@ -111,19 +118,20 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
         goes_whole = whole(situation, workload)
         if short > 0 and not policy.fills_in_order and goes_whole is None:
             outcome = spread(growth, template, policy, shape, short)
-        limited = (Reason.SPREAD_LIMIT, Reason.TAKEN)
-        beyond = {(one.cluster, one.subset): one for one in outcome.refusals if one.reason in limited}
+        beyond = sharedout.beyond(outcome)
         rungs = situation.reach.order(workload)
         ranked = {rung.cluster for rung in rungs}
         others = [name for name in sorted(workspace.clusters) if name not in ranked and name != workspace.primary]
         for rung in (*rungs, *(Rung(cluster=name, rank=0, limit=None) for name in others)):
             if goes_whole is not None and not goes_whole.unknown:
-                answer = offered(situation, growth, workload, rung, goes_whole, lacking=max(1, short))
+                answer = offered(situation, growth, workload, rung, goes_whole, lacking=short)
             else:
                 answer = growth.assess(template, policy, shape, rung, MOST)
+            answer = (isinstance(answer, Offer) and outrun(plan, workload, rung.site)) or answer
             refusal = answer if isinstance(answer, Refusal) else beyond.get(rung.site)
             start = None if isinstance(answer, Refusal) else answer.start
             cluster = desired.clusters.get(rung.cluster)
+            room = growth.rooms.room(rung.cluster, workspace.name) if rung.cluster in observed.clusters else None
             assessments.append(
                 Assessment(
                     cluster=rung.cluster,
@@ -131,32 +139,32 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
                     placed=growth.here(workload, policy, rung),
                     fits=0 if isinstance(answer, Refusal) else answer.replicas,
                     limit=rung.limit if isinstance(answer, Refusal) else answer.rung.limit,
-                    free=growth.rooms.room(rung.cluster, workspace.name).free(
-                        growth.shaped(template, policy, rung, shape)
-                    )
-                    if rung.cluster in observed.clusters
-                    else Resources(),
+                    free=room.free(growth.shaped(template, policy, rung, shape)) if room else Resources(),
                     price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
                     refusal=refusal,
                     subset=rung.subset,
                     start=start.told if start is not None else "",
                 )
             )
+        if policy.spread is not None and goes_whole is None:
+            fits = {one.site: one.fits for one in assessments if one.rank is not None}
+            ranks = sharedout.ranks(growth, workload, policy, policy.spread, fits)
+            assessments = [replace(one, rank=ranks.get(one.site)) for one in assessments]
+            assessments.sort(key=lambda one: one.rank or len(assessments))
     suppressed = tuple(one for one in plan.suppressed if one.workload == workload)
-    ailing = situation.rollouts.ailing
     return Explanation(
         workload=workload,
         primary=workspace.primary,
         policy=policy.name if policy else "",
         demand=demand,
         placements=tuple(standing.of(workload)),
-        ailing={one.path: ailing[one.path] for one in standing.of(workload) if one.path in ailing},
+        ailing=started.ailing(situation, standing.of(workload)),
         restraints=standing.restraints(workload),
         assessments=tuple(assessments),
         suppressed=suppressed,
         conclusion=(
             *_conclusion(workload, situation, standing, assessments, suppressed),
-            *_shares(outcome),
+            *sharedout.told(outcome, {one.site for one in assessments if one.refusal is not None}),
             *first_needs(workload, situation),
         ),
         distribution=shared(policy) if policy is not None else "",
@@ -267,16 +275,6 @@ def first_needs(workload: WorkloadId, situation: Situation) -> Iterator[str]:
     if classes:
         adds = f"What {listed(classes)} adds to pods there, overhead or a node selector"
         yield f"{adds}, counts only as far as they show it."
-
-
-def _shares(outcome: Spread) -> Iterator[str]:
-    """Say how what is missing would be shared out, and what spoke for each cluster."""
-    for share in outcome.shares:
-        why = f" ({share.because})" if share.because else ""
-        place = plain(where(*share.offer.rung.site))
-        yield f"{place} would take {share.replicas} of what is missing{why}."
-    if outcome.lacking:
-        yield f"{outcome.lacking[0].upper()}{outcome.lacking[1:]}."
 
 
 def _unheard(demand: Demand, suppressed: tuple[Suppressed, ...]) -> tuple[str, ...]:

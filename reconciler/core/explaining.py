@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from reconciler.core import started
 from reconciler.core.explain import Assessment, Explanation, first_needs, noted, running, starts, told
 from reconciler.core.growth import Growth
 from reconciler.core.needs import Gang, Pods, needs, pods_of
+from reconciler.core.outrunning import outrun
 from reconciler.core.placing import assess
 from reconciler.core.reach import Rung
 from reconciler.core.requeststate import RequestState, held_back, state
@@ -28,15 +30,15 @@ def explain_request(record: RequestRecord, situation: Situation, plan: Plan) -> 
     policy = situation.desired.policies.get(workload)
     growth = Growth(situation, Standing(situation))
     rungs = situation.reach.order(workload) if policy is not None else ()
-    assessments = tuple(_assessment(record, situation, growth, rung) for rung in rungs)
-    workspace, ailing = situation.desired.workspaces.get(workload.workspace), situation.rollouts.ailing
+    assessments = tuple(_assessment(record, situation, growth, rung, plan) for rung in rungs)
+    workspace = situation.desired.workspaces.get(workload.workspace)
     return Explanation(
         workload=workload,
         primary=workspace.primary if workspace is not None else ClusterName(""),
         policy=policy.name if policy is not None else "",
         demand=None,
         placements=stands.placements,
-        ailing={one.path: ailing[one.path] for one in stands.placements if one.path in ailing},
+        ailing=started.ailing(situation, stands.placements),
         restraints=(),
         assessments=assessments,
         suppressed=held,
@@ -50,11 +52,13 @@ def explain_request(record: RequestRecord, situation: Situation, plan: Plan) -> 
     )
 
 
-def _assessment(record: RequestRecord, situation: Situation, growth: Growth, rung: Rung) -> Assessment:
+def _assessment(record: RequestRecord, situation: Situation, growth: Growth, rung: Rung, plan: Plan) -> Assessment:
     answer = assess(situation, growth, record, rung)
     if isinstance(answer, Refusal):
         answer = assess(situation, growth, record, rung, least=True)
-    started = None if isinstance(answer, Refusal) else answer[0].start
+    before = None if isinstance(answer, Refusal) else outrun(plan, record.workload, rung.site)
+    answer = before or answer
+    start = None if isinstance(answer, Refusal) else answer[0].start
     cluster, seen = situation.desired.clusters.get(rung.cluster), situation.observed.clusters.get(rung.cluster)
     here = situation.ledger.placements.of(record.workload).placements
     needed = needs(record.request, seen, kinds=situation.desired.kinds)
@@ -67,7 +71,7 @@ def _assessment(record: RequestRecord, situation: Situation, growth: Growth, run
         free=growth.rooms.room(rung.cluster, record.request.workspace).free(needed.main.shape) if seen else Resources(),
         price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
         refusal=answer if isinstance(answer, Refusal) else None,
-        start=started.told if started is not None else "",
+        start=start.told if start is not None else "",
     )
 
 

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from reconciler.core.times import parse_time
 from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.placement import where
 from reconciler.model.tree import LoggedCommit
 
 _BEGINS = frozenset({"Place", "Move"})
@@ -50,11 +51,17 @@ class Burst:
     id: str
     workload: str
     cluster: ClusterName
+    subset: str
     started_at: datetime | None
     expires_at: datetime | None
     steps: tuple[Step, ...] = field(default=())
     ended_at: datetime | None = None
     why: str = ""
+
+    @property
+    def where(self) -> str:
+        """The cluster, and the subset that it is for."""
+        return where(self.cluster, self.subset)
 
     @property
     def commits(self) -> tuple[CommitId, ...]:
@@ -108,6 +115,7 @@ def _begun(name: str, commit: LoggedCommit, step: Step) -> Burst:
         id=name,
         workload=workload[1] if workload is not None else name,
         cluster=ClusterName(commit.trailers.get("Overspill-Cluster", "")),
+        subset=commit.trailers.get("Overspill-Subset", ""),
         started_at=commit.at if step.action in _BEGINS else None,
         expires_at=None,
     )
@@ -121,6 +129,7 @@ def _continued(burst: Burst, commit: LoggedCommit, step: Step) -> Burst:
     return replace(
         burst,
         cluster=ClusterName(commit.trailers.get("Overspill-Cluster", burst.cluster)),
+        subset=commit.trailers.get("Overspill-Subset", "" if "Overspill-Cluster" in commit.trailers else burst.subset),
         expires_at=_moment(commit.trailers.get("Overspill-Expires", "")) or burst.expires_at,
         steps=(*burst.steps, step),
     )

@@ -174,7 +174,7 @@ class _Loan:
 
         offer, refusals = together.first(needed, rungs, asked)
         if offer is not None:
-            choice = together.taken(self.growth, offer, needed, shape, workload.workspace)
+            choice = together.taken(self.growth, offer, needed, shape, workload, replicas=lacking)
             share = Share(offer=offer, replicas=lacking)
             self.standing.change(self._change(share, choice, shape, refusals, lacking))
             return

@@ -70,11 +70,12 @@ def _leave(situation: Situation, standing: Standing, growth: Growth, placement: 
     """Move a placement to the first other cluster that has room for all of it, in one change."""
     found, refusals = elsewhere_whole(situation, standing, growth, placement)
     if found is not None:
-        choice = together.taken(growth, found.offer, found.needs, found.placement.shape, placement.workload.workspace)
+        after = found.placement
+        choice = together.taken(growth, found.offer, found.needs, after.shape, after.workload, replicas=after.replicas)
         standing.change(
             Move(
                 before=placement,
-                after=found.placement,
+                after=after,
                 why=Why.CLUSTER_LOST,
                 detail=detail,
                 choice=choice,

@@ -141,7 +141,7 @@ class _Try:
         desired, workload, cluster = self.situation.desired, self.entry.workload, offer.rung.cluster
         record = self.standing.requests[workload]
         began = replace(record, began_at=record.began_at or self.situation.now)
-        choice = taken(self.growth, offer, need, need.main.shape, workload.workspace)
+        choice = taken(self.growth, offer, need, need.main.shape, workload, replicas=need.main.replicas)
         if not need.main.shape.requests.amounts:
             choice = replace(choice, fits=offer.replicas)  # what asks for nothing fits without end
         template, policy = desired.templates[workload], desired.policies[workload]

@@ -125,7 +125,7 @@ class _Round:
                 refusals.append(replace(refusal, subset=share.offer.rung.subset))
                 del offers[share.offer.rung.site]
                 continue
-            refusals += self._full(spread, rows, found, counts, offers)
+            refusals += self._full(spread, rows, found, counts, held=held, offers=offers)
             home = sum(row[0] - quota.home for row, quota in zip(counts, found, strict=True) if quota.at_home)
             return Spread(shares=shares, refusals=tuple(refusals), home=home, counts=comes_to)
 
@@ -262,13 +262,20 @@ class _Round:
         return None
 
     def _full(
-        self, spread: WorkloadSpread, rows: Sites, found: Sequence[Quota], counts: Counts, offers: Mapping[Site, Offer]
+        self,
+        spread: WorkloadSpread,
+        rows: Sites,
+        found: Sequence[Quota],
+        counts: Counts,
+        *,
+        held: Mapping[Site, int],
+        offers: Mapping[Site, Offer],
     ) -> Iterator[Refusal]:
         """Say of clusters that would take more that their subset may not hold more."""
         for row, quota, has in zip(rows, found, counts, strict=True):
-            if quota.most is None or sum(has) < quota.most:
-                continue
-            yield from (over(spread, quota, sum(has), place) for place in row if place in offers)
+            if quota.most is not None and sum(has) >= quota.most:
+                before = quota.home + sum(held.get(place, 0) for place in row)
+                yield from (over(spread, quota, sum(has), place, before=before) for place in row if place in offers)
 
 
 def _counted(rows: Sites, found: Sequence[Quota], counts: Counts) -> Iterator[tuple[Site, int, int, Quota]]:

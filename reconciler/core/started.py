@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from reconciler.core.grouping import needs_there
+from reconciler.core.rollouts import Ailment
 from reconciler.core.situation import Situation
 from reconciler.core.starting import may_start
 from reconciler.core.wording import count
+from reconciler.model.deployed import EngineState
 from reconciler.model.placement import Placement
 
 
@@ -20,6 +24,20 @@ def told(situation: Situation, placement: Placement) -> str:
     if needed is None or not may_start(needed) or not needed.start <= ready < needed.pods:
         return ""
     return f"{ready} of its {count(needed.pods, 'pod')} serve, its minimum is {needed.start}, and the others wait there"
+
+
+def ailing(situation: Situation, placements: Iterable[Placement]) -> Mapping[str, Ailment]:
+    """Gather which of some placements are not healthy, by directory.
+
+    A gang that runs with its minimum is: what its engine waits for are the pods that wait. What has failed is told.
+    """
+    known = situation.rollouts.ailing
+    found = {one.path: (one, known[one.path]) for one in placements if one.path in known}
+    return {
+        path: ailment
+        for path, (one, ailment) in found.items()
+        if ailment.state is EngineState.FAILED or not told(situation, one)
+    }
 
 
 def well(situation: Situation, placement: Placement) -> bool | None:

@@ -35,14 +35,15 @@ def room_in(growth: Growth, spread: WorkloadSpread, workload: WorkloadId, rung: 
     return max(0, _left(growth, spread, workload, rung)[0]) if rung.subset else MOST
 
 
-def over(spread: WorkloadSpread, quota: Quota, has: int, place: Site) -> Refusal:
-    """Refuse a cluster for a subset that has as many as it may."""
+def over(spread: WorkloadSpread, quota: Quota, has: int, place: Site, *, before: int | None = None) -> Refusal:
+    """Refuse a cluster for a subset that has as many as it may, or comes to them from what it had `before`."""
     name = plain(quota.subset.name)
+    verb = "has" if before is None or before >= has else "comes to"
     return Refusal(
         cluster=place[0],
         subset=place[1],
         reason=Reason.SPREAD_LIMIT,
-        message=f"subset {name} has {has} of at most {count(quota.most or 0, 'replica')}",
+        message=f"subset {name} {verb} {has} of at most {count(quota.most or 0, 'replica')}",
         remedy=f"raise maxReplicas of subset {name} in WorkloadSpread {spread.id}",
     )
 

@@ -137,14 +137,18 @@ def assess(
 def offered(
     situation: Situation, growth: Growth, workload: WorkloadId, rung: Rung, whole: Whole, *, lacking: int
 ) -> Offer | Refusal:
-    """Say how many replicas more a cluster would take: all that are lacking or, where the rest is elsewhere, none."""
-    held = growth.held(workload)
+    """Say how many replicas more a cluster would take: all that are lacking or, where the rest is elsewhere, none.
+
+    Where none is lacking, it is asked for one.
+    """
+    held, rest = growth.held(workload), "the rest" if lacking > 0 else "all"
+    lacking = max(1, lacking)
     here, others = held[rung.cluster], sorted(name for name in held if name != rung.cluster)
     if others and not here:
         return Refusal(
             cluster=rung.cluster,
             reason=Reason.SPREAD_LIMIT,
-            message=f"it goes whole, and the rest of it is on {listed(others)}",
+            message=f"it goes whole, and {rest} of it is on {listed(others)}",
         )
     there = whole.of(here) if here else None
     least = there is None and may_start(whole.of(lacking))
@@ -158,12 +162,18 @@ def take(growth: Growth, cluster: ClusterName, need: Needs) -> None:
         growth.rooms.take(cluster, *part.room)
 
 
-def taken(growth: Growth, offer: Offer, need: Needs, shape: ReplicaShape, workspace: WorkspaceName) -> Choice:
+def taken(
+    growth: Growth, offer: Offer, need: Needs, shape: ReplicaShape, workload: WorkloadId, *, replicas: int
+) -> Choice:
     """Hand out the room of what a cluster offers, and return what spoke for it before.
 
-    Of a gang that only starts there that is the room of the pods which fit: the others take none that there is.
+    Of what demand lends at least the `replicas` fit that are placed: pods may differ, and their one shape asks for the
+    most that any does. Of a gang that only starts there none fits, and the room of the pods which do is handed out: the
+    others take none.
     """
-    choice, started = growth.choice(offer, shape, workspace), offer.start
+    choice, started = growth.choice(offer, shape, workload.workspace), offer.start
+    if not workload.request:
+        choice = replace(choice, fits=0 if started is not None and started.told else max(choice.fits, replicas))
     if started is None:
         take(growth, offer.rung.cluster, need)
         return choice

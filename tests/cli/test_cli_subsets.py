@@ -51,4 +51,13 @@ def test_explain_shows_it_below_the_placement(overspill: Terminal, see: See) -> 
     see(missing=6, worker_2=4, worker_3=8)
     overspill.done("once")
     lines = overspill.done("explain", "vllm").splitlines()
-    assert "on worker-3" in lines[lines.index(f"    {TOLD}") - 1]
+    assert "on worker-3/spot until" in lines[lines.index(f"    {TOLD}") - 1]
+
+
+@pytest.mark.usefixtures("spread")
+def test_history_tells_the_subset_of_each_placement(overspill: Terminal, see: See) -> None:
+    see(missing=6, worker_2=4, worker_3=8)
+    overspill.done("once")
+    rows = overspill.done("history").splitlines()[1:]
+    assert sorted(row.split()[2] for row in rows) == ["worker-2/own", "worker-3/spot"]
+    assert {one["subset"] for one in overspill.answer("history")["placements"]} == {"own", "spot"}

@@ -224,7 +224,7 @@ def test_what_no_subset_takes_waits_and_it_is_told_which_maximum_to_raise() -> N
     assert out(made) == {"worker-2/own": 4}
     (held,) = made.suppressed
     assert (held.reason, held.replicas) == (Reason.SPREAD_LIMIT, 2)
-    over = "subset own has 4 of at most 4 replicas"
+    over = "subset own comes to 4 of at most 4 replicas"
     assert held.message == f"{over} (raise maxReplicas of subset own in WorkloadSpread demo/pools)"
 
 
@@ -418,6 +418,23 @@ def test_explain_tells_each_subset_of_a_cluster_apart() -> None:
     assert "worker-2/h100 would take 2 of what is missing (subset h100 then has 2 of at most 2)." in told.conclusion
 
 
+def test_explain_refuses_no_cluster_that_it_says_would_take_some() -> None:
+    seen, wanted = (short(5), free("worker-2", 2), free("worker-3", 4), free("worker-4", 4)), fleet(OWN, RENTED)
+    told = explain(VLLM, situation(*seen, wanted=wanted), plan(*seen, wanted=wanted))
+    verdicts = {one.where: one.refusal.message if one.refusal else "" for one in told.assessments}
+    assert verdicts["worker-3/own"] == ""
+    assert verdicts["worker-2/own"] == "subset own comes to 4 of at most 4 replicas"
+    assert "worker-3/own would take 4 of what is missing (subset own then has 4 of at most 4)." in told.conclusion
+
+
+def test_explain_lists_the_clusters_of_a_subset_as_they_are_filled_the_roomiest_first() -> None:
+    seen, wanted = (short(3), free("worker-2", 2), free("worker-3", 4), free("worker-4", 4)), fleet(OWN, RENTED)
+    made = plan(*seen, wanted=wanted)
+    assert out(made) == {"worker-3/own": 3}
+    told = explain(VLLM, situation(*seen, wanted=wanted), made)
+    assert [(one.rank, one.where) for one in told.assessments][:2] == [(1, "worker-3/own"), (2, "worker-2/own")]
+
+
 def test_the_commit_names_the_subset_and_why_the_one_before_it_took_no_more() -> None:
     made = plan(short(7), free("worker-2", 5), free("worker-4", 8), wanted=fleet(OWN, RENTED))
     first, second = (message(one, source=CommitId("5" * 40)) for one in made.changes)
@@ -426,4 +443,4 @@ def test_the_commit_names_the_subset_and_why_the_one_before_it_took_no_more() ->
         first.split()
     )
     assert "\nOverspill-Subset: own\n" in first
-    assert "worker-2/own refused: subset own has 4 of at most 4 replicas" in " ".join(second.split())
+    assert "worker-2/own refused: subset own comes to 4 of at most 4 replicas" in " ".join(second.split())

@@ -197,3 +197,14 @@ def test_explain_says_so_of_a_request() -> None:
     told = explain_request(open_, seen, decide(seen))
     assert "On worker-2 3 of its 5 pods fit now: its minimum of 3 starts, and the others wait there." in told.conclusion
     assert "Job model is 1 job of 5 pods, 40 GPUs in all; a job runs once 3 of its pods are there." in told.conclusion
+
+
+def test_explain_names_the_request_that_takes_the_room_of_another() -> None:
+    sets = {name: deployment() | {"metadata": {"name": name, "namespace": "demo"}} for name in ("first", "last")}
+    first, last = (record(request("worker-2", name=name, spec=manifests(made))) for name, made in sets.items())
+    open_ = {one.workload: one for one in (first, last)}
+    wanted = wants(first.request, last.request)
+    seen = situation(free("worker-2", 2), wanted=wanted, there=holds(first, last)).enrolling(open_)
+    (one,) = explain_request(last, seen, decide(seen)).assessments
+    assert one.refusal is not None
+    assert one.refusal.message.endswith(f", after what {first.workload} takes in this pass")

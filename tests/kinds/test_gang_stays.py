@@ -142,6 +142,16 @@ def test_a_request_says_that_it_runs_with_its_minimum() -> None:
     assert (stands.phase, stands.message) == (Phase.RUNNING, said)
 
 
+def test_explain_calls_a_gang_that_runs_with_its_minimum_healthy() -> None:
+    wanted = fleet(JOB, reads_replicas=False)
+    there = replace(lent(), digest="d")
+    for engine, told in (EngineState.PROGRESSING, False), (EngineState.FAILED, True):
+        ailment = Ailment(digest="d", state=engine, message="0 of 1 ready", since=NOW)
+        seen = situation(lacks(5, running=0), holding(there, 3, 2), wanted=wanted, there=ledger(there))
+        seen = replace(seen, rollouts=Rollouts(ailing={there.path: ailment}))
+        assert (there.path in explain(VLLM, seen, decide(seen)).ailing) == told
+
+
 def test_explain_says_that_it_runs_with_its_minimum() -> None:
     wanted = fleet(JOB, reads_replicas=False)
     there = lent()

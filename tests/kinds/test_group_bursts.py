@@ -21,7 +21,21 @@ from tests.kinds.samples import SAMPLES, lws, workload
 from tests.kinds.samples import template as pods
 from tests.requests.asking import deployment, holds, manifests, record, request
 from tests.requests.asking import placed as asked_for
-from tests.situations import GPU, NOW, VLLM, free, gpus, ledger, ordering, plan, seconds, shape, situation
+from tests.situations import (
+    GPU,
+    NOW,
+    VLLM,
+    free,
+    gpus,
+    ledger,
+    ordering,
+    plan,
+    seconds,
+    shape,
+    short,
+    situation,
+    template,
+)
 
 SERVER = WorkloadId(VLLM.workspace, TemplateName("server"))
 
@@ -270,6 +284,43 @@ def test_explain_says_where_the_rest_of_it_is() -> None:
         ("worker-2", "needs 8 GPUs for each of 4 pods, has room for 1"),
         ("worker-3", "it goes whole, and the rest of it is on worker-2"),
     ]
+
+
+def test_the_choice_counts_the_groups_that_it_places() -> None:
+    wanted = fleet(lws("{{ replicas }}", 4, leader=2))
+    seen = lacks(8), roomy("worker-2", 8, 8, 8, 8, 8, 8, 4)
+    (change,) = plan(*seen, wanted=wanted).changes
+    assert isinstance(change, Place)
+    assert (change.placement.replicas, change.choice.fits) == (2, 2)
+    assert [one.fits for one in explained(*seen, wanted=wanted).assessments][:1] == [2]
+
+
+def test_explain_says_where_all_of_it_is() -> None:
+    there = lent()
+    near = free("worker-2", 8, bound={there.name: 4})
+    told = explained(lacks(4), near, free("worker-3", *[8] * 20), there=ledger(there))
+    assert [one.refusal.message for one in told.assessments if one.refusal and one.cluster == "worker-3"] == [
+        "it goes whole, and all of it is on worker-2"
+    ]
+
+
+def test_explain_names_who_takes_the_room_of_a_cluster_first() -> None:
+    other = WorkloadId(VLLM.workspace, TemplateName("other"))
+    wanted = fleet(SET, policy=ordering("worker-2"))
+    wanted = replace(
+        wanted,
+        templates={**wanted.templates, other: template(other)},
+        policies={**wanted.policies, other: replace(wanted.policies[VLLM], name="first", priority=200)},
+    )
+    primary = lacks(4)
+    waits = short(5, workload=other, replica=shape(8)).workloads
+    seen = replace(primary, workloads=(*primary.workloads, *waits)), free("worker-2", *[8] * 8)
+    told = explained(*seen, wanted=wanted)
+    one, *_ = told.assessments
+    assert one.refusal is not None
+    said = "needs 8 GPUs for each of 4 pods, has room for 3"
+    assert (one.fits, one.refusal.message) == (0, f"{said}, after what {other} takes in this pass")
+    assert said in told.conclusion[1]
 
 
 def test_a_burst_that_goes_whole_evicts_only_for_all_of_it() -> None:

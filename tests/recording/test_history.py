@@ -14,6 +14,7 @@ from tests.recording.changes import (
     EXTEND,
     HISTORY,
     HOLD,
+    IN_SUBSET,
     LONGER,
     MOVE,
     PLACE,
@@ -37,6 +38,14 @@ def test_a_burst_is_told_from_its_first_commit_to_its_end():
     assert [step.action for step in burst.steps] == ["Place", "Resize", "Extend", "Revert"]
     assert burst.commits == tuple(commit.id for commit in reversed(log))
     assert burst.steps[0].subject == "burst(llm/vllm): 3 replicas on worker-2 for 10m"
+
+
+def test_a_burst_of_a_subset_says_so_and_a_move_out_of_it_does_too():
+    (burst,) = bursts((logged(IN_SUBSET, 1),))
+    assert (burst.where, burst.subset) == ("worker-2/h100", "h100")
+    same = replace(MOVE, after=replace(MOVE.after, name=IN_SUBSET.placement.name))
+    (burst,) = bursts((logged(same, 9), logged(IN_SUBSET, 1)))
+    assert burst.where == "worker-3"
 
 
 def test_each_step_has_its_reasons_without_trailers_and_lists_of_commits():
