@@ -108,11 +108,11 @@ class _Loan:
         if shape is None:
             primary = self.demand.primary
             known = (
-                f"the observation of {primary} does not say"
+                f"the observation of {primary} does not say what one replica requests (add it as workloads[].replica)"
                 if self.demand.reported
-                else f"{primary} reports no such object, so nobody knows"
+                else f"{primary} reports no such object, so nobody knows what one replica requests"
             )
-            self._suppress(Reason.NO_SHAPE, f"{known} what one replica requests")
+            self._suppress(Reason.NO_SHAPE, known)
             return
         if goes_whole is not None:
             self._lend(goes_whole, shape, lacking)
