@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, settings
 from reconciler.adapters.git import GitRepository
 from reconciler.model.ids import CommitId
 
-# How long an example takes says how busy the machine is; speed is measured in tests/bench. Fifty examples, of what is no
-# search, keep all tests together within five minutes.
+# How long an example takes says how busy the machine is; speed is measured in tests/bench. Fifty examples of what is no
+# search keep all tests together within five minutes.
 settings.register_profile("untimed", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 

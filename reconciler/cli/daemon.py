@@ -45,6 +45,7 @@ def once(settings: Settings, form: options.Output) -> None:
     if form == "table":
         held_back(outcome.rendered.suppressed)
     printing.blind(settings)
+    printing.stale(settings, outcome.rendered.suppressed)
     printing.problems(notifier.close(LAST_WORDS))
     if printing.problems(outcome.problems):
         raise click.exceptions.Exit(1)

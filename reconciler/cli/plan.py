@@ -12,7 +12,7 @@ from reconciler.cli import options, printing
 from reconciler.cli.diff import patch
 from reconciler.core import requestmessages, shortages
 from reconciler.core.filling import written
-from reconciler.core.messages import by
+from reconciler.core.messages import by, held
 from reconciler.core.placementnotes import of_subset
 from reconciler.core.render import Rendered
 from reconciler.core.times import format_time
@@ -20,6 +20,7 @@ from reconciler.core.wording import clause, count
 from reconciler.daemon.reconcile import View, draft
 from reconciler.errors import Problem
 from reconciler.model.ledger import Tampered
+from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import (
     Change,
     Extend,
@@ -69,6 +70,7 @@ def plan(settings: Settings, at: datetime | None, *, as_diff: bool, form: option
     else:
         show(view, rendered, form)
     printing.blind(settings)
+    printing.stale(settings, rendered.suppressed)
     if printing.problems(problems_of(view)):
         raise click.exceptions.Exit(1)
 
@@ -189,8 +191,12 @@ def _row(change: Change) -> tuple[object, ...]:
             told = (it.replicas, it.expires_at, detail)
         case Move(before=before, after=it, why=why, detail=detail, choice=choice):
             told = (it.replicas, it.expires_at, f"from {before.where}, {why}: {clause(detail)}{by(choice)}")
-        case Revert(placement=it, why=why, detail=detail):
-            told = (f"{it.replicas} -> 0", None, f"{why}: {detail}")
+        case Revert(placement=it, why=why, detail=detail, restraint=restraint):
+            keeps = restraint if restraint is not None and restraint.kind is RestraintKind.HOLD else None
+            reason = f"{why}: {clause(detail)}" if clause(detail) else str(why)
+            until = held(keeps)
+            reason += f"; {until[0].lower()}{clause(until[1:])}" if until else ""
+            told = (f"{it.replicas} -> 0", None, reason)
         case Restore(tampered=Tampered(placement=it), detail=detail):
             told = (it.replicas, it.expires_at, detail)
         case Hold(placement=it, restraint=restraint):

@@ -20,6 +20,7 @@ from reconciler.core.plainly import plainly
 from reconciler.core.secrets import redacted
 from reconciler.core.times import format_time
 from reconciler.errors import Problem, Severity
+from reconciler.model.plan import Reason, Suppressed
 from reconciler.model.units import format_duration
 from reconciler.settings import Settings
 
@@ -104,6 +105,16 @@ def blind(settings: Settings) -> None:
     """Say how to let clusters be seen, when nothing tells of any."""
     if not (settings.observations or settings.kubeconfig or settings.in_cluster):
         warn(BLIND)
+
+
+def stale(settings: Settings, suppressed: Iterable[Suppressed]) -> None:
+    """Say what to do where a primary is told of by files only, and they are too old or tell nothing of it."""
+    files = settings.observations and not (settings.kubeconfig or settings.in_cluster)
+    if files and any(one.reason is Reason.PRIMARY_UNSEEN for one in suppressed):
+        warn(
+            f"{settings.observations}: a primary counts as unseen (write the observations anew: the Fleet's"
+            " observationMaxAge says how old they may be)"
+        )
 
 
 def problems(found: Iterable[Problem]) -> bool:

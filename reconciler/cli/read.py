@@ -73,6 +73,7 @@ def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: 
     else:
         explanation.tell(plainly(told))
     printing.blind(settings)
+    printing.stale(settings, told.suppressed)
     printing.problems(problems_of(view))
 
 

@@ -18,6 +18,7 @@ from reconciler.core.firstneeds import burst_clusters, first_needs
 from reconciler.core.gathered import FEW, Gathered, Placed, places
 from reconciler.core.homes import home
 from reconciler.core.ignoring import ignored
+from reconciler.core.namedkinds import unknown_kind
 from reconciler.core.parsed import ParsedFile
 from reconciler.core.policies import policies_in_force
 from reconciler.core.prerequisites import prerequisites
@@ -185,6 +186,8 @@ def _templates(
             stray = _stray(draft.ref, workspace)
             if stray is not None:
                 work.tell(placed, stray)
+            if "WorkloadKind" not in work.excused and (strange := unknown_kind(draft.ref, draft.spec, kinds)):
+                work.tell(placed, strange)
         if draft.gpr_templates:
             work.tell_unknown(placed, "GPRTemplate", places(("spec", "gprTemplates"), draft.gpr_templates), gprs)
         template = WorkloadTemplate(

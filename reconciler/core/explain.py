@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.core import sharedout, started
+from reconciler.core import elsewhere, sharedout, started
 from reconciler.core.demand import Blind
 from reconciler.core.grouping import whole
 from reconciler.core.growth import MOST, Growth, Offer
@@ -164,6 +164,7 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
         suppressed=suppressed,
         conclusion=(
             *_conclusion(workload, situation, standing, assessments, suppressed),
+            *elsewhere.moving(workload, plan),
             *sharedout.told(outcome, {one.site for one in assessments if one.refusal is not None}),
             *first_needs(workload, situation),
         ),
@@ -219,17 +220,14 @@ def _conclusion(
             *(told(one) for one in suppressed),
             *behind,
         )
+    runs = elsewhere.told(situation, standing.of(workload))
     if demand.deficit <= placed:
-        enough = (
-            f"Nothing is missing: {demand.primary} runs {demand.running} of {demand.wanted}, {placed} run elsewhere."
-        )
+        missing = "Nothing" if runs == f"{placed} run elsewhere" else "Nothing more"
+        enough = f"{missing} is missing: {demand.primary} runs {demand.running} of {demand.wanted}, {runs}."
         return (enough, *(told(one) for one in suppressed), *behind)
     # 4. It is short of replicas.
     short = demand.deficit - placed
-    first = (
-        f"{count(short, 'replica')} missing: {demand.primary} runs {demand.running} of {demand.wanted},"
-        f" {placed} run elsewhere."
-    )
+    first = f"{count(short, 'replica')} missing: {demand.primary} runs {demand.running} of {demand.wanted}, {runs}."
     room = sum(assessment.fits for assessment in assessments if assessment.rank is not None)
     lines = [first, *(told(one) for one in suppressed)]
     if room >= short and not suppressed:

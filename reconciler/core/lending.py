@@ -15,6 +15,7 @@ from reconciler.core.growth import Growth, Offer, why_not
 from reconciler.core.packing import tightest_first
 from reconciler.core.queueing import Turn
 from reconciler.core.reach import Rung, rung_of
+from reconciler.core.rescheduling import moving_on
 from reconciler.core.seats import Site, site
 from reconciler.core.shares import Share
 from reconciler.core.sharing import spread
@@ -22,7 +23,7 @@ from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.terms import priority
 from reconciler.core.wholes import Whole, more
-from reconciler.core.wording import clause, count
+from reconciler.core.wording import clause, count, listed, plain
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.placement import RestraintKind
@@ -107,11 +108,11 @@ class _Loan:
         if shape is None:
             primary = self.demand.primary
             known = (
-                f"the observation of {primary} does not say"
+                f"the observation of {primary} does not say what one replica requests (add it as workloads[].replica)"
                 if self.demand.reported
-                else f"{primary} reports no such object, so nobody knows"
+                else f"{primary} reports no such object, so nobody knows what one replica requests"
             )
-            self._suppress(Reason.NO_SHAPE, f"{known} what one replica requests")
+            self._suppress(Reason.NO_SHAPE, known)
             return
         if goes_whole is not None:
             self._lend(goes_whole, shape, lacking)
@@ -242,19 +243,32 @@ class _Loan:
         policy, clusters = desired.policies[demand.workload], desired.clusters
         in_order = policy.spread is not None or policy.distribution.strategy is StrategyName.ORDERED
         refused = tuple(one for one in refusals if not in_order or ranks[one.cluster, one.subset] < choice.rank)
-        shortage = _shortage(demand, demand.shape or shape, now)
+        shortage, detail = self._why(share.replicas, missing, shape)
         here = [placement for placement in self.standing.of(demand.workload) if placement.cluster == cluster]
         if policy.spread is not None:
             here = [placement for placement in here if site(placement, policy, clusters) == (cluster, subset)]
         if not here:
             template = desired.templates[demand.workload]
             placement = self.growth.placement(template, policy, shape, cluster, share.replicas, subset=subset)
-            return Place(placement=placement, shortage=shortage, choice=choice, refused=refused)
+            told = "" if shortage is not None else detail
+            return Place(placement=placement, shortage=shortage, choice=choice, refused=refused, detail=told)
         before = max(here, key=lambda placement: (placement.created_at, placement.name))
         grown = lifecycle.renewed(before, self.situation.desired, now, before.replicas + share.replicas)
         after = replace(grown, shape=shape.recorded, subset=subset)
-        detail = f"{share.replicas} of {count(missing, 'more replica')} that {demand.primary} is missing"
         return Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused)
+
+    def _why(self, replicas: int, missing: int, shape: ReplicaShape) -> tuple[Shortage | None, str]:
+        """Say why so many of what is missing go: their primary lacks them, or they found no node where they were."""
+        demand, now = self.demand, self.situation.now
+        left = moving_on(self.standing, demand.workload, now)
+        waited, home = listed(plain(place) for place in left), max(0, missing - left.total())
+        shortage = _shortage(demand, demand.shape or shape, now)
+        if not left:
+            return shortage, f"{replicas} of {count(missing, 'more replica')} that {demand.primary} is missing"
+        if not home:
+            return None, f"{replicas} of {count(missing, 'replica')} that found no node on {waited} and move on"
+        moved = f"{left.total()} found no node on {waited} and move on"
+        return shortage, f"{replicas} of {count(missing, 'replica')}: {moved}, {home} more {demand.primary} is missing"
 
     def _stays(self, replicas: int) -> str:
         """Say that the primary is in a subset, and has room for some of what it is missing."""

@@ -69,8 +69,8 @@ def subject(change: Change) -> str:
         case Hold(workload=workload, restraint=restraint):
             return f"hold({workload}): {_where(restraint)} until {format_time(restraint.until)}"
         case Release(workload=workload, restraints=restraints):
-            held = listed(sorted({_where(restraint) for restraint in restraints}))
-            return f"release({workload}): {held}"
+            clusters = listed(sorted({_where(restraint) for restraint in restraints}))
+            return f"release({workload}): {clusters}"
         case Restore(tampered=tampered):
             placement = tampered.placement
             return f"restore({placement.workload}): {placement.name} on {_at(placement)}"
@@ -161,7 +161,7 @@ def _reasons(change: Change) -> Iterable[str]:
             yield shortages.told(shortage, after)
             yield _choice(choice, refused)
             yield _taken_up(before, after)
-            yield _held(change.restraint)
+            yield held(change.restraint)
         case Extend(before=before, after=after, detail=detail):
             yield sentence(detail)
             moved = after.expires_at - before.expires_at
@@ -171,17 +171,17 @@ def _reasons(change: Change) -> Iterable[str]:
             yield _because(change.why, change.detail)
             yield f"It joins {joined.name} there, which grows to {after.replicas} replicas." if joined else ""
             yield _choice(choice, refused)
-            yield _held(change.restraint)
+            yield held(change.restraint)
             yield _taken_up(joined or before, after)
         case Revert(why=why, detail=detail, restraint=restraint):
             yield _because(why, detail)
-            yield _held(restraint)
+            yield held(restraint)
         case Hold(restraint=restraint):
             yield sentence(restraint.reason)
-            yield _held(restraint)
+            yield held(restraint)
         case Release(restraints=restraints, detail=detail):
             yield sentence(detail)
-            yield from (f"{held.placement}: {_since(held)}." for held in restraints)
+            yield from (f"{one.placement}: {_since(one)}." for one in restraints)
         case Restore(detail=detail):
             yield sentence(detail)
             yield "To change what is deployed, change the template: the next resize takes it up."
@@ -225,7 +225,7 @@ def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
     return f"{'. '.join(said)}." if said else ""
 
 
-def _held(restraint: Restraint | None) -> str:
+def held(restraint: Restraint | None) -> str:
     """Say what is held back until when; why is what the commit itself tells."""
     if restraint is None:
         return ""

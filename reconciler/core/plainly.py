@@ -27,11 +27,9 @@ def plainly(value: object) -> Json:
     ``{"base64": ...}``.
     """
     match value:
-        case None | bool() | int() | float():
-            return value
         case Enum():
             return value.value
-        case str():
+        case None | bool() | int() | float() | str():
             return value
         case bytes():
             return _text(value)
@@ -41,10 +39,10 @@ def plainly(value: object) -> Json:
             return format_duration(value)
         case WorkloadId():
             return str(value)
-        case Demand():
-            return {camel(name): plainly(inner) for name, inner in value._asdict().items()}
         case Resources():
             return {name: format_quantity(amount) for name, amount in sorted(value.amounts.items())}
+        case Demand():
+            return plainly({camel(name): inner for name, inner in value._asdict().items()})
         case Mapping():
             return {str(key): plainly(inner) for key, inner in value.items()}
         case list() | tuple():

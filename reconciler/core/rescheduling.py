@@ -9,9 +9,10 @@ section 2).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from reconciler.core import headcount, lifecycle
 from reconciler.core.demand import unseen
@@ -24,10 +25,32 @@ from reconciler.core.spreading import spread as spread_out
 from reconciler.core.standing import Standing
 from reconciler.core.wording import count, plain
 from reconciler.model.demand import Demand
+from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement, Restraint, RestraintKind
-from reconciler.model.plan import Change, Reason, Resize, Suppressed, Why
+from reconciler.model.plan import Change, Reason, Resize, Revert, Suppressed, Why
 from reconciler.model.units import format_duration
 from reconciler.model.workloadspread import WorkloadSpread
+
+
+def moving_on(standing: Standing, workload: WorkloadId, now: datetime) -> Counter[str]:
+    """Count the replicas that this pass has taken away since they found no node, by where they waited.
+
+    What is moved in one commit is not among them: it has its place.
+    """
+    found = Counter[str]()
+    # Most workloads have no such restraint, so that the plan is looked through for few.
+    if any(one.kind is RestraintKind.UNSCHEDULABLE and one.since == now for one in standing.restraints(workload)):
+        for change in standing.plan().changes:
+            match change:
+                case Resize(before=before, after=after, restraint=Restraint(kind=RestraintKind.UNSCHEDULABLE)):
+                    left, rest = before, after.replicas
+                case Revert(placement=left, restraint=Restraint(kind=RestraintKind.UNSCHEDULABLE)):
+                    rest = 0
+                case _:
+                    continue
+            if left.workload == workload:
+                found[left.where] += left.replicas - rest
+    return found
 
 
 def move_on_what_finds_no_node(situation: Situation, standing: Standing, growth: Growth) -> None:

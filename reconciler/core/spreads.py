@@ -124,6 +124,7 @@ def _warn(
     if "Cluster" not in work.excused:
         homes = [desired.workspaces[name] for name in dict.fromkeys(template.workspace for template in governed)]
         found += spreadwarnings.unmet(spread.value, spread.placed.value, homes, desired.clusters)
+        found += spreadwarnings.misspelt(spread.value, spread.placed.value, homes, desired.clusters)
         found += spreadwarnings.shared_ordinals(spread.value, homes, desired.clusters)
     for finding in found:
         work.tell(spread.placed, finding)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from reconciler.core.affinity import meets
@@ -28,6 +29,8 @@ _TARGET: Loc = ("spec", "targetRef")
 _SUBSETS: Loc = ("spec", "subsets")
 _LONGEST, _MOST_COMPARED, _MOST_GUESSES = 100, 200, 20
 """Characters of a name that is compared, names that it is compared with, and spreads for which that is done."""
+_ALIKE = 0.75
+"""How much of two keys is the same where one is a slip of the pen."""
 
 
 class Lent:
@@ -122,6 +125,47 @@ def unmet(
             hint=hint or f"they are {', '.join(sorted(names)[:FEW])}" + (", …" if len(names) > FEW else ""),
             severity=Severity.WARNING,
         )
+
+
+def misspelt(
+    spread: WorkloadSpread,
+    file: WorkloadSpreadFile,
+    workspaces: Collection[Workspace],
+    clusters: Mapping[ClusterName, Cluster],
+) -> Iterator[Finding]:
+    """Warn of label keys that no cluster of these workspaces has, where one of theirs is nearly the same.
+
+    Any other key may be a label of nodes, which no file tells of; those of nodes that a cluster may get are told.
+    """
+    there = [
+        clusters[name]
+        for workspace in workspaces
+        for name in (workspace.primary, *workspace.clusters)
+        if name in clusters
+    ]
+    known = {key for one in there for key in one.labels}
+    known |= {key for one in there for nodes in one.autoscaling for key in nodes.labels}
+    guesses, told = _MOST_GUESSES, set[str]()
+    for index, subset in enumerate(spread.subsets):
+        written = file.spec.subsets[index]
+        required = () if subset.required is None else ((written.required()[0], subset.required),)
+        for field, term in (*required, *((written.preferred()[0], one.term) for one in subset.preferred)):
+            for key in dict.fromkeys(one.key for one in term.labels if one.key not in known):
+                guesses -= 1
+                likely = _nearly(key, sorted(known)[:_MOST_COMPARED]) if guesses >= 0 and key not in told else ""
+                told.add(key)
+                if likely:
+                    message = f"no Cluster has a label {shortened(key)}, so that it is asked of nodes"
+                    loc: Loc = (*_SUBSETS, index, field)
+                    yield Finding(loc=loc, message=message, hint=f"try '{likely}'", severity=Severity.WARNING)
+
+
+def _nearly(key: str, known: Iterable[str]) -> str:
+    """Return the key that was probably meant; those of one prefix are told apart by what comes after it."""
+    prefix, _, name = key[:_LONGEST].rpartition("/")
+    beside = {one.rpartition("/")[2]: one for one in known if one.rpartition("/")[0] == prefix}
+    close = difflib.get_close_matches(name, beside, n=1, cutoff=_ALIKE)
+    return beside[close[0]] if close else ""
 
 
 def shared_ordinals(

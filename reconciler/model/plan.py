@@ -136,7 +136,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A new placement. One that a person asked for has no shortage; `detail` says who did, where no request does.
+    """A new placement. What a person asked for, or what comes from elsewhere, has no shortage; `detail` then says why.
 
     `record` is its request as it is from here on, where the placement changes it: the first one is when it began.
     """

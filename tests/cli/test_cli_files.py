@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,12 @@ def test_init_copies_the_layout_whole(terminal: Terminal, tmp_path: Path) -> Non
     layout = {path.relative_to(LAYOUT): path.read_bytes() for path in LAYOUT.rglob("*") if path.is_file()}
     copy = tmp_path / "new" / "fleet"
     assert {path.relative_to(copy): path.read_bytes() for path in copy.rglob("*") if path.is_file()} == layout
+
+
+def test_the_page_tells_how_many_files_init_writes(terminal: Terminal, tmp_path: Path) -> None:
+    (told,) = re.findall(r"^Wrote (\d+) files to ", terminal.done("init", str(tmp_path / "fleet")), re.MULTILINE)
+    page = (LAYOUT.parent / "docs" / "cli.md").read_text()
+    assert f"Wrote {told} files to fleet.\n" in page
 
 
 def test_what_init_wrote_passes_check(terminal: Terminal, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -145,6 +146,20 @@ def test_plan_at_a_later_moment_counts_the_time_until_then_as_watched(overspill:
     see(missing=0, watched=False)
     later = overspill.answer("plan", "--at", "+2m")
     assert [one["change"]["why"] for one in later["commits"]] == ["demand-gone", "demand-gone"]
+
+
+@pytest.mark.parametrize("command", [("plan",), ("once",), ("explain", "llm/vllm")])
+def test_observations_that_are_too_old_are_to_be_written_anew(
+    overspill: Terminal, see: See, observations: Path, command: tuple[str, ...]
+) -> None:
+    see()
+    assert "write the observations anew" not in overspill(*command).stderr
+    seen = observations / "worker-1.json"
+    told = json.loads(seen.read_text())
+    seen.write_text(json.dumps({**told, "observedAt": "2026-01-01T00:00:00Z", "workloads": []}))
+    result = overspill(*command)
+    assert "PrimaryUnseen" in result.stdout or "was last observed" in result.stdout
+    assert f"{observations}: a primary counts as unseen (write the observations anew" in result.stderr
 
 
 def test_plan_without_observations_says_how_to_give_them(overspill: Terminal) -> None:

@@ -266,6 +266,15 @@ def test_a_dry_run_shows_the_reverts_that_would_be_and_makes_none(
     assert standing(fleet) == []
 
 
+def test_a_dry_run_tells_where_nothing_new_may_go_and_until_when(overspill: Terminal, placed: list[str]) -> None:
+    there, everywhere = (
+        overspill.done("revert", placed[0], "--author", ANN, "--dry-run", *more) for more in ((), ("--everywhere",))
+    )
+    until = r"until \S+Z, or until the demand has gone once"
+    assert re.search(rf"requested: by Ann; nothing new on worker-2 {until}\n", there)
+    assert re.search(rf"requested: by Ann; nothing new on any cluster {until}\n", everywhere)
+
+
 def test_a_dry_run_shows_the_end_that_would_be(overspill: Terminal, fleet: Remote, placed: list[str]) -> None:
     (subject,) = shown_then_done(overspill, fleet, "extend", placed[0], "--by", "1m", "--author", ANN)
     assert subject.startswith("extend(llm/vllm): 2 replicas on worker-2 until ")

@@ -196,6 +196,9 @@ def test_an_unknown_shape_of_a_replica_is_refused_and_said() -> None:
     unknown = type(workload)(ref=workload.ref, wanted=8, running=5, waiting=workload.waiting)
     made = plan(type(seen)(cluster=seen.cluster, observed_at=NOW, workloads=(unknown,)), free("worker-2", 8))
     assert made.suppressed[0].reason is Reason.NO_SHAPE
+    assert made.suppressed[0].message == (
+        "the observation of worker-1 does not say what one replica requests (add it as workloads[].replica)"
+    )
 
 
 def test_shape_travels_with_the_placement() -> None:

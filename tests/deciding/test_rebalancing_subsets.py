@@ -167,19 +167,34 @@ def test_minimums_and_maximums_hold_and_what_runs_on_the_primary_counts() -> Non
     assert list(map(told, plan.changes)) == [("Resize", "worker-4/rented", 2), ("Place", "worker-2/near", 2)]
 
 
-def test_a_subset_that_is_held_back_keeps_what_it_has_and_gets_no_more() -> None:
-    own, rented = stands("worker-2", 1, "own"), stands("worker-4", 3, "rented")
-    held = Restraint(
+def found_no_node(there: Placement) -> Restraint:
+    return Restraint(
         kind=RestraintKind.UNSCHEDULABLE,
-        cluster=own.cluster,
-        subset="own",
+        cluster=there.cluster,
+        subset=there.subset,
         since=NOW,
         until=NOW + seconds(60),
-        reason="3 of 4 replicas on worker-2/own had no node for 30s",
-        placement=own.name,
+        reason=f"3 of 4 replicas on {there.where} had no node for 30s",
+        placement=there.name,
     )
-    there = ledger(own, rented, restraints={VLLM: (held,)})
+
+
+def test_a_subset_that_is_held_back_keeps_what_it_has_and_gets_no_more() -> None:
+    own, rented = stands("worker-2", 1, "own"), stands("worker-4", 3, "rented")
+    there = ledger(own, rented, restraints={VLLM: (found_no_node(own),)})
     assert made(fleet(OWN, RENTED), there, free("worker-2", 9), free("worker-4", 9)) == Plan()
+
+
+def test_a_subset_that_is_held_back_gives_up_to_an_earlier_one_with_room_and_to_no_later_one() -> None:
+    first = subset("first", named("worker-3"))
+    own, rented = stands("worker-2", 2, "own"), stands("worker-4", 3, "rented")
+    there = ledger(own, rented, restraints={VLLM: (found_no_node(own),)})
+    plan = made(fleet(first, OWN, RENTED), there, free("worker-2", 9), free("worker-3", 4), free("worker-4", 9))
+    assert list(map(told, plan.changes)) == [
+        ("Revert", "worker-4/rented", 0),
+        ("Resize", "worker-2/own", 1),
+        ("Place", "worker-3/first", 4),
+    ]
 
 
 def test_replicas_that_wait_for_a_node_where_there_is_none_go_to_a_later_subset() -> None:

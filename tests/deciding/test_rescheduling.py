@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+from reconciler.core.decide import decide
+from reconciler.core.explain import explain
 from reconciler.core.ledger import Restraints, read_record
-from reconciler.core.messages import message
+from reconciler.core.messages import line, message
 from reconciler.core.restraints import ledger_path, write_restraints
 from reconciler.model.capacity import ClusterObservation, Homeless
 from reconciler.model.ids import CommitId
 from reconciler.model.placement import Placement, RestraintKind
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Why
 from reconciler.model.policy import Desired
-from tests.situations import NOW, VLLM, free, ledger, plan, seconds, shape, short
+from tests.situations import NOW, VLLM, free, ledger, plan, seconds, shape, short, situation
 from tests.subsets import OWN, RENTED, fleet, kept, out, stands, wanted_before
 
 
@@ -113,3 +115,35 @@ def test_pods_that_an_engine_has_yet_to_take_away_take_no_more_replicas_with_the
         short(4), seen, free("worker-4", 8), wanted=adaptive(OWN, RENTED), there=there, history=wanted_before(4)
     )
     assert made.changes == ()
+
+
+def test_a_commit_says_that_what_goes_there_found_no_node_where_it_was() -> None:
+    there, other = stands("worker-2", 4, "own"), stands("worker-4", 1, "rented")
+    seen = stuck(there, bound=1, since=30), free("worker-4", 8, bound={other.name: 1})
+    wanted = adaptive(replace(OWN, most=None), RENTED)
+    why = "3 of 3 replicas that found no node on worker-2/own and move on"
+    _, grown = plan(short(5), *seen, wanted=wanted, there=ledger(there, other), history=wanted_before(5)).changes
+    assert line(grown) == f"resize(llm/vllm): 1 to 4 replicas on worker-4/rented ({why})"
+    assert f"{why}.\n" in message(grown, source=CommitId("5" * 40)).replace("\nand", " and")
+    _, begun = decided(there, stuck(there, bound=1, since=30), free("worker-4", 8)).changes
+    assert line(begun) == f"burst(llm/vllm): 3 replicas on worker-4/rented for 10m ({why})"
+
+
+def test_what_home_is_missing_beside_what_moves_on_is_told_apart() -> None:
+    there, other = stands("worker-2", 4, "own"), stands("worker-4", 1, "rented")
+    seen = stuck(there, bound=1, since=30), free("worker-4", 8, bound={other.name: 1})
+    wanted = adaptive(replace(OWN, most=None), RENTED)
+    _, grown = plan(short(7), *seen, wanted=wanted, there=ledger(there, other), history=wanted_before(7)).changes
+    assert isinstance(grown, Resize)
+    assert grown.detail == "5 of 5 replicas: 3 found no node on worker-2/own and move on, 2 more worker-1 is missing"
+
+
+def test_explain_tells_what_waits_elsewhere_from_what_runs_there_and_what_moves_on() -> None:
+    there = stands("worker-2", 4, "own")
+    wanted = adaptive(replace(OWN, most=None), RENTED)
+    seen = situation(short(4), stuck(there, bound=1, since=30), free("worker-4", 2), wanted=wanted, there=ledger(there))
+    told = explain(VLLM, seen, decide(seen)).conclusion
+    assert "1 run elsewhere, 3 waiting for a node on worker-2/own." in told[0]
+    assert told[0].startswith("Nothing more is missing: ")
+    moves = "3 of 4 replicas on worker-2/own had no node for 30s; 2 of worker-2/own move on to another subset now."
+    assert moves in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -384,6 +385,35 @@ def test_an_annotation_that_leaves_the_namespace_is_a_warning():
     unbounded = workspace().replace("namespaces: [llm-demo]", "namespaces: []")
     assert load({**annotated("chat/vllm"), "workspaces/llm.yaml": unbounded}).problems == ()
     assert load(annotated("llm-demo/other")).problems == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "meant"),
+    [("Job.batch.volcano.sh", "Job"), ("Jobb", "Job"), ("job", "Job"), ("deployments", "Deployment"), ("Xyzzy", "")],
+)
+def test_an_annotation_of_a_kind_that_nobody_knows_is_a_warning_with_the_nearest(kind: str, meant: str):
+    desired = load(annotated(f"{kind}/llm-demo/volc"))
+    (told,) = lines(desired.problems)
+    tried = f"try '{meant}/llm-demo/volc'; " if meant else ""
+    assert told.startswith(
+        'templates/vllm.yaml:7: metadata.annotations["overspill.dev/workload"]: '
+        f"nobody knows a kind '{kind}' ({tried}known are CloneSet, CronJob, DaemonSet, Deployment, "
+    )
+    assert desired.problems[0].severity is Severity.WARNING
+    assert VLLM in desired.policies
+
+
+def test_a_kind_that_a_workload_kind_declares_or_the_template_deploys_is_known():
+    assert load(annotated("Job/llm-demo/volc")).problems == ()
+    declared = (
+        "apiVersion: overspill.dev/v1alpha1\nkind: WorkloadKind\nmetadata: {name: engines}\n"
+        "spec: {group: example.com, kind: Engine, versions: [v1], replicasPaths: [spec.replicas],"
+        " podTemplates: [{path: spec.template, counts: [{path: spec.replicas}]}]}\n"
+    )
+    assert load({**annotated("Engine/llm-demo/a"), "kinds/engine.yaml": declared}).problems == ()
+    files = annotated("Other/llm-demo/a")
+    files["templates/vllm.yaml"] = files["templates/vllm.yaml"].replace("kind: Deployment", "kind: Other")
+    assert [one for one in lines(load(files).problems) if "nobody knows" in one] == []
 
 
 def test_templates_remember_the_version_they_came_from():

@@ -196,6 +196,11 @@ def test_a_price_is_a_number_of_dollars():
     assert found.clusters["worker-2"].price_per_gpu_hour == 2
     wrong = errors(load({**FLEET, "clusters/worker-2.yaml": cluster("worker-2", "{pricePerGPUHour: -1}")}))
     assert wrong[0] == "clusters/worker-2.yaml:5: spec.pricePerGPUHour: -1 is less than 0"
+    quoted = errors(load({**FLEET, "clusters/worker-2.yaml": cluster("worker-2", "{pricePerGPUHour: '1.49'}")}))
+    assert quoted[0] == (
+        "clusters/worker-2.yaml:5: spec.pricePerGPUHour: must be a number, not the text '1.49'"
+        " (try 1.49 without quotes)"
+    )
 
 
 FLEET_FILE = "apiVersion: overspill.dev/v1alpha1\nkind: Fleet\nmetadata: {name: fleet}\nspec:\n  repoURL: "

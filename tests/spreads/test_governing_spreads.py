@@ -253,6 +253,31 @@ def test_of_several_labels_the_one_that_no_cluster_meets_is_told():
     assert told.endswith("so that the subset holds nothing (they have zone=a, zone=b)")
 
 
+def test_a_key_that_is_nearly_one_of_the_clusters_is_told_and_any_other_may_be_of_nodes():
+    slip = in_zone("a").replace("key: zone", "key: zome")
+    preferred = (
+        "preferredNodeSelectorTerms: [{weight: 1, preference: {matchExpressions: [{key: zoned, operator: Exists}]}}]"
+    )
+    assert doubtful(subsets(slip, preferred), ZONES) == [
+        f"{line}: spec.subsets[{index}].{field}: no Cluster has a label {key}, so that it is asked of nodes"
+        " (try 'zone')"
+        for line, index, field, key in (
+            (9, 0, "requiredNodeSelectorTerm", "zome"),
+            (10, 1, "preferredNodeSelectorTerms", "zoned"),
+        )
+    ]
+    for key in ("pool", "topology.kubernetes.io/zone", "nvidia.com/gpu.product"):
+        assert doubtful(subsets(in_zone("a").replace("key: zone", f"key: {key}")), ZONES) == []
+
+
+def test_a_key_of_nodes_that_a_cluster_may_get_is_no_slip():
+    nodes = "{autoscaling: [{labels: {zones: a}, allocatable: {cpu: 8}, maxNodes: 2}]}"
+    slip = subsets(in_zone("a").replace("key: zone", "key: zones"))
+    assert len(doubtful(slip, ZONES)) == 1
+    files = {**ZONES, "clusters/worker-2.yaml": ZONES["clusters/worker-2.yaml"] + f"spec: {nodes}\n"}
+    assert doubtful(slip, files) == []
+
+
 def test_the_primary_may_be_a_subset():
     assert doubtful(subsets(in_zone("a"), in_zone("b")), ZONES) == []
 

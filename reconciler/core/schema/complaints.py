@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 
@@ -23,6 +24,9 @@ _WANTED = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
 }
+_NUMBERS = {"a whole number": re.compile("[0-9]{1,40}"), "a number": re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")}
+"""How a number is written that only its quotes make a text."""
+
 _MOST = MAX_PROBLEMS - 1
 """Problems of one object that are worded, before it is only said how many more there are: hints cost time."""
 
@@ -108,7 +112,7 @@ def _wrong_type(loc: Loc, wanted: str, given: Json) -> Finding:
         hint = f"try '{_shown(given)}' in quotes"
     elif wanted == "a list" and isinstance(given, str):
         hint = f"try [{shortened(given)}]"
-    elif wanted.endswith("number") and isinstance(given, str) and given.isdecimal():
+    elif wanted.endswith("number") and isinstance(given, str) and _NUMBERS[wanted].fullmatch(given):
         hint = f"try {given} without quotes"
     elif wanted == "true or false" and isinstance(given, str):
         known = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
