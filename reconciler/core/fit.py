@@ -11,7 +11,7 @@ from dataclasses import replace
 from reconciler.core import beside
 from reconciler.core.affinity import described, selected
 from reconciler.core.devices import Handed, Stockroom
-from reconciler.core.keeping import KEEPERS, KEPT_OUT, TO_COME, Domain, keeps_away, within
+from reconciler.core.keeping import KEEPERS, KEPT_OUT, TO_COME, UNHINDERED, Domain, keeps_away, within
 from reconciler.core.noderoom import NodeRoom, apart, nodes_of, pod_on, pods_fitting, ways
 from reconciler.core.roomanswers import UNTOUCHED, Answers
 from reconciler.core.scarcity import amount, scarcity
@@ -162,7 +162,14 @@ class Room:
 
     def hindered(self, shape: ReplicaShape) -> tuple[frozenset[Domain], bool]:
         """Say which domains other pods keep a shape out of, and whether some do so whose nodes nobody knows."""
+        if not shape.who:
+            return UNHINDERED
         return KEEPERS.of(self._observation).shut(shape.who), keeps_away(self._moving, shape)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether there are pods that keep any others out."""
+        return bool(self._moving) or KEEPERS.of(self._observation).some
 
     @property
     def _nodes(self) -> list[NodeRoom]:

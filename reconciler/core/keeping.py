@@ -18,6 +18,8 @@ Domain = tuple[str, str]
 
 KEPT_OUT = "pods that are there keep it away by their anti-affinity"
 TO_COME = "pods that are on their way keep it away by their anti-affinity, and nobody knows from which nodes"
+UNHINDERED: tuple[frozenset[Domain], bool] = (frozenset(), False)
+"""What is said of a pod that nothing keeps out of anywhere."""
 _MOST = 10_000
 """Kinds of pods of which it is kept where they may not go; beyond that all is forgotten and begins anew."""
 
@@ -35,6 +37,11 @@ class Keepers:
             found |= _on(closed.pods or (), closed.labels)
         self._found = tuple(found)
         self._known: dict[tuple[Who, ...], frozenset[Domain]] = {}
+
+    @property
+    def some(self) -> bool:
+        """Whether there are any."""
+        return bool(self._found)
 
     def shut(self, who: tuple[Who, ...]) -> frozenset[Domain]:
         """List the domains that any of some pods is kept out of; none where nobody knows their labels."""

@@ -42,6 +42,7 @@ class Rooms:
         self._handed: Counter[ClusterName] = Counter()
         self._views: dict[tuple[ClusterName, WorkspaceName | None], tuple[Hashable, Room]] = {}
         self._reserved: tuple[int, Reserved] | None = None
+        self._guards: tuple[Hashable, frozenset[ClusterName]] | None = None
         self._evicted: dict[ClusterName, tuple[tuple[Placement, ReplicaShape], ...]] = {}
 
     @property
@@ -81,9 +82,19 @@ class Rooms:
 
     def hindered(self, clusters: Iterable[ClusterName], pods: Sequence[ReplicaShape]) -> Hashable:
         """Return where others keep pods out of clusters, which tells apart what is alike otherwise; None if nowhere."""
-        rooms = [self._all(name) for name in clusters if name in self._observed.clusters]
-        found = [room.hindered(shape) for room in rooms for shape in pods]
+        named = [shape for shape in pods if shape.who]
+        guarded = self._guarded() if named else frozenset[ClusterName]()
+        rooms = [self._all(name) for name in clusters if name in guarded] if guarded else []
+        found = [room.hindered(shape) for room in rooms for shape in named]
         return tuple(found) if any(shut or coming for shut, coming in found) else None
+
+    def _guarded(self) -> frozenset[ClusterName]:
+        """Name the clusters where pods keep any others out."""
+        now = self.handed, self._standing.position
+        if self._guards is None or self._guards[0] != now:
+            names = self._observed.clusters.keys() & self._desired.clusters.keys()
+            self._guards = now, frozenset(name for name in names if self._all(name).guarded)
+        return self._guards[1]
 
     def take(self, cluster: ClusterName, shape: ReplicaShape, replicas: int) -> None:
         """Hand out room to replicas that have just been decided on."""
