@@ -189,11 +189,10 @@ def _listening(
     if settings.listen is None:
         yield ""
         return
-    # FastAPI takes longer to import than all the rest together, and every other command would wait for it.
-    from reconciler.api import entry  # noqa: PLC0415 - as said above
-    from reconciler.api.app import create_app  # noqa: PLC0415 - as said above
-    from reconciler.api.management import Management  # noqa: PLC0415 - as said above
-    from reconciler.api.server import Server  # noqa: PLC0415 - as said above
+    from reconciler.api import entry  # noqa: PLC0415 - FastAPI is slow to import
+    from reconciler.api.app import create_app  # noqa: PLC0415 - FastAPI is slow to import
+    from reconciler.api.management import Management  # noqa: PLC0415 - FastAPI is slow to import
+    from reconciler.api.server import Server  # noqa: PLC0415 - uvicorn is slow to import
 
     sys.setswitchinterval(_TURN)
     application = create_app(
@@ -282,8 +281,7 @@ def _clusters(settings: Settings, patience: timedelta, wake: Wake | None = None)
         return
     if settings.kubeconfig is not None and not settings.kubeconfig.is_file():
         raise InvalidInput(f"reading the kubeconfig: {settings.kubeconfig} is not a file (try another --kubeconfig)")
-    # It takes longer to import than all the rest together, and most commands have no use for it.
-    from reconciler.adapters.kube import KubeObservations  # noqa: PLC0415 - as said above
+    from reconciler.adapters.kube import KubeObservations  # noqa: PLC0415 - slow to import, and few commands need it
 
     view = KubeObservations(
         settings.kubeconfig, clock=SystemClock(), wake=wake, patience=patience, plugins=settings.login_plugins

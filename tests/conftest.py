@@ -31,9 +31,7 @@ class Remote:
         self.url = str(path)
         self._at = MORNING
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        self._environment = {
-            **environment, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"
-        }  # fmt: skip
+        self._environment = {**environment, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "LC_ALL": "C"}
         self.git("init", "-q", "--bare", "--initial-branch=main")
 
     def git(self, *arguments: str, stdin: bytes = b"") -> str:
@@ -44,8 +42,11 @@ class Remote:
         """Run git in the bare repository and return all that it printed."""
         done = subprocess.run(
             ["git", "--git-dir", self.url, *arguments],
-            input=stdin, capture_output=True, check=False, env=self._environment,
-        )  # fmt: skip
+            input=stdin,
+            capture_output=True,
+            check=False,
+            env=self._environment,
+        )
         assert done.returncode == 0, done.stderr.decode()
         return done.stdout
 

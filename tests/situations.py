@@ -52,11 +52,11 @@ def gpus(number: int) -> Resources:
 
 
 def shape(per_pod: int = 1, **fields: object) -> ReplicaShape:
-    return ReplicaShape(requests=gpus(per_pod), **fields)  # type: ignore[arg-type] -- keyword pass-through
+    return ReplicaShape(requests=gpus(per_pod), **fields)
 
 
 def cluster(name: str, **fields: object) -> Cluster:
-    return Cluster(name=ClusterName(name), engine=EngineName.MANIFESTS, **fields)  # type: ignore[arg-type] -- as above
+    return Cluster(name=ClusterName(name), engine=EngineName.MANIFESTS, **fields)
 
 
 def free(
@@ -65,7 +65,7 @@ def free(
     """Observe a cluster whose nodes have so many free GPUs each."""
     made = tuple(Node(name=f"node-{index}", free=gpus(count)) for index, count in enumerate(nodes))
     pool = Pool(name="gpu", nodes=made, taints=taints)
-    return ClusterObservation(cluster=ClusterName(name), observed_at=at, pools=(pool,), **fields)  # type: ignore[arg-type] -- as above
+    return ClusterObservation(cluster=ClusterName(name), observed_at=at, pools=(pool,), **fields)
 
 
 def short(
@@ -131,7 +131,7 @@ def desired(
         },
         templates={workload: template(workload) for workload in workloads},
         policies=policies if policies is not None else dict.fromkeys(workloads, chosen),
-        **fields,  # type: ignore[arg-type] -- keyword pass-through
+        **fields,
     )
 
 
@@ -143,7 +143,7 @@ def ordering(*names: str | tuple[str, int], **fields: object) -> BurstPolicy:
         else Candidate(name=ClusterName(name[0]), max_replicas=name[1])
         for name in names
     )
-    return replace(BurstPolicy(name="gpu", candidates=candidates), **fields)  # type: ignore[arg-type] -- as above
+    return replace(BurstPolicy(name="gpu", candidates=candidates), **fields)
 
 
 def placement(
@@ -171,11 +171,11 @@ def placement(
         target_namespace="demo",
         shape=shape(),
     )
-    return replace(made, **fields)  # type: ignore[arg-type] -- keyword pass-through
+    return replace(made, **fields)
 
 
 def ledger(*placements: Placement, **fields: object) -> Ledger:
-    return Ledger(commit=CommitId("7" * 40), placements=Placements({one.path: one for one in placements}), **fields)  # type: ignore[arg-type] -- as above
+    return Ledger(commit=CommitId("7" * 40), placements=Placements({one.path: one for one in placements}), **fields)
 
 
 def situation(
@@ -194,4 +194,4 @@ def situation(
 
 
 def plan(*observations: ClusterObservation, **fields: object) -> Plan:
-    return decide(situation(*observations, **fields))  # type: ignore[arg-type] -- keyword pass-through
+    return decide(situation(*observations, **fields))

@@ -32,7 +32,7 @@ def named(*names: str) -> NodeTerm:
 def subset(name: str, required: NodeTerm | None = None, *, most: int | str | None = None, **fields: object) -> Subset:
     """Make a subset; ``"30%"`` is a percentage."""
     bound = None if most is None else Bound(number=int(str(most).rstrip("%")), percent=isinstance(most, str))
-    return Subset(name=name, required=required, most=bound, **fields)  # type: ignore[arg-type] -- keyword pass-through
+    return Subset(name=name, required=required, most=bound, **fields)
 
 
 def spreading(*subsets: Subset, **fields: object) -> BurstPolicy:
@@ -43,7 +43,7 @@ def spreading(*subsets: Subset, **fields: object) -> BurstPolicy:
         target=WorkloadRef(namespace="demo", name="vllm", kind="Deployment"),
         subsets=subsets,
     )
-    return replace(BurstPolicy(name="gpu", spread=spread), **fields)  # type: ignore[arg-type] -- as above
+    return replace(BurstPolicy(name="gpu", spread=spread), **fields)
 
 
 CLUSTERS = (
@@ -82,7 +82,7 @@ def unknown_pods(made: Desired) -> Desired:
 
 def numbered(*subsets: Subset, **fields: object) -> Desired:
     """Make a fleet whose spread targets a StatefulSet; it names by subset what it makes."""
-    made = fleet(*subsets, pools=True, **fields)  # type: ignore[arg-type] -- as above
+    made = fleet(*subsets, pools=True, **fields)
     policy = made.policies[VLLM]
     assert policy.spread is not None
     target = replace(policy.spread.target, kind="StatefulSet")

@@ -40,8 +40,7 @@ def _access(settings: Settings) -> Callable[[], Access] | None:
 def _login(settings: Settings) -> Login | None:
     if settings.issuer is None:
         return None
-    # It brings cryptography along, which takes a while to import.
-    from reconciler.adapters.oidc import OpenIdProvider  # noqa: PLC0415 - as said above
+    from reconciler.adapters.oidc import OpenIdProvider  # noqa: PLC0415 - brings cryptography along, slow to import
 
     provider = OpenIdProvider(settings.issuer.url, authorities=settings.issuer_authorities)
     return Login(issuer=settings.issuer, claims=provider.claims)

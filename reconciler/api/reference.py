@@ -112,7 +112,7 @@ def refusal(several: tuple[Chapter, ...]) -> Body:
 
 def _subject(path: str) -> str:
     words = [word for word in path.split("/") if word and not word.startswith("{")]
-    return words[2] if words[:2] == ["api", "v1"] and len(words) > 2 else "health"  # noqa: PLR2004 - /api/v1/<subject>
+    return words[2] if words[:2] == ["api", "v1"] and len(words) > 2 else "health"  # noqa: PLR2004 - it is /api/v1/<subject>
 
 
 class _Reader:

@@ -57,8 +57,8 @@ def fitted(headers: Sequence[str], rows: Sequence[Sequence[str]], width: int) ->
 
 def wrapped(text: str, width: int) -> list[str]:
     """Break a text between words into lines no wider than `width`; only a word that is wider by itself is folded."""
-    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it, and a pipe should not wait for it
-    from rich.text import Text  # noqa: PLC0415 - as above
+    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
+    from rich.text import Text  # noqa: PLC0415 - only a terminal needs it
 
     lines = Text(text).wrap(Console(width=width), width, overflow="fold", no_wrap=False)
     return [line.plain.rstrip() for line in lines] or [""]

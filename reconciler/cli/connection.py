@@ -23,7 +23,7 @@ P = ParamSpec("P")
 
 _REPOSITORY = (
     "repo", "source_branch", "output_branch", "observations", "kubeconfig", "prometheus",
-)  # fmt: skip
+)  # fmt: skip # a list of words, filled line by line
 """What a command that looks for itself is told by flags; a daemon has its own."""
 
 _OPTION = click.option(
@@ -81,7 +81,7 @@ def served(*, otherwise: str) -> Callable[[Callable[Concatenate[Client, P], None
 
 def connect(address: str) -> Client:
     """Build a client of a daemon, with the token and the authorities that the environment names."""
-    from reconciler.client import Client  # noqa: PLC0415 - as said above
+    from reconciler.client import Client  # noqa: PLC0415 - only --server needs it, and httpx is slow to import
 
     reader = Reader({name: value for name, value in os.environ.items() if value})
     token, authorities = reader.secret("TOKEN"), reader.path("SERVER_CA_FILE")

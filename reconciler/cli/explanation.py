@@ -84,4 +84,4 @@ def _row(one: Told, *, taken: bool) -> tuple[object, ...]:
     return (
         one["rank"], where(one["cluster"], one["subset"]), one["fits"], one["placed"], one["limit"],
         ", ".join(amounts(free)), one["pricePerGpuHour"], verdict, refusal["remedy"] if refusal else None,
-    )  # fmt: skip
+    )  # fmt: skip # a row as it is printed

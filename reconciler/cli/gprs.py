@@ -150,7 +150,7 @@ def _gpr_row(one: Gpr) -> tuple[object, ...]:
     return (
         one.id, one.workload, one.cluster, one.state, f"{one.priority} {one.band}", one.gpus or None, one.nodes or None,
         one.shape, one.left, "yes" if one.evictable else "no", one.reason,
-    )  # fmt: skip
+    )  # fmt: skip # a row as it is printed
 
 
 def _wait_row(one: Wait) -> tuple[object, ...]:
@@ -187,4 +187,4 @@ def _node_row(one: GpuNode) -> tuple[object, ...]:
     return (
         one.node, one.cluster, one.count, one.free, one.model, one.memory or None, one.resource, one.instance_type,
         one.region, one.zone, one.health,
-    )  # fmt: skip
+    )  # fmt: skip # a row as it is printed

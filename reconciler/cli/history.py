@@ -128,4 +128,4 @@ def _burst_row(burst: Burst) -> tuple[object, ...]:
         burst.id, burst.workload, burst.where, burst.started_at,
         burst.ended_at or (f"until {format_time(burst.expires_at)}" if burst.expires_at else None),
         len(burst.steps), why,
-    )  # fmt: skip
+    )  # fmt: skip # a row as it is printed

@@ -25,7 +25,7 @@ WORKSPACE = click.option("--workspace", metavar="NAME", default="", help="The wo
 _HEADERS = ("PLACEMENT", "WORKSPACE", "ORIGIN", "CLUSTERS", "GPUS", "PHASE", "FOR", "SINCE", "NOTE")
 _CONDITION = {
     "CONDITION": "type", "STATUS": "status", "SINCE": "lastTransitionTime", "REASON": "reason", "NOTE": "message",
-}  # fmt: skip
+}  # fmt: skip # a row as it is printed
 
 
 def one_of(values: Iterable[str]) -> click.Choice[str]:
@@ -119,7 +119,7 @@ def _row(document: Document) -> tuple[object, ...]:
         document.get("name"), document.get("workspaceName"), document.get("origin"),
         ", ".join(map(str, document.get("clusters") or ())), state.get("provisioningStatus"), state.get("phase"),
         document.get("burstDuration"), document.get("createdAt"), state.get("message"),
-    )  # fmt: skip
+    )  # fmt: skip # a row as it is printed
 
 
 def _tables(document: Document) -> None:

@@ -23,5 +23,5 @@ def placements() -> None:
 
 for _command in (
     placementwrites.create, placementreads.list_, placementreads.get, placementwrites.update, placementwrites.delete,
-):  # fmt: skip
+):  # fmt: skip # a list of words, filled line by line
     placements.add_command(_command)

@@ -145,7 +145,7 @@ def _each(
     form: options.Output,
 ) -> None:
     """Carry out one after the other, tell what came of each, and exit with 1 if one was refused."""
-    from reconciler.client import Refused  # noqa: PLC0415 - as said above
+    from reconciler.client import Refused  # noqa: PLC0415 - only --server needs it, and httpx is slow to import
 
     receipts: list[Receipt] = []
     wrong = False

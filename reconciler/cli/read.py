@@ -111,7 +111,7 @@ def _status_tables(found: Status) -> None:
             for one in found.workloads
         ],
         empty="No workloads: no WorkloadTemplate is in the fleet repository (`overspill init` shows one).",
-    )  # fmt: skip
+    )  # fmt: skip # a row as it is printed
     if found.requests:
         _request_table(found.requests)
     printing.heading("Placements")
@@ -125,7 +125,7 @@ def _status_tables(found: Status) -> None:
             for one in found.placements
         ],
         empty="No placements: nothing is bursting.",
-    )  # fmt: skip
+    )  # fmt: skip # a row as it is printed
     if found.leaving:
         printing.heading("Leaving")
         printing.table(
@@ -143,7 +143,7 @@ def _status_tables(found: Status) -> None:
             for one in found.clusters
         ],
         empty="No clusters: no Cluster is in the fleet repository (`overspill init` shows one).",
-    )  # fmt: skip
+    )  # fmt: skip # a row as it is printed
 
 
 def _request_table(requests: tuple[RequestStatus, ...]) -> None:
@@ -157,4 +157,4 @@ def _request_table(requests: tuple[RequestStatus, ...]) -> None:
             )
             for one in requests
         ],
-    )  # fmt: skip
+    )  # fmt: skip # a row as it is printed

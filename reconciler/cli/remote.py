@@ -18,11 +18,11 @@ if TYPE_CHECKING:  # it takes long to import, and most commands ask no daemon
 
 GPRS = (
     "GPR", "WORKLOAD", "CLUSTER", "STATE", "PRIORITY", "GPUS", "NODES", "SHAPE", "LEFT", "EVICTABLE", "NOTE",
-)  # fmt: skip
+)  # fmt: skip # a list of words, filled line by line
 WAITS = ("CLUSTER", "WAIT", "AT", "AHEAD", "WHY")
 NODES = (
     "NODE", "CLUSTER", "GPUS", "FREE", "MODEL", "GB", "RESOURCE", "INSTANCE TYPE", "REGION", "ZONE", "HEALTH",
-)  # fmt: skip
+)  # fmt: skip # a list of words, filled line by line
 ALLOCATIONS = ("PLACEMENT", "WORKLOAD", "CLUSTER", "GPUS", "REPLICAS", "BOUND", "SINCE")
 UNSEEN = ("CLUSTER", "LAST SEEN", "NOTE")
 
@@ -83,7 +83,7 @@ def wait_time(client: Client, *, form: options.Output, **wanted: Unpack[Wanted])
 _ASKED = {
     "workspace": "workspaceName", "gpus": "numberOfGPUs", "nodes": "numberOfGPUNodes", "shape": "gpuShape",
     "memory": "memoryPerGpu", "instance_type": "instanceType", "dedicated": "dedicatedNodes",
-}  # fmt: skip
+}  # fmt: skip # a list of words, filled line by line
 """How the interface names what it calls otherwise."""
 
 
@@ -117,7 +117,7 @@ def inventory(client: Client, *, workspace: str | None, form: options.Output) ->
             if within is None or one.cluster_name in within
         ],
         empty="No placements: nothing is bursting.",
-    )  # fmt: skip
+    )  # fmt: skip # a row as it is printed
     unseen = [one for one in found.clusters if one.message and (within is None or one.cluster_name in within)]
     if unseen:
         printing.heading("Not seen now")
@@ -168,7 +168,7 @@ def _gpr(one: Gpr) -> tuple[object, ...]:
         one.gpr_id, f"{one.workspace_name}/{one.gpr_name}", one.cluster_name, state.provisioning_status,
         f"{one.priority} {one.priority_band}", one.gpus or None, one.nodes or None, one.gpu_shape,
         state.remaining_duration, "yes" if one.enable_eviction else "no", state.message,
-    )  # fmt: skip
+    )  # fmt: skip # a row as it is printed
 
 
 def _wait(one: WaitTime) -> tuple[object, ...]:
@@ -178,11 +178,11 @@ def _wait(one: WaitTime) -> tuple[object, ...]:
         one.cluster_name, "unknown" if wait is None else "none" if now else wait,
         None if now else one.estimated_start_time, len(one.ahead),
         "; ".join(one.reasons),
-    )  # fmt: skip
+    )  # fmt: skip # a row as it is printed
 
 
 def _node(one: Node) -> tuple[object, ...]:
     return (
         one.gpu_node_name, one.cluster_name, one.gpu_count, one.available_gpus, one.gpu_model_name, one.memory or None,
         one.resource_name, one.instance_type, one.region, one.zone, one.node_health,
-    )  # fmt: skip
+    )  # fmt: skip # a row as it is printed

@@ -100,5 +100,5 @@ for _command in (
     files.init, files.check, plan, daemon.once, daemon.run, read.status, history, read.explain, gprs, wait_time,
     inventory, placements, steer.revert, steer.extend, steer.rebalance, steer.sweep,
     files.schema, bootstrap, token, demo,
-):  # fmt: skip
+):  # fmt: skip # a list of words, filled line by line
     main.add_command(_command)

@@ -167,12 +167,14 @@ def _withheld(group: str, allowed: set[str]) -> list[str]:
 
 def _chart_repositories(desired: Desired) -> list[str]:
     """List where charts come from, in the form that Argo CD uses: OCI registries without their scheme."""
-    return sorted({
-        chart.repo_url.removeprefix("oci://")
-        for spec in bounds.deployed(desired)
-        for chart in chart_steps(spec)
-        if chart.repo_url and not has_expression(chart.repo_url)
-    })  # fmt: skip
+    return sorted(
+        {
+            chart.repo_url.removeprefix("oci://")
+            for spec in bounds.deployed(desired)
+            for chart in chart_steps(spec)
+            if chart.repo_url and not has_expression(chart.repo_url)
+        }
+    )
 
 
 def _generator(repo_url: str, revision: str, clusters: Sequence[str]) -> Json:

@@ -56,7 +56,7 @@ QUERY = Place(word="query", names=_WORKLOAD)
 METHODS = frozenset({
     "capitalize", "count", "endswith", "find", "get", "isdigit", "items", "keys", "lower", "lstrip", "removeprefix",
     "removesuffix", "rsplit", "rstrip", "split", "startswith", "strip", "title", "upper", "values",
-})  # fmt: skip
+})  # fmt: skip # a list of words, filled line by line
 """The methods that may be called: each makes at most as much as it reads."""
 
 _BEFORE_ATTRIBUTE = {"join": 1, "max": 1, "min": 1, "sort": 2, "sum": 0, "unique": 1}
@@ -79,7 +79,7 @@ _PLAIN = (
     nodes.Output, nodes.Slice, nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.Neg,
     nodes.Pos, nodes.Add, nodes.Sub, nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Mod, nodes.Concat, nodes.List,
     nodes.Tuple, nodes.Dict, nodes.Pair, nodes.Keyword, nodes.If, nodes.Template, nodes.TemplateData,
-)  # fmt: skip
+)  # fmt: skip # a list of words, filled line by line
 """Nodes that are allowed whatever they hold, as long as what they hold is."""
 
 
@@ -273,7 +273,7 @@ _STATEMENTS = {
     "CallBlock": "{% call %}", "FilterBlock": "{% filter %}", "Include": "{% include %}", "Import": "{% import %}",
     "FromImport": "{% from %}", "Extends": "{% extends %}", "Block": "{% block %}",
     "ScopedEvalContextModifier": "{% autoescape %}",
-}  # fmt: skip
+}  # fmt: skip # a list of words, filled line by line
 
 
 def _spelt(node: nodes.Node) -> str:

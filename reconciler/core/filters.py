@@ -81,7 +81,7 @@ def _is_even(value: Any) -> bool:
 
 OWN: Mapping[str, Callable[..., Any]] = {
     "join": _join, "replace": _replace, "round": _round, "shares": _shares, "string": text, "tojson": _tojson,
-}  # fmt: skip
+}  # fmt: skip # a table, a row a line
 """By the names that templates have for them."""
 
 OWN_TESTS: Mapping[str, Callable[..., bool]] = {"divisibleby": _divisible, "even": _is_even, "odd": _is_odd}

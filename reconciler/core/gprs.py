@@ -81,8 +81,11 @@ class Gpr:
 def gprs(situation: Situation, plan: Plan) -> tuple[Gpr, ...]:
     """List all GPRs: those with the highest priority first, then the oldest, then by name."""
     found = [
-        *_placed(situation, plan), *_reserved(situation), *_waiting(situation, plan), *_ended(situation),
-    ]  # fmt: skip
+        *_placed(situation, plan),
+        *_reserved(situation),
+        *_waiting(situation, plan),
+        *_ended(situation),
+    ]
     now = situation.now
     return tuple(sorted(found, key=lambda one: (-one.priority, one.asked_at or now, one.workspace, one.name, one.id)))
 

@@ -21,23 +21,23 @@ CLUSTER_SCOPED = frozenset({
     "resource.k8s.io/DeviceClass", "resource.k8s.io/DeviceTaintRule", "resource.k8s.io/ResourceSlice",
     "scheduling.k8s.io/PriorityClass", "storage.k8s.io/CSIDriver", "storage.k8s.io/CSINode",
     "storage.k8s.io/StorageClass", "storage.k8s.io/VolumeAttachment", "storage.k8s.io/VolumeAttributesClass",
-})  # fmt: skip
+})  # fmt: skip # a list of words, filled line by line
 
 PLATFORM_SCOPED = frozenset({
     "kai.scheduler/Topology", "kueue.x-k8s.io/AdmissionCheck", "kueue.x-k8s.io/Cohort",
     "kueue.x-k8s.io/MultiKueueCluster", "kueue.x-k8s.io/MultiKueueConfig", "kueue.x-k8s.io/ProvisioningRequestConfig",
     "kueue.x-k8s.io/ResourceFlavor", "kueue.x-k8s.io/Topology", "kueue.x-k8s.io/WorkloadPriorityClass",
     "scheduling.run.ai/Queue", "scheduling.volcano.sh/Queue", "topology.volcano.sh/HyperNode",
-})  # fmt: skip
+})  # fmt: skip # a list of words, filled line by line
 """Kinds of Kueue, KAI and Volcano that have no namespace and are not called so."""
 
 _CLUSTER_SCOPED_GROUPS = frozenset({
     "admissionregistration.k8s.io", "certificates.k8s.io", "flowcontrol.apiserver.k8s.io", "storagemigration.k8s.io",
-})  # fmt: skip
+})  # fmt: skip # a list of words, filled line by line
 
 _ARGO_WORKLOADS = frozenset({
     "AnalysisRun", "AnalysisTemplate", "CronWorkflow", "Experiment", "Rollout", "Workflow", "WorkflowTemplate",
-})  # fmt: skip
+})  # fmt: skip # a list of words, filled line by line
 """The kinds of ``argoproj.io`` that only run things in their namespace; the others steer Argo itself."""
 
 RIGHTS: Mapping[str, tuple[str, ...]] = {

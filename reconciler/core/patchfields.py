@@ -41,7 +41,7 @@ SCALARS: Mapping[str, frozenset[str]] = {
         "terminationMessagePath", "terminationMessagePolicy", "tty", "workingDir",
     }),
     "Resources": frozenset(),
-}  # fmt: skip
+}  # fmt: skip # a table, a row a line
 """The fields of these types that hold neither an object nor a list; with those of `podfields` they are all of them."""
 
 _CALLED = {ROOT: "a Pod", "ObjectMeta": "metadata", "PodSpec": "the spec of a Pod", "Container": "a container"}

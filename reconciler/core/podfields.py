@@ -170,5 +170,5 @@ TYPES: Mapping[str, Mapping[str, PodField]] = {
     },
     "OfSelector": _all("LabelSelector", "labelSelector"),
     "OfUser": _all(FLAT, "userAnnotations"),
-}  # fmt: skip
+}  # fmt: skip # a table, a row a line
 """The fields of each type, by the names that a Pod has them under; scalars are left out, since they are replaced."""

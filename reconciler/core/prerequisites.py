@@ -29,7 +29,7 @@ _KUBERNETES = frozenset({
     "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io", "networking.k8s.io",
     "node.k8s.io", "policy", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io",
     "storagemigration.k8s.io",
-})  # fmt: skip
+})  # fmt: skip # a list of words, filled line by line
 """The groups that Kubernetes 1.37 itself serves; the kinds of any other have to be installed."""
 
 _QUEUED = (("spec.queue", Category.QUEUES), ("spec.priorityClassName", Category.PRIORITY_CLASSES))

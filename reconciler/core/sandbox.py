@@ -42,13 +42,13 @@ FILTERS = frozenset({
     "abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "join", "last",
     "length", "list", "lower", "max", "min", "replace", "reverse", "round", "shares", "sort", "string", "sum", "title",
     "tojson", "trim", "truncate", "unique", "upper", "urlencode",
-})  # fmt: skip
+})  # fmt: skip # a list of words, filled line by line
 """The filters that a template may use."""
 
 TESTS = frozenset({
     "boolean", "defined", "divisibleby", "even", "false", "float", "integer", "iterable", "mapping", "none", "number",
     "odd", "sequence", "string", "true", "undefined",
-})  # fmt: skip
+})  # fmt: skip # a list of words, filled line by line
 """The tests that a template may use; what compares is written with operators, which pay."""
 
 _TURNS = "overspill turns"

@@ -110,7 +110,7 @@ def credential(text: str, name: str = "") -> str:
     promised = _promised(name[-_MAX_NAME:])
     if promised == "a password" or (promised and _mixed(text)):
         return promised
-    if len(text) >= 32 and _WORD.fullmatch(text) and not _SAFE.match(text) and _random(text):  # noqa: PLR2004  # as in _WORD
+    if _WORD.fullmatch(text) and not _SAFE.match(text) and _random(text):
         return "a random key"
     return ""
 

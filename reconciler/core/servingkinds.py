@@ -31,7 +31,7 @@ def rolling() -> Iterator[WorkloadKind]:
 _SERVERS = (
     "model", "sklearn", "xgboost", "tensorflow", "pytorch", "triton", "onnx", "huggingface", "pmml", "lightgbm",
     "paddle",
-)  # fmt: skip
+)  # fmt: skip # a list of words, filled line by line
 """The fields of a predictor that are the container of a model server."""
 
 

@@ -71,7 +71,7 @@ def running(command: Sequence[str], *, there: Path, environment: Mapping[str, st
         process = subprocess.Popen(
             command, cwd=there, env=dict(environment), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+        )  # fmt: skip # a command line, word by word
         daemon = Daemon(process, log)
         try:
             for number in _LEAVING:

@@ -84,7 +84,7 @@ class Stage:
             done = subprocess.run(
                 command, cwd=there, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
                 check=False, timeout=_TIMEOUT,
-            )  # fmt: skip
+            )  # fmt: skip # a command line, word by word
         except OSError as error:
             raise InvalidInput(f"running {command[0]}: {error.strerror} (try installing {command[0]})") from error
         except subprocess.TimeoutExpired as error:

@@ -22,7 +22,7 @@ _SUFFIXES = {
     "k": 10**12, "M": 10**15, "G": 10**18, "T": 10**21, "P": 10**24, "E": 10**27,
     "Ki": 10**9 * 2**10, "Mi": 10**9 * 2**20, "Gi": 10**9 * 2**30,
     "Ti": 10**9 * 2**40, "Pi": 10**9 * 2**50, "Ei": 10**9 * 2**60,
-}  # fmt: skip
+}  # fmt: skip # a table, a row a line
 _QUANTITY = re.compile(r"([+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,3}))?")
 _MAX_EXPONENT = 30
 _BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")

@@ -103,9 +103,7 @@ def test_token_in_place_of_its_digest_is_not_repeated() -> None:
 
 
 def test_entry_that_is_written_is_read_as_the_same_token() -> None:
-    token = Token(
-        name="yes", email="a@b", digest=digest(CI), expires=NOON, roles={"*": Role.VIEWER, LLM: Role.OWNER}
-    )  # fmt: skip
+    token = Token(name="yes", email="a@b", digest=digest(CI), expires=NOON, roles={"*": Role.VIEWER, LLM: Role.OWNER})
     assert read(f"tokens:\n{entry(token)}".encode(), "access.yaml").tokens == (token,)
 
 

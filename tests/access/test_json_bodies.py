@@ -54,7 +54,7 @@ def test_an_object_is_taken(door: Door) -> None:
         ('{"a": 1}'.encode("utf-16"), "request:1: begins with a byte order mark of UTF-16"),
         (b'{"a": [' + b"1," * 100_000 + b"1]}", "request:1: holds more than 100,000 values"),
     ],
-)  # fmt: skip
+)
 def test_anything_else_is_refused_with_its_place(door: Door, body: bytes, told: str) -> None:
     answer = put(door, body)
     assert answer.status == 400

@@ -38,8 +38,10 @@ def test_entry_lets_the_bearer_in_and_is_no_secret(tmp_path: Path) -> None:
     with open_door(access=AccessFile(file)) as door:
         assert door.call(token=shown(one)).body["data"]["roles"] == {"llm": "Editor", "vision": "Editor"}
         assert door.call(token=shown(two)).body["data"] == {
-            "name": "ada", "email": "ada@example.com", "roles": {"*": "Owner"}
-        }  # fmt: skip
+            "name": "ada",
+            "email": "ada@example.com",
+            "roles": {"*": "Owner"},
+        }
 
 
 def test_each_token_is_another_one_and_is_known_for_a_secret() -> None:

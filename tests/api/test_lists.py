@@ -100,8 +100,10 @@ def test_query_that_means_nothing_is_refused(several: Daemon, query: str, status
 def test_parameter_that_there_is_not_is_told_with_the_one_that_was_meant(several: Daemon, path: str) -> None:
     (problem,) = several.call("GET", f"{path}?workspace=abc").body["error"]["problems"]
     assert (problem["field"], problem["message"], problem["hint"]) == (
-        "workspace", "unknown parameter", "try 'workspaceName'",
-    )  # fmt: skip
+        "workspace",
+        "unknown parameter",
+        "try 'workspaceName'",
+    )
 
 
 def test_name_of_several_workspaces_is_asked_for_with_one(several: Daemon) -> None:

@@ -130,10 +130,14 @@ def see(observations: Path) -> Callable[..., None]:
     def write(*, missing: int = 3, watched: bool = True, **free: int) -> None:
         now = datetime.now(UTC).replace(microsecond=0)
         workload: dict[str, Any] = {
-            "kind": "Deployment", "namespace": "demo", "name": "vllm", "wanted": 4 + missing, "running": 4,
+            "kind": "Deployment",
+            "namespace": "demo",
+            "name": "vllm",
+            "wanted": 4 + missing,
+            "running": 4,
             "replica": {"requests": {"nvidia.com/gpu": "1"}},
             "unschedulable": [],
-        }  # fmt: skip
+        }
         if missing:
             workload["unschedulable"] = [{"replicas": missing, "since": format_time(now - timedelta(seconds=90))}]
         if watched:
@@ -142,11 +146,13 @@ def see(observations: Path) -> Callable[..., None]:
             name = f"worker-{number}"
             node = {"name": f"{name}-a", "used": {"nvidia.com/gpu": str(8 - gpus)}}
             seen = {
-                "apiVersion": "overspill.dev/v1alpha1", "kind": "Observation", "cluster": name,
+                "apiVersion": "overspill.dev/v1alpha1",
+                "kind": "Observation",
+                "cluster": name,
                 "observedAt": format_time(now),
                 "pools": [{"name": "gpu", "allocatable": {"nvidia.com/gpu": "8"}, "nodes": [node]}],
                 "workloads": [workload] if number == 1 else [],
-            }  # fmt: skip
+            }
             (observations / f"{name}.json").write_text(json.dumps(seen))
 
     return write

@@ -44,7 +44,7 @@ def test_fields_are_in_camel_case_and_complete() -> None:
         "name", "cluster", "workload", "replicas", "createdAt", "changedAt", "expiresAt", "engine", "policy",
         "deletionPolicy", "sourceCommit", "namespace", "targetNamespace", "shape", "origin", "templateVersion",
         "digest", "subset",
-    }  # fmt: skip
+    }  # fmt: skip # a list of words, filled line by line
 
 
 def test_change_says_which_kind_it_is() -> None:

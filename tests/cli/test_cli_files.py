@@ -52,9 +52,11 @@ def test_what_init_wrote_passes_check(terminal: Terminal, tmp_path: Path) -> Non
 
 def test_init_with_git_commits_everything_to_main(terminal: Terminal, tmp_path: Path) -> None:
     terminal.env |= {
-        "GIT_AUTHOR_NAME": "Ann", "GIT_AUTHOR_EMAIL": "ann@example.com",
-        "GIT_COMMITTER_NAME": "Ann", "GIT_COMMITTER_EMAIL": "ann@example.com",
-    }  # fmt: skip
+        "GIT_AUTHOR_NAME": "Ann",
+        "GIT_AUTHOR_EMAIL": "ann@example.com",
+        "GIT_COMMITTER_NAME": "Ann",
+        "GIT_COMMITTER_EMAIL": "ann@example.com",
+    }
     terminal.done("init", str(tmp_path / "fleet"), "--git")
     remote = Remote(tmp_path / "fleet" / ".git")
     assert remote.subjects("main") == ["Begin the fleet repository"]
@@ -128,7 +130,7 @@ def test_check_as_json_holds_counts_and_problems(terminal: Terminal, files: Path
         "files": 5, "clusters": 3, "workspaces": 1, "templates": 1, "policies": 1,
         "requests": 0, "gprTemplates": 0, "bindings": 0, "limits": 0,
         "kinds": 0, "errors": 0, "warnings": 0, "problems": [],
-    }  # fmt: skip
+    }  # fmt: skip # a table, a row a line
     (files / "policy.yaml").write_text("apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\n")
     problem = json.loads(terminal("check", str(files), "-o", "json").stdout)["problems"][0]
     assert set(problem) == {"path", "line", "field", "message", "hint", "severity"}

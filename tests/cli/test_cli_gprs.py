@@ -22,7 +22,7 @@ def test_gprs_shows_what_workloads_have_and_wait_for(overspill: Terminal, placed
     lines = overspill.done("gprs").splitlines()
     assert lines[0].split() == [
         "GPR", "WORKLOAD", "CLUSTER", "STATE", "PRIORITY", "GPUS", "NODES", "SHAPE", "LEFT", "EVICTABLE", "NOTE"
-    ]  # fmt: skip
+    ]  # fmt: skip # a list of words, filled line by line
     rows = [line.split()[1:8] for line in lines[1:]]
     assert sorted(rows, key=str) == [
         ["llm/vllm", "-", "Queued", "0", "low", "1", "3"],
@@ -65,8 +65,10 @@ def test_wait_time_tells_each_cluster_of_the_workspace(overspill: Terminal, see:
     lines = overspill.done("wait-time", "--workspace", "llm", "--gpus", "4").splitlines()
     assert lines[0] == "1 node with 4 GPUs, priority 101, in llm:"
     assert [line.split()[:2] for line in lines[2:]] == [
-        ["worker-3", "none"], ["worker-1", "unknown"], ["worker-2", "unknown"]
-    ]  # fmt: skip
+        ["worker-3", "none"],
+        ["worker-1", "unknown"],
+        ["worker-2", "unknown"],
+    ]
     assert "needs 4 GPUs on one node, largest has 2 GPUs free" in lines[-1]
 
 

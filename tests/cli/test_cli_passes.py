@@ -82,8 +82,11 @@ class Daemon:
         self.lines: list[str] = []
         self.process = subprocess.Popen(
             [sys.executable, "-m", "reconciler", "run", *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT, env={**os.environ, **env},
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=ROOT,
+            env={**os.environ, **env},
+        )
         self._rest = b""
 
     def wait_for(self, text: str) -> str:

@@ -52,7 +52,7 @@ def test_status_shows_how_clusters_are_reached_and_whether_they_are_seen(
     lines = {columns(line)[0]: columns(line) for line in overspill.done("status").splitlines() if "worker-" in line[:7]}
     assert [cell.strip() for cell in lines["worker-9"]] == [
         "worker-9", "context gke_worker-9", "-", "manifests", "no", "worker-9 has not been observed"
-    ]  # fmt: skip
+    ]  # fmt: skip # a list of words, filled line by line
     name, reached, seen, *_ = [cell.strip() for cell in lines["worker-2"]]
     assert (name, reached) == ("worker-2", "-")
     assert seen.startswith("20")
@@ -95,16 +95,14 @@ def test_answer_for_a_moment_in_the_past_is_given_with_a_note(overspill: Termina
 
 def test_status_as_json_is_complete(overspill: Terminal, placed: list[str]) -> None:
     answer = overspill.answer("status")
-    assert set(answer) == {
-        "now", "workloads", "requests", "placements", "leaving", "clusters", "problems", "wakeAt"
-    }  # fmt: skip
+    assert set(answer) == {"now", "workloads", "requests", "placements", "leaving", "clusters", "problems", "wakeAt"}
     assert set(answer["workloads"][0]) == {
         "workload", "primary", "policy", "wanted", "running", "deficit", "placed", "message", "suppressed"
-    }  # fmt: skip
+    }  # fmt: skip # a list of words, filled line by line
     assert set(answer["clusters"][0]) == {"cluster", "engine", "connection", "observedAt", "reporting", "message"}
     assert set(answer["placements"][0]) == {
         "placement", "phase", "provisioning", "engine", "message", "unhealthySince", "bound", "left"
-    }  # fmt: skip
+    }  # fmt: skip # a list of words, filled line by line
     assert answer["placements"][0]["placement"]["shape"]["requests"] == {"nvidia.com/gpu": "1"}
 
 
@@ -261,10 +259,10 @@ def test_explanation_as_json_is_complete(overspill: Terminal, see: See) -> None:
     assert set(answer) == {
         "workload", "primary", "policy", "demand", "placements", "ailing", "restraints", "assessments", "suppressed",
         "conclusion", "request", "distribution", "notes"
-    }  # fmt: skip
+    }  # fmt: skip # a list of words, filled line by line
     assert set(answer["assessments"][0]) == {
         "cluster", "subset", "rank", "placed", "fits", "limit", "free", "pricePerGpuHour", "refusal", "start"
-    }  # fmt: skip
+    }  # fmt: skip # a list of words, filled line by line
 
 
 def test_explanation_tells_what_holds_a_workload_back(overspill: Terminal, placed: list[str]) -> None:

@@ -42,8 +42,11 @@ def test_plan_shows_what_would_be_taken_and_placed(overspill: Terminal, fleet: R
 def test_status_lists_how_a_request_stands(overspill: Terminal, placed: list[str]) -> None:
     (one,) = overspill.answer("status")["requests"]
     assert (one["request"], one["asker"], one["provisioningStatus"], one["phase"]) == (
-        "llm/bookinfo", "file", "Successful", "Pending"
-    )  # fmt: skip
+        "llm/bookinfo",
+        "file",
+        "Successful",
+        "Pending",
+    )
     assert one["placed"] == ["worker-2", "worker-3"]
     assert "llm/bookinfo" not in [one["workload"] for one in overspill.answer("status")["workloads"]]
     row = next(line for line in overspill.done("status").splitlines() if line.startswith("llm/bookinfo"))

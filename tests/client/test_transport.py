@@ -189,7 +189,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
             "-addext", "subjectAltName=IP:127.0.0.1",
         ],
         check=True, capture_output=True,
-    )  # fmt: skip
+    )  # fmt: skip # a command line, word by word
     return file, key
 
 

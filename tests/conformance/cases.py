@@ -41,7 +41,7 @@ SUITES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
             "replicas_path",
         ),
     },
-}  # fmt: skip
+}  # fmt: skip # a table, a row a line
 """The groups of cases that each suite of tests runs, by the file that they are in; all of it where none is named."""
 
 

@@ -72,7 +72,7 @@ def _token(path: Path) -> tuple[str, str]:
             "--out", str(file),
         ],
         check=True, capture_output=True, text=True,
-    )  # fmt: skip
+    )  # fmt: skip # a command line, word by word
     return file.read_text().strip(), made.stdout
 
 
@@ -94,7 +94,7 @@ def main(command: list[str]) -> int:
                 "--continue-on-failure", "--no-color",
             ],
             check=False, cwd=scratch, env={**os.environ, "SCHEMATHESIS_HOOKS": str(HOOKS)},
-        ).returncode  # fmt: skip
+        ).returncode  # fmt: skip # a command line, word by word
 
 
 if __name__ == "__main__":

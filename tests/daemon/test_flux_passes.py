@@ -31,8 +31,9 @@ def test_a_cluster_begins_with_its_anchor_in_a_commit_of_its_own(passes: Passes)
     passes.run()
     assert set(passes.repository.tree(under="clusters")) == ANCHORS
     assert passes.repository.subjects() == [
-        "start(demo): what Flux follows in worker-1 and 2 more", "start(demo): the output branch"
-    ]  # fmt: skip
+        "start(demo): what Flux follows in worker-1 and 2 more",
+        "start(demo): the output branch",
+    ]
     passes.restart()
     passes.run()
     assert len(passes.repository.subjects()) == 2

@@ -79,7 +79,7 @@ def before_each_push(shop: Shop, monkeypatch: pytest.MonkeyPatch, happens: Calla
     def begin_push(self: GitRepository, new: CommitId, **more: object) -> Callable[[], None]:
         pushes.append(new)
         happens(len(pushes))
-        return push(self, new, **more)  # type: ignore[arg-type] -- keyword pass-through
+        return push(self, new, **more)
 
     monkeypatch.setattr(GitRepository, "begin_push", begin_push)
 
@@ -224,7 +224,7 @@ def test_push_that_fails_fails_the_batch_under_way_and_the_one_decided_on_top(
 
 def test_a_bug_in_one_batch_leaves_the_one_before_answered(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     receipts = shop.ask(*crowd())
-    broken = replace(creating(asked("late")), draft=0)  # type: ignore[arg-type] -- a bug is meant
+    broken = replace(creating(asked("late")), draft=0)
     failed = shop.desk.submit(broken)
     with pytest.raises(AttributeError):
         shop.serve(fetch=False)

@@ -35,13 +35,13 @@ def stock(free: int, total: int = 8, product: str = "H100", **fields: str) -> De
 
 
 def option(count: int = 1, *selectors: str, **fields: object) -> DeviceOption:
-    return DeviceOption(**{"device_class": D, "selectors": selectors, "count": count, **fields})  # type: ignore[arg-type] -- keyword pass-through
+    return DeviceOption(**{"device_class": D, "selectors": selectors, "count": count, **fields})
 
 
 def claiming(*options: DeviceOption, **fields: object) -> ReplicaShape:
     """Make the shape of a replica with a request for each of these options."""
     requests = tuple(DeviceRequest(options=(one,)) for one in options)
-    return ReplicaShape(**{"requests": Resources(), "devices": requests, **fields})  # type: ignore[arg-type] -- as above
+    return ReplicaShape(**{"requests": Resources(), "devices": requests, **fields})
 
 
 def room(*nodes: tuple[DeviceStock, ...], classes: dict[str, tuple[str, ...]] | None = None, cpu: int = 100) -> Room:

@@ -52,7 +52,7 @@ def _bounded(draw: st.DrawFn) -> dict[str, int | None]:
 @st.composite
 def _distributions(draw: st.DrawFn) -> Distribution:
     strategy = draw(st.sampled_from(StrategyName))
-    return Distribution(strategy=strategy, spread_by="region", **_bounded(draw))  # type: ignore[arg-type] -- as drawn
+    return Distribution(strategy=strategy, spread_by="region", **_bounded(draw))
 
 
 PLAIN = st.sampled_from([Distribution(strategy=strategy) for strategy in StrategyName])
@@ -130,7 +130,7 @@ def test_the_order_in_which_clusters_are_given_does_not_matter(
     targets: tuple[Target, ...], total: int, distribution: Distribution, random: object
 ) -> None:
     shuffled = list(targets)
-    random.shuffle(shuffled)  # type: ignore[attr-defined] -- Hypothesis' own
+    random.shuffle(shuffled)
     assert share_out(total, shuffled, distribution) == share_out(total, targets, distribution)
     there = standing(targets)
     again = [next(one for one in there if one.cluster == target.cluster) for target in shuffled]

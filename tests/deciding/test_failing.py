@@ -29,14 +29,14 @@ HELM = "Helm install failed for release demo/vllm with chart vllm-stack@0.1.7: c
 
 def flux(cluster: str = "worker-2", *, minutes: float = 1, **fields: object) -> Placement:
     made = {"engine": EngineName.FLUX, "digest": OURS, "lasting": timedelta(hours=2), **fields}
-    return placement(cluster, created=NOW - minutes * MINUTE, **made)  # type: ignore[arg-type] -- keyword pass-through
+    return placement(cluster, created=NOW - minutes * MINUTE, **made)
 
 
 def report(
     of: Placement, state: EngineState = EngineState.FAILED, message: str = HELM, **fields: object
 ) -> EngineReport:
     said = EngineReport(cluster=of.cluster, placement=of.name, digest=OURS, revision=TIP, state=state, message=message)
-    return replace(said, **fields)  # type: ignore[arg-type] -- keyword pass-through
+    return replace(said, **fields)
 
 
 def seen(
@@ -81,7 +81,7 @@ def decided(there: Ledger, observed: Observed, known: Rollouts, *, now: datetime
 
 
 def after(lent: Placement, *reports: EngineReport, now: datetime = NOW, **fields: object) -> Plan:
-    there, observed = ledger(lent), seen(*reports, **fields)  # type: ignore[arg-type] -- keyword pass-through
+    there, observed = ledger(lent), seen(*reports, **fields)
     return decided(there, observed, followed(there, observed), now=now)
 
 

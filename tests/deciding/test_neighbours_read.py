@@ -144,9 +144,10 @@ def test_a_file_that_says_it_wrong_is_told_where(change: tuple[str, str], field:
 def test_labels_that_a_pod_has_for_itself_are_no_part_of_its_shape() -> None:
     own = {"pod-template-hash": "6f7", "overspill.dev/placement": "vllm-7f3a90c1", **LABELS}
     hashed = term(HOST, matchLabelKeys=["pod-template-hash"])
-    hashed["labelSelector"] = {**hashed["labelSelector"], "matchExpressions": [
-        {"key": "pod-template-hash", "operator": "In", "values": ["6f7"]}
-    ]}  # fmt: skip
+    hashed["labelSelector"] = {
+        **hashed["labelSelector"],
+        "matchExpressions": [{"key": "pod-template-hash", "operator": "In", "values": ["6f7"]}],
+    }
     written = replica_shape(
         {"affinity": {"podAntiAffinity": {REQUIRED: [hashed]}}}, {"labels": own, "namespace": "llm"}
     )
@@ -175,9 +176,11 @@ def server(name: str, labels: Raw, **spec: Any) -> Json:
     template = {"metadata": {"labels": labels}, "spec": {"containers": containers, **spec}}
     metadata = {"name": name, "namespace": "llm"}
     return {
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata,
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
         "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": template},
-    }  # fmt: skip
+    }
 
 
 def parts(*objects: Json) -> list[ReplicaShape]:
@@ -201,9 +204,9 @@ def test_rules_that_two_manifests_share_are_counted_by_nobody() -> None:
 
 def test_rules_about_labels_that_are_filled_in_later_are_no_guess() -> None:
     labels = {"app": "{{ placement.name }}"}
-    wanted = {"affinity": {"podAntiAffinity": {REQUIRED: [
-        {"topologyKey": HOST, "labelSelector": {"matchLabels": labels}}
-    ]}}}  # fmt: skip
+    wanted = {
+        "affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": HOST, "labelSelector": {"matchLabels": labels}}]}}
+    }
     [found] = parts(server("vllm", labels, **wanted))
     assert found.obstacle == (
         f"requires pod anti-affinity by {HOST} to other pods than its own kind: nobody but the scheduler can count that"

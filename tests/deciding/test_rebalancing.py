@@ -214,7 +214,7 @@ def test_a_cluster_that_is_being_emptied_gives_up_all() -> None:
     wanted = desired(clusters=(cluster("worker-1"), draining, cluster("worker-3")))
     plan = made(None, ledger(placement("worker-2", 3)), free("worker-2", 8), free("worker-3", 8), wanted=wanted)
     assert [where(change) for change in plan.changes] == [("worker-2", 3), ("worker-3", 3)]
-    assert "gets none (it is Draining)" in plan.changes[0].detail  # type: ignore[union-attr] -- a Revert
+    assert "gets none (it is Draining)" in plan.changes[0].detail
 
 
 @pytest.mark.parametrize("blind", [True, False], ids=["unseen", "cordoned"])
@@ -288,7 +288,7 @@ def made(policy: BurstPolicy | None, there: Ledger, *observed: object, wanted: o
     names = ("worker-1", "worker-2", "worker-3", "worker-4")
     fleet = wanted or desired(policy, clusters=[cluster(name) for name in names])
     missing = counts(there).total()
-    seen = situation(short(missing), *observed, wanted=fleet, there=there)  # type: ignore[arg-type] -- as given
+    seen = situation(short(missing), *observed, wanted=fleet, there=there)
     return rebalance(seen, VLLM, by="Ann", reason=reason)
 
 

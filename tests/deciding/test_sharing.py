@@ -22,7 +22,7 @@ def policy(strategy: StrategyName, *candidates: Candidate, **bounds: object) -> 
     return BurstPolicy(
         name="gpu",
         candidates=candidates or tuple(Candidate(name=ClusterName(name)) for name in FOUR),
-        distribution=Distribution(strategy=strategy, **bounds),  # type: ignore[arg-type] -- keyword pass-through
+        distribution=Distribution(strategy=strategy, **bounds),
     )
 
 

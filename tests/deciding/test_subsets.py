@@ -103,7 +103,7 @@ def test_the_order_in_which_clusters_of_a_subset_are_given_does_not_matter(
     shuffled = []
     for layer in layers:
         targets = list(layer.targets)
-        random.shuffle(targets)  # type: ignore[attr-defined] -- Hypothesis' own
+        random.shuffle(targets)
         shuffled.append(replace(layer, targets=tuple(targets)))
     for divide, these in ((share_out, tuple), (give_back, lambda given: there(tuple(given)))):
         first, second = these(layers), these(shuffled)

@@ -100,14 +100,16 @@ def test_the_newest_waiting_replicas_are_the_first_to_go(primary: Primary) -> No
 
 def test_the_engine_counts_deployments_only_where_engines_look() -> None:
     deployment = b"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 3}\n"
-    archive = tar({
-        "clusters/worker-2/vllm-1/placement.yaml": deployment,
-        "clusters/worker-2/vllm-1/manifests/a.yaml": deployment,
-        "clusters/worker-2/vllm-1/manifests/b.yaml": b"kind: ConfigMap\n---\n" + deployment,
-        "clusters/worker-3/vllm-2/manifests/c.yaml": b"kind: Service\n",
-        "ledger/llm/vllm.yaml": deployment,
-        "README.md": b"kind: Deployment",
-    })  # fmt: skip
+    archive = tar(
+        {
+            "clusters/worker-2/vllm-1/placement.yaml": deployment,
+            "clusters/worker-2/vllm-1/manifests/a.yaml": deployment,
+            "clusters/worker-2/vllm-1/manifests/b.yaml": b"kind: ConfigMap\n---\n" + deployment,
+            "clusters/worker-3/vllm-2/manifests/c.yaml": b"kind: Service\n",
+            "ledger/llm/vllm.yaml": deployment,
+            "README.md": b"kind: Deployment",
+        }
+    )
     assert committed(archive) == {"worker-2": {"vllm-1": 6}, "worker-3": {"vllm-2": 0}}
 
 

@@ -24,9 +24,13 @@ def start(out: Path, *more: str, home: Path | None = None) -> subprocess.Popen[s
         environment |= {"HOME": str(home), "XDG_CONFIG_HOME": str(home)}
     return subprocess.Popen(
         [sys.executable, "-m", "reconciler", "demo", "--out", str(out), *more],
-        cwd=out.parent, env=environment, text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+        cwd=out.parent,
+        env=environment,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def git(there: Path, *arguments: str) -> str:
@@ -92,9 +96,13 @@ def it_ends_with_commands_that_work(out: Path, said: str) -> None:
         words = command.split()
         assert words[0] == "git" or words[:3][-2:] == ["-m", "reconciler"]
         done = subprocess.run(
-            words, cwd=out.parent, check=False, capture_output=True, text=True,
+            words,
+            cwd=out.parent,
+            check=False,
+            capture_output=True,
+            text=True,
             env={**os.environ, "PYTHONPATH": str(CHECKOUT), "OVERSPILL_CACHE_DIR": str(out.parent / "cache")},
-        )  # fmt: skip
+        )
         assert done.returncode == 0, done.stderr
         assert "vllm" in done.stdout
     # What the clusters reported is fresh for minutes only; the command answers for then, and so works for ever.

@@ -93,7 +93,7 @@ class Health(BaseHTTPRequestHandler):
     """Answers as the daemon does; the status is the server's."""
 
     def do_GET(self) -> None:
-        self.send_response(self.server.status if self.path == "/healthz" else 404)  # type: ignore[attr-defined]  # a field of this test's own
+        self.send_response(self.server.status if self.path == "/healthz" else 404)
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
@@ -112,7 +112,7 @@ def server() -> Iterator[HTTPServer]:
 
 @pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False)])
 def test_the_health_check_believes_the_daemon(server: HTTPServer, status: int, healthy: bool) -> None:
-    server.status = status  # type: ignore[attr-defined]  # a field of this test's own
+    server.status = status
     (check,) = of("HEALTHCHECK")
     options, _, command = check.partition("CMD ")
     assert {"--interval", "--timeout", "--start-period"} <= {word.split("=")[0] for word in options.split()}
@@ -122,8 +122,10 @@ def test_the_health_check_believes_the_daemon(server: HTTPServer, status: int, h
     done = subprocess.run(
         [sys.executable, flag, program],
         env={**os.environ, f"{PREFIX}LISTEN": f"0.0.0.0:{server.server_port}"},
-        check=False, capture_output=True, timeout=30,
-    )  # fmt: skip
+        check=False,
+        capture_output=True,
+        timeout=30,
+    )
     assert (done.returncode == 0) is healthy
 
 
@@ -132,7 +134,7 @@ def test_the_health_check_follows_a_daemon_that_speaks_tls(server: HTTPServer, t
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate, key)
     server.socket = tls.wrap_socket(server.socket, server_side=True)
-    server.status = 200  # type: ignore[attr-defined]  # a field of this test's own
+    server.status = 200
     (check,) = of("HEALTHCHECK")
     listen = {f"{PREFIX}LISTEN": f":{server.server_port}", f"{PREFIX}TLS_CERT_FILE": str(certificate)}
     command = [sys.executable, "-c", json.loads(check.partition("CMD ")[2])[2]]

@@ -25,15 +25,18 @@ def test_every_command_works_in_the_order_in_which_it_is_told(tmp_path: Path, pe
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
         cwd=there, env=person, check=False, capture_output=True, text=True, timeout=400,
-    )  # fmt: skip
+    )  # fmt: skip # a command line, word by word
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     subjects = [
         re.sub(r"\d{4}-\d\d-\d\dT[\d:]+Z", "TIME", subject)
         for subject in subprocess.run(
             ["git", "-C", "fleet.git", "log", "--reverse", "--format=%s", "placements"],
-            cwd=there, check=True, capture_output=True, text=True,
+            cwd=there,
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout.splitlines()
-    ]  # fmt: skip
+    ]
     assert subjects == [
         "start(fleet): the output branch",
         "burst(llm/vllm): 3 replicas on worker-2 for 10m",
@@ -53,8 +56,11 @@ def test_the_daemon_runs_as_it_is_told_to(tmp_path: Path, person: dict[str, str]
     (command,) = [text for mark, text in BLOCKS if mark == "daemon"]
     subprocess.run(
         ["bash", "-euc", "overspill init fleet --git && git clone -q --bare fleet fleet.git && mkdir observations"],
-        cwd=tmp_path, env=person, check=True, capture_output=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=person,
+        check=True,
+        capture_output=True,
+    )
     person |= {"OVERSPILL_REPO": str(tmp_path / "fleet.git"), "OVERSPILL_OBSERVATIONS": str(tmp_path / "observations")}
     log = tmp_path / "log"
     with log.open("wb") as stream:

@@ -42,7 +42,7 @@ def test_what_it_pushes_for_the_engines_is_printed_for_its_own_clusters(tmp_path
             ["bash", "-euo", "pipefail", "-c", text],
             cwd=tmp_path, env=person, check=False,
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180,
-        )  # fmt: skip
+        )  # fmt: skip # a command line, word by word
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return done.stdout
 

@@ -170,7 +170,7 @@ class ArgoCD:
                 program("argocd"), "--port", str(repo), "--address", "127.0.0.1", "--metrics-address", "127.0.0.1",
                 "--metrics-port", str(free_port()), "--redis", f"127.0.0.1:{redis}", "--disable-tls",
             ],
-        )  # fmt: skip
+        )  # fmt: skip # a command line, word by word
         self._run(
             "argocd-applicationset-controller",
             [
@@ -178,7 +178,7 @@ class ArgoCD:
                 "--metrics-addr", f"127.0.0.1:{free_port()}", "--probe-addr", f"127.0.0.1:{free_port()}",
                 "--webhook-addr", f"127.0.0.1:{self._refresh}",
             ],
-        )  # fmt: skip
+        )  # fmt: skip # a command line, word by word
         self._run(
             "argocd-server",
             [
@@ -186,14 +186,14 @@ class ArgoCD:
                 "--metrics-address", "127.0.0.1", "--metrics-port", str(free_port()),
                 "--repo-server", f"127.0.0.1:{repo}", "--redis", f"127.0.0.1:{redis}",
             ],
-        )  # fmt: skip
+        )  # fmt: skip # a command line, word by word
         self._run(
             "argocd-application-controller",
             [
                 program("argocd"), *kube, *server, "--repo-server", f"127.0.0.1:{repo}",
                 "--redis", f"127.0.0.1:{redis}", "--metrics-port", str(free_port()),
             ],
-        )  # fmt: skip
+        )  # fmt: skip # a command line, word by word
 
     def _run(self, name: str, command: list[str]) -> None:
         """Start a process; all of Argo CD is one program, which asks for its name."""

@@ -109,9 +109,13 @@ def build(name: str, timeout: float) -> Ready | Missing:
     try:
         done = subprocess.run(
             ["nice", "-n", "19", "go", "build", *flags, component.package],
-            cwd=TOOLS / component.module, env=_environment(), timeout=timeout, capture_output=True, text=True,
+            cwd=TOOLS / component.module,
+            env=_environment(),
+            timeout=timeout,
+            capture_output=True,
+            text=True,
             check=False,
-        )  # fmt: skip
+        )
         error = "" if done.returncode == 0 else _last_words(done.stderr) or f"exit code {done.returncode}"
     except subprocess.TimeoutExpired:
         error = f"not built within {timeout:.0f} s"
@@ -141,8 +145,12 @@ def sources(module: str) -> Path | Missing:
         return Missing(reason=f"{module}: Go is missing to download it (https://go.dev/doc/install)")
     done = subprocess.run(
         ["go", "mod", "download", "-json", module],
-        cwd=TOOLS, env=_environment() | {"GOFLAGS": ""}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=TOOLS,
+        env=_environment() | {"GOFLAGS": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     told = json.loads(done.stdout or "{}")
     return (
         Path(told["Dir"])

@@ -101,8 +101,12 @@ class Cluster:
         """Run kubectl as the administrator and return what it printed. Its refusal is an assertion with its words."""
         done = subprocess.run(
             [program("kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
-            input=stdin, capture_output=True, text=True, check=False, env={**os.environ, "HOME": str(self._home)},
-        )  # fmt: skip
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "HOME": str(self._home)},
+        )
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
         return done.stdout
 
@@ -215,7 +219,7 @@ class Cluster:
             "etcd", "--data-dir", str(home / "etcd"), "--listen-client-urls", url, "--advertise-client-urls", url,
             "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}",
             "--unsafe-no-fsync",
-        )  # fmt: skip
+        )  # fmt: skip # a command line, word by word
         self._run(
             "kube-apiserver", f"--etcd-servers={url}", f"--secure-port={self._port}", "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
@@ -225,22 +229,25 @@ class Cluster:
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={home / 'accounts.crt'}",
             f"--service-account-signing-key-file={home / 'accounts.key'}",
-        )  # fmt: skip
+        )  # fmt: skip # a command line, word by word
         self._await("/readyz", "kube-apiserver")
         self._run(
             "kube-controller-manager", f"--kubeconfig={home / 'controller-manager.kubeconfig'}", "--leader-elect=false",
             "--use-service-account-credentials=true", f"--service-account-private-key-file={home / 'accounts.key'}",
             f"--root-ca-file={home / 'server.crt'}", "--bind-address=127.0.0.1", f"--secure-port={free_port()}",
             "--kube-api-qps=200", "--kube-api-burst=400", "--horizontal-pod-autoscaler-sync-period=1s",
-        )  # fmt: skip
+        )  # fmt: skip # a command line, word by word
         self._run(
             "kube-scheduler", f"--kubeconfig={home / 'scheduler.kubeconfig'}", "--leader-elect=false",
             "--bind-address=127.0.0.1", f"--secure-port={free_port()}", "--kube-api-qps=200", "--kube-api-burst=400",
-        )  # fmt: skip
+        )  # fmt: skip # a command line, word by word
         self._run(
-            "kwok", f"--kubeconfig={self.kubeconfig}", f"--config={STAGES}", "--manage-all-nodes=true",
+            "kwok",
+            f"--kubeconfig={self.kubeconfig}",
+            f"--config={STAGES}",
+            "--manage-all-nodes=true",
             "--node-lease-duration-seconds=40",
-        )  # fmt: skip
+        )
         accounts = "/api/v1/namespaces/default/serviceaccounts"
         self.until(lambda: self.items(accounts), "no service account", timeout=START_TIMEOUT)
 
@@ -266,7 +273,7 @@ class Cluster:
                  "-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost",
                  "-keyout", str(self._home / f"{name}.key"), "-out", str(self._home / f"{name}.crt")],
                 check=True, capture_output=True,
-            )  # fmt: skip
+            )  # fmt: skip # a command line, word by word
         rows = [f'{self._tokens[key]},{user},{key},"{groups}"' for key, (user, groups) in _USERS.items()]
         (self._home / "tokens.csv").write_text("\n".join(rows) + "\n")
         for user, token in self._tokens.items():

@@ -162,9 +162,12 @@ class Flux:
         else:
             served = f"127.0.0.1:{free_port()}"
             self._run(
-                SOURCE, *sent, f"--storage-path={self._home / 'storage'}", f"--storage-addr={served}",
+                SOURCE,
+                *sent,
+                f"--storage-path={self._home / 'storage'}",
+                f"--storage-addr={served}",
                 f"--storage-adv-addr={served}",
-            )  # fmt: skip
+            )
         # What the bootstrap advises: the next stage is looked at soon, and a revert need not wait for its burst.
         self._run(
             KUSTOMIZE, *sent, *_LOCKED, "--requeue-dependency=5s", "--feature-gates=CancelHealthCheckOnNewRevision=true"
@@ -178,8 +181,10 @@ class Flux:
         scratch = self._home / f"{name}-tmp"
         scratch.mkdir()
         env = {
-            "KUBECONFIG": str(self._cluster.kubeconfig), "RUNTIME_NAMESPACE": NAMESPACE, "TMPDIR": str(scratch),
-        }  # fmt: skip
+            "KUBECONFIG": str(self._cluster.kubeconfig),
+            "RUNTIME_NAMESPACE": NAMESPACE,
+            "TMPDIR": str(scratch),
+        }
         self._processes.run(name, command, env)
 
     def _stand_in(self) -> None:

@@ -141,7 +141,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         """Read the request's body, in chunks where git did not know its length beforehand."""
-        stream: BinaryIO = self.rfile  # type: ignore[assignment]  # typeshed calls it by its base class
+        stream: BinaryIO = self.rfile
         if self.headers.get("Transfer-Encoding", "") != "chunked":
             return stream.read(int(self.headers.get("Content-Length") or 0))
         parts = []

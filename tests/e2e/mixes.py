@@ -83,10 +83,12 @@ class Mix:
     def fitting(self) -> int:
         """Count the replicas that Overspill would send here, by the way that files take."""
         file = {
-            "apiVersion": "overspill.dev/v1alpha1", "kind": "Observation", "cluster": "worker-2",
+            "apiVersion": "overspill.dev/v1alpha1",
+            "kind": "Observation",
+            "cluster": "worker-2",
             "observedAt": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "pools": [{"name": "all", "nodes": self.nodes}],
-        }  # fmt: skip
+        }
         [seen] = observation.read(yamlio.emit(file).encode(), "observation.yaml")
         return Room(seen).count(self._shape(), 1 if self.apart else LIMIT)
 
@@ -106,15 +108,21 @@ class Mix:
         """Make the nodes, and take up on them what is used, by pods that rules may be about."""
         for node in self.nodes:
             cluster.add_node(
-                node["name"], allocatable=node["allocatable"], labels=node["labels"], taints=node["taints"],
+                node["name"],
+                allocatable=node["allocatable"],
+                labels=node["labels"],
+                taints=node["taints"],
                 cordoned=node["cordoned"],
-            )  # fmt: skip
+            )
             used = {name: amount for name, amount in node["used"].items() if name != "pods" and amount != "0"}
             [there] = node["pods"]
             cluster.occupy(
-                node["name"], used, namespace=there["namespace"], labels=there["labels"],
+                node["name"],
+                used,
+                namespace=there["namespace"],
+                labels=there["labels"],
                 ports=[port["hostPort"] for port in there["hostPorts"]],
-            )  # fmt: skip
+            )
 
     def deployment(self, pods: int) -> Json:
         """Write a Deployment of this shape."""
@@ -148,11 +156,12 @@ class Mix:
             "allocatable": {
                 "cpu": chance.choice(("7910m", "16", "64", "64")),
                 "memory": chance.choice(("30Gi", "127000Mi", "512Gi", "512Gi")),
-                GPU: str(gpus), "pods": str(chance.choice((3, 8, 110))),
+                GPU: str(gpus),
+                "pods": str(chance.choice((3, 8, 110))),
             },
             "used": {"cpu": "800m", "memory": "3Gi", GPU: str(chance.choice((0, 0, gpus // 2, gpus))), "pods": "1"},
             "pods": [there],
-        }  # fmt: skip
+        }
 
     @staticmethod
     def _container(name: str, chance: random.Random, requests: dict[str, str], **fields: Any) -> Json:
@@ -206,7 +215,9 @@ class Mix:
 
     def _spread(self, key: str, chance: random.Random) -> None:
         constraint = {
-            "topologyKey": key, "maxSkew": chance.choice((1, 1, 2)), "whenUnsatisfiable": "DoNotSchedule",
+            "topologyKey": key,
+            "maxSkew": chance.choice((1, 1, 2)),
+            "whenUnsatisfiable": "DoNotSchedule",
             "labelSelector": {"matchLabels": {"app": self.name}},
-        } | chance.choice(({}, {}, {"minDomains": 3}, {"nodeTaintsPolicy": "Honor"}))  # fmt: skip
+        } | chance.choice(({}, {}, {"minDomains": 3}, {"nodeTaintsPolicy": "Honor"}))
         self.spec.setdefault("topologySpreadConstraints", []).append(constraint)

@@ -65,13 +65,17 @@ _USUAL: Mapping[str, Mapping[str, str]] = {
         "  primaryCluster:": f"  commandJobs: {{image: registry.invalid/kubectl@sha256:{'0' * 64}}}\n  primaryCluster:"
     },
     POLICY: {
-        "window: 30s": "window: 1s", "window: 5m": "window: 3s", "maxReplicas: 4": "maxReplicas: 2",
+        "window: 30s": "window: 1s",
+        "window: 5m": "window: 3s",
+        "maxReplicas: 4": "maxReplicas: 2",
         "coolDown: 5m": "coolDown: 1s",
     },
-}  # fmt: skip
+}
 _ACCOUNT = {
-    "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "vllm-sa", "namespace": "kubeslice-system"},
-}  # fmt: skip
+    "apiVersion": "v1",
+    "kind": "ServiceAccount",
+    "metadata": {"name": "vllm-sa", "namespace": "kubeslice-system"},
+}
 
 
 class Scenario:

@@ -138,9 +138,13 @@ class StandIn:
     def _artifact(self, revision: str, file: Path) -> Json:
         content = file.read_bytes()
         return {
-            "path": file.name, "url": f"{self._address}/{file.name}", "revision": revision, "size": len(content),
-            "digest": f"sha256:{hashlib.sha256(content).hexdigest()}", "lastUpdateTime": _now(),
-        }  # fmt: skip
+            "path": file.name,
+            "url": f"{self._address}/{file.name}",
+            "revision": revision,
+            "size": len(content),
+            "digest": f"sha256:{hashlib.sha256(content).hexdigest()}",
+            "lastUpdateTime": _now(),
+        }
 
 
 def _store(file: Path, content: bytes) -> None:
@@ -167,10 +171,14 @@ def _ready(status: str, reason: str, message: str, source: Json) -> list[Json]:
     generation = source["metadata"]["generation"]
     return [
         {
-            "type": "Ready", "status": status, "reason": reason, "message": message,
-            "observedGeneration": generation, "lastTransitionTime": _now(),
+            "type": "Ready",
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "observedGeneration": generation,
+            "lastTransitionTime": _now(),
         }
-    ]  # fmt: skip
+    ]
 
 
 def _words(conditions: list[Json]) -> list[tuple[Json, ...]]:

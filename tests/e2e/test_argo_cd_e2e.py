@@ -35,9 +35,10 @@ def cluster(start_cluster: Callable[[str], Cluster]) -> Cluster:
     teach(cluster, found)
     command_step.prepare(cluster)
     cluster.add_node(
-        "gpu", allocatable={"cpu": "64", "memory": "1Ti", "nvidia.com/gpu": "8"},
+        "gpu",
+        allocatable={"cpu": "64", "memory": "1Ti", "nvidia.com/gpu": "8"},
         labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
-    )  # fmt: skip
+    )
     for namespace in ("vllm-demo", "vllm-stack"):
         cluster.ensure_namespace(namespace)
     return cluster

@@ -125,12 +125,14 @@ def kubeconfig(path: Path, control: Cluster) -> Path:
     server = {"server": control.access.server, "certificate-authority-data": authority}
     target = path / "kubeconfig"
     target.write_text(
-        json.dumps({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "control", "cluster": server}],
-            "users": [{"name": "control", "user": {"token": token}}],
-            "contexts": [{"name": "control", "context": {"cluster": "control", "user": "control"}}],
-        })
-    )  # fmt: skip
+        json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "control", "cluster": server}],
+                "users": [{"name": "control", "user": {"token": token}}],
+                "contexts": [{"name": "control", "context": {"cluster": "control", "user": "control"}}],
+            }
+        )
+    )
     return target

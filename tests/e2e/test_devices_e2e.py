@@ -124,11 +124,14 @@ class Mix:
         pod = {
             "nodeSelector": {"mix": self.name},
             "resourceClaims": [{"name": "devices", "resourceClaimTemplateName": f"{self.name}-{what}"}],
-            "containers": [{
-                "name": "server", "image": "registry.invalid/server:1",
-                "resources": {"requests": {"cpu": "1"}, "claims": [{"name": "devices"}]},
-            }],
-        }  # fmt: skip
+            "containers": [
+                {
+                    "name": "server",
+                    "image": "registry.invalid/server:1",
+                    "resources": {"requests": {"cpu": "1"}, "claims": [{"name": "devices"}]},
+                }
+            ],
+        }
         return {
             "metadata": {"name": f"{self.name}-{what}"},
             "spec": {

@@ -92,11 +92,13 @@ def test_burst_that_a_person_reverts_stays_reverted(scenario: Scenario) -> None:
 
 
 def test_two_bursts_and_an_expiry_in_one_second_are_one_push(scenario: Scenario) -> None:
-    scenario.begin({
-        TEMPLATE: {"burstDuration: 30m": "burstDuration: 40s"},
-        "templates/vllm.yaml": {ANY_MODEL: ""},
-        POLICY: LASTING,
-    })  # fmt: skip
+    scenario.begin(
+        {
+            TEMPLATE: {"burstDuration: 30m": "burstDuration: 40s"},
+            "templates/vllm.yaml": {ANY_MODEL: ""},
+            POLICY: LASTING,
+        }
+    )
     scenario.home.create(DEMO, deployment(0))
     with scenario.daemon() as process:
         scenario.wants(AT_HOME + 1)

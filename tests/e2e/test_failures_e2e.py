@@ -26,10 +26,12 @@ def test_chart_that_fails_goes_to_the_next_cluster(scenario: Scenario) -> None:
 
 def test_image_that_never_gets_ready_goes_to_the_next_cluster(scenario: Scenario) -> None:
     only_here = "{{ 'registry.invalid/missing' if cluster.name == 'worker-2' else 'registry.invalid/vllm' }}"
-    scenario.begin({
-        TEMPLATE: {"repository: vllm/vllm-openai": f'repository: "{only_here}"', "tag: v0.10.1": 'tag: "1"'},
-        POLICY: HELD_BACK,
-    })  # fmt: skip
+    scenario.begin(
+        {
+            TEMPLATE: {"repository: vllm/vllm-openai": f'repository: "{only_here}"', "tag: v0.10.1": 'tag: "1"'},
+            POLICY: HELD_BACK,
+        }
+    )
     with scenario.daemon():
         scenario.wants(AT_HOME + 1)
         scenario.until_lent(by_flux=0, by_argo_cd=1)

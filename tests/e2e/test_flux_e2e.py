@@ -29,9 +29,10 @@ def cluster(start_cluster: Callable[[str], Cluster]) -> Cluster:
     teach(cluster)
     command_step.prepare(cluster)
     cluster.add_node(
-        "gpu", allocatable={"cpu": "128", "memory": "1Ti", "nvidia.com/gpu": "8"},
+        "gpu",
+        allocatable={"cpu": "128", "memory": "1Ti", "nvidia.com/gpu": "8"},
         labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
-    )  # fmt: skip
+    )
     return cluster
 
 

@@ -14,8 +14,10 @@ def test_overflow_runs_in_two_clusters_and_drains_in_reverse_until_nothing_is_le
         tree, at_home = scenario.tree(), scenario.home.call("GET", f"{DEPLOYMENTS}/vllm")
         scenario.wants(AT_HOME + 5)
         scenario.until_lent(by_flux=2, by_argo_cd=3)
-        assert [release["spec"]["values"]["servingEngineSpec"]["modelSpec"][0]["replicaCount"]
-                for release in scenario.by_flux.items(RELEASES)] == [2]  # fmt: skip
+        assert [
+            release["spec"]["values"]["servingEngineSpec"]["modelSpec"][0]["replicaCount"]
+            for release in scenario.by_flux.items(RELEASES)
+        ] == [2]
         for cluster in (scenario.by_flux, scenario.by_argo_cd):
             steps_were_taken_in_order(cluster)
         scenario.wants(AT_HOME + 2)
@@ -24,8 +26,9 @@ def test_overflow_runs_in_two_clusters_and_drains_in_reverse_until_nothing_is_le
         scenario.wants(AT_HOME)
         scenario.until_as_before()
         assert [words.split()[-3] for words in scenario.fleet.subjects() if words.startswith("Revert")] == [
-            "worker-3", "worker-2",
-        ]  # fmt: skip
+            "worker-3",
+            "worker-2",
+        ]
         assert scenario.tree() == tree
         now = scenario.home.call("GET", f"{DEPLOYMENTS}/vllm")
     assert authors(now) == authors(at_home) | {"kubectl"}, "somebody else has written to the primary's object"

@@ -72,11 +72,13 @@ def test_engines_killed_between_fetch_and_apply_go_on_where_they_were(scenario: 
 
 
 def test_nothing_is_taken_back_because_a_cluster_or_the_remote_is_away(scenario: Scenario) -> None:
-    scenario.begin({
-        "fleet.yaml": {"observationMaxAge: 2m": "observationMaxAge: 15s"},
-        TEMPLATE: {"burstDuration: 30m": "burstDuration: 150s"},
-        POLICY: {"coolDown: 5m": "coolDown: 10m", "  hold: 1h": "  rolloutTimeout: 30s\n  hold: 1h"},
-    })  # fmt: skip
+    scenario.begin(
+        {
+            "fleet.yaml": {"observationMaxAge: 2m": "observationMaxAge: 15s"},
+            TEMPLATE: {"burstDuration: 30m": "burstDuration: 150s"},
+            POLICY: {"coolDown: 5m": "coolDown: 10m", "  hold: 1h": "  rolloutTimeout: 30s\n  hold: 1h"},
+        }
+    )
     lenders = (scenario.by_flux, scenario.by_argo_cd)
     with scenario.daemon() as process:
         scenario.wants(AT_HOME + 4)

@@ -33,8 +33,10 @@ def world(start_cluster: Callable[[str], Cluster]) -> dict[str, Cluster]:
                 cluster.add_node(
                     node["name"],
                     allocatable={key: str(amount) for key, amount in pool["allocatable"].items()},
-                    labels=pool["labels"], taints=pool.get("taints", ()), cordoned=node.get("cordoned", False),
-                )  # fmt: skip
+                    labels=pool["labels"],
+                    taints=pool.get("taints", ()),
+                    cordoned=node.get("cordoned", False),
+                )
                 if used := node.get("used"):
                     cluster.occupy(node["name"], {key: str(amount) for key, amount in used.items()})
         cluster.ensure_namespace(NAMESPACE)

@@ -63,9 +63,12 @@ class Person:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "OVERSPILL_"))}
         paths = [str(bin_), str(Path(program("kubectl")).parent), os.environ["PATH"]]
         self._env = {
-            **inherited, "HOME": str(home), "PATH": os.pathsep.join(paths), "PYTHONPATH": str(CHECKOUT),
+            **inherited,
+            "HOME": str(home),
+            "PATH": os.pathsep.join(paths),
+            "PYTHONPATH": str(CHECKOUT),
             "KUBECONFIG": str(administrator(home, three)),
-        }  # fmt: skip
+        }
         server, refresher = three.argo_cd.webhook_urls
         self._addresses = {
             "https://git.example.com/acme/fleet.git": fleet.url,
@@ -81,7 +84,7 @@ class Person:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", self._in_this_shell(block) + keep],
             cwd=self.there, env=self._env, check=False, capture_output=True, text=True, timeout=PATIENCE,
-        )  # fmt: skip
+        )  # fmt: skip # a command line, word by word
         assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
@@ -92,8 +95,11 @@ class Person:
         with log.open("wb") as stream:
             process = subprocess.Popen(
                 ["bash", "-euc", self._in_this_shell(f"exec {block}")],
-                cwd=self.there, env=self._env, stdout=stream, stderr=stream,
-            )  # fmt: skip
+                cwd=self.there,
+                env=self._env,
+                stdout=stream,
+                stderr=stream,
+            )
             try:
                 yield log.read_text
                 process.send_signal(signal.SIGTERM)

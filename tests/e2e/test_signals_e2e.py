@@ -150,9 +150,12 @@ def test_kueue_is_seen_from_when_it_is_installed(tmp_path: Path, start_cluster: 
     cluster.ensure_namespace("demo")
     loose = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {
-        "name": "v1beta1", "served": True, "storage": True, "subresources": {"status": {}},
+        "name": "v1beta1",
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
         "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": loose, "status": loose}}},
-    }  # fmt: skip
+    }
     kind = {"group": "kueue.x-k8s.io", "scope": "Namespaced", "versions": [version]}
     names = {"plural": "workloads", "singular": "workload", "kind": "Workload"}
     with seeing(tmp_path, cluster, "train") as asks:

@@ -17,10 +17,12 @@ ANY_MODEL = """            nodeSelector:
 EDITS = {
     "templates/vllm.yaml": {ANY_MODEL: ""},
     "policies/serving.yaml": {
-        "window: 30s": "window: 1s", "window: 5m": "window: 3s", "coolDown: 5m": "coolDown: 1s",
+        "window: 30s": "window: 1s",
+        "window: 5m": "window: 3s",
+        "coolDown: 5m": "coolDown: 1s",
         "maxReplicas: 4": "maxReplicas: 2",
     },
-}  # fmt: skip
+}
 
 
 def test_overflow_runs_in_both_clusters_and_goes_with_its_demand(three_clusters: ThreeClusters, fleet: Fleet) -> None:

@@ -27,10 +27,12 @@ def test_shortage_is_seen_lent_for_and_given_back(fleet: Fleet, start_cluster: C
         cluster.add_node("gpu-1", allocatable={"cpu": "64", "memory": "512Gi", GPU: gpus}, labels=H100)
         cluster.ensure_namespace("vllm-demo")
     home.create(DEPLOYMENTS, deployment(2))
-    fleet.describe({
-        "fleet.yaml": {"engine: argocd": "engine: manifests"},
-        "policies/serving.yaml": {"window: 30s": "window: 1s", "window: 5m": "window: 3s"},
-    })  # fmt: skip
+    fleet.describe(
+        {
+            "fleet.yaml": {"engine: argocd": "engine: manifests"},
+            "policies/serving.yaml": {"window: 30s": "window: 1s", "window: 5m": "window: 3s"},
+        }
+    )
     with watching(fleet, kubeconfig(fleet.path, home, away)) as status:
         fleet.until(lambda: demand(status()).get("running") == 2, "the Deployment is not seen")
         before = home.call("GET", f"{DEPLOYMENTS}/vllm")["metadata"]["generation"]

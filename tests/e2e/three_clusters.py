@@ -126,9 +126,10 @@ class ThreeClusters:
         cluster = self.clusters[name]
         for node, gpus, model in nodes:
             cluster.add_node(
-                node, allocatable={"cpu": "256", "memory": "2Ti", GPU: str(gpus)},
+                node,
+                allocatable={"cpu": "256", "memory": "2Ti", GPU: str(gpus)},
                 labels={"nvidia.com/gpu.product": model},
-            )  # fmt: skip
+            )
         for namespace in NAMESPACES:
             cluster.ensure_namespace(namespace)
 

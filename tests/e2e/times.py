@@ -47,10 +47,12 @@ _ANY_MODEL = "            nodeSelector:\n              nvidia.com/gpu.product: N
 _EDITS = {
     "templates/vllm.yaml": {_ANY_MODEL: ""},
     "policies/serving.yaml": {
-        "window: 30s": f"window: {WINDOW}s", "window: 5m": f"window: {WINDOW}s", "coolDown: 5m": "coolDown: 1s",
+        "window: 30s": f"window: {WINDOW}s",
+        "window: 5m": f"window: {WINDOW}s",
+        "coolDown: 5m": "coolDown: 1s",
         "maxReplicas: 4": "maxReplicas: 1",
     },
-}  # fmt: skip
+}
 _HOOK = '#!/bin/sh\ndate +%s.%N >> "{file}"\n'
 
 

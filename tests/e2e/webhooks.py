@@ -26,9 +26,12 @@ def github(url: str, secret: str, *, repository: str, before: str, after: str, c
     """Announce a push to `placements` as GitHub does: `repository` is its web address, `changed` the paths in it."""
     commit = {"id": after, "added": list(changed), "modified": [], "removed": []}
     event = {
-        "ref": "refs/heads/placements", "before": before, "after": after, "commits": [commit],
+        "ref": "refs/heads/placements",
+        "before": before,
+        "after": after,
+        "commits": [commit],
         "repository": {"html_url": repository.removesuffix(".git"), "default_branch": "main"},
-    }  # fmt: skip
+    }
     body = json.dumps(event).encode()
     return post(url, body, {"X-GitHub-Event": "push", "X-Hub-Signature-256": _signature(secret, body)})
 

@@ -123,7 +123,7 @@ def test_a_reservation_that_cannot_be_is_an_error(spec, where, message):
         "workloadSelector: {matchLabels: {a: b}}", "estimatedStartTime: now", "estimatedWaitTime: 0h2m40s",
         "runPrecheck: true",
     ],
-)  # fmt: skip
+)  # fmt: skip # a table, a row a line
 def test_what_a_reservation_does_not_do_here_is_told_with_the_way_out(field):
     (warning,) = told(warnings(fleet(gpr(f"exitDuration: 1h\n{field}"))))
     name = field.partition(":")[0]

@@ -124,7 +124,7 @@ def test_the_body_of_a_put_names_what_is_to_change_and_its_namespace_is_passed_o
     assert isinstance(draft, RequestDraft)
     assert draft.said == {
         "clusters", "burstDuration", "deletionPolicy", "helmConfigs", "manifestResources", "cmdExec", "steps",
-    }  # fmt: skip
+    }  # fmt: skip # a list of words, filled line by line
     assert draft.clusters == ("worker-1", "worker-2")
     assert draft.spec.helm[0].values == {"replicaCount": 3}
 

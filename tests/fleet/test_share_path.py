@@ -23,39 +23,41 @@ MODELS = [
 def template(where: str | None, kind: str = "Deployment", **spec: Json) -> Desired:
     """Load a template of a chart and an object, with the annotation if there is one."""
     return with_template(
-        json.dumps({
-            "apiVersion": "gpr.kubeslice.io/v1alpha1",
-            "kind": "WorkloadTemplate",
-            "metadata": {"name": "vllm", "annotations": {} if where is None else {REPLICAS: where}},
-            "spec": {
-                "workspaceName": "llm",
-                "burstDuration": "10m",
-                "helmConfig": [
-                    {
-                        "name": "engine",
-                        "chart": "vllm-stack",
-                        "repoURL": "https://charts.example.com",
-                        "version": "0.1.7",
-                        "releaseName": "vllm",
-                        "releaseNamespace": "llm-demo",
-                        "values": {"servingEngineSpec": {"modelSpec": MODELS}, "ports": {"http": 80}},
-                    }
-                ],
-                "manifestResources": [
-                    {
-                        "name": "server",
-                        "manifest": {
-                            "apiVersion": {"Deployment": "apps/v1", "JobSet": "jobset.x-k8s.io/v1alpha2"}[kind],
-                            "kind": kind,
-                            "metadata": {"name": "vllm", "namespace": "llm-demo"},
-                            "spec": {"replicas": 4, **spec},
-                        },
-                    }
-                ],
-                "steps": [{"name": "engine", "type": "helm"}, {"name": "server", "type": "manifest"}],
-            },
-        })
-    )  # fmt: skip
+        json.dumps(
+            {
+                "apiVersion": "gpr.kubeslice.io/v1alpha1",
+                "kind": "WorkloadTemplate",
+                "metadata": {"name": "vllm", "annotations": {} if where is None else {REPLICAS: where}},
+                "spec": {
+                    "workspaceName": "llm",
+                    "burstDuration": "10m",
+                    "helmConfig": [
+                        {
+                            "name": "engine",
+                            "chart": "vllm-stack",
+                            "repoURL": "https://charts.example.com",
+                            "version": "0.1.7",
+                            "releaseName": "vllm",
+                            "releaseNamespace": "llm-demo",
+                            "values": {"servingEngineSpec": {"modelSpec": MODELS}, "ports": {"http": 80}},
+                        }
+                    ],
+                    "manifestResources": [
+                        {
+                            "name": "server",
+                            "manifest": {
+                                "apiVersion": {"Deployment": "apps/v1", "JobSet": "jobset.x-k8s.io/v1alpha2"}[kind],
+                                "kind": kind,
+                                "metadata": {"name": "vllm", "namespace": "llm-demo"},
+                                "spec": {"replicas": 4, **spec},
+                            },
+                        }
+                    ],
+                    "steps": [{"name": "engine", "type": "helm"}, {"name": "server", "type": "manifest"}],
+                },
+            }
+        )
+    )
 
 
 def rendered(desired: Desired) -> DeploySpec:

@@ -28,12 +28,14 @@ def with_chart(more: str, *, engine: str = "argocd", primary: str = "argocd", ch
     """Load a template of one chart for worker-2, whose engine is this one; `more` are lines of the chart."""
     head = TEMPLATE[: TEMPLATE.index("  manifestResources:")]
     lines = "".join(f"    {line}\n" for line in more.splitlines())
-    return load({
-        **FLEET,
-        "clusters/worker-1.yaml": cluster("worker-1", f"{{engine: {primary}}}"),
-        "clusters/worker-2.yaml": cluster("worker-2", f"{{engine: {engine}}}"),
-        "templates/vllm.yaml": head + WHOLE.lstrip("\n").replace("MORE", lines).replace(*change),
-    })  # fmt: skip
+    return load(
+        {
+            **FLEET,
+            "clusters/worker-1.yaml": cluster("worker-1", f"{{engine: {primary}}}"),
+            "clusters/worker-2.yaml": cluster("worker-2", f"{{engine: {engine}}}"),
+            "templates/vllm.yaml": head + WHOLE.lstrip("\n").replace("MORE", lines).replace(*change),
+        }
+    )
 
 
 @pytest.mark.parametrize(

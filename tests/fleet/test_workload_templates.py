@@ -277,9 +277,11 @@ def test_flattened_manifests_keep_every_field_of_the_object():
     desired = spec_of(FLAT, kind="manifestResources")
     settings, server = desired.templates[VLLM].spec.manifests
     assert settings.manifest == {
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "llm-demo"},
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "settings", "namespace": "llm-demo"},
         "data": {"theme": "dark"},
-    }  # fmt: skip
+    }
     assert server.manifest["metadata"] == {"name": "server", "namespace": "llm-demo", "labels": {"app": "vllm"}}
     assert server.manifest["spec"] == {"replicas": "{{ replicas }}"}
     assert desired.templates[VLLM].ref == WorkloadRef(namespace="llm-demo", name="server", kind="Deployment")

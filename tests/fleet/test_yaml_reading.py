@@ -268,12 +268,14 @@ def test_the_line_of_what_is_not_there_is_that_of_its_nearest_ancestor():
     [
         ('{"a": 1,\n"a": 2}', "f.yaml:2: key 'a' stands here twice (try removing one)"),
         ('{"a": 1e999}', "f.yaml:1: 1e999 is more than a number can hold (try quoting it)"),
-        ('{"a": 18446744073709551616}',
-         "f.yaml:1: 18446744073709551616 is more than a number can hold (try quoting it)"),
+        (
+            '{"a": 18446744073709551616}',
+            "f.yaml:1: 18446744073709551616 is more than a number can hold (try quoting it)",
+        ),
         ('{"a": [1}', "f.yaml:1: is not YAML: did not find expected ',' or ']' (try closing what is open)"),
         ('{"a": "\\ud800"}', "f.yaml:1: is not YAML: found invalid Unicode character escape code"),
     ],
-)  # fmt: skip
+)
 def test_json_is_held_to_the_same_rules(text, message):
     assert refusal(text) == [message]
 

@@ -19,7 +19,7 @@ TRICKY = [
     "\xa0", "\u2028",
     "\ufeff", "\uffff", "é", "日本語", "😀", "a\n😀\n", "x" * 5000, "x " * 3000, "key: |\n  text\n",
     "# comment\nkey: value\n", "---\na: 1\n", "{{ replicas }}",
-]  # fmt: skip
+]  # fmt: skip # a list of words, filled line by line
 
 
 def read_back(value):

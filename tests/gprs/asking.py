@@ -24,7 +24,7 @@ def request(name: str = "train", *, clusters: tuple[str, ...] = ("worker-2",), *
         workspace=LLM,
         namespace="kubeslice-demo",
         clusters=tuple(ClusterName(cluster) for cluster in clusters),
-        **given,  # type: ignore[arg-type] -- keyword pass-through
+        **given,
     )
 
 
@@ -41,7 +41,7 @@ def record(asked: Request | None = None, *, received: datetime = NOW, **fields: 
         received_at=received,
         changed_at=received,
         source_commit=CommitId("5" * 40),
-        **fields,  # type: ignore[arg-type] -- keyword pass-through
+        **fields,
     )
 
 
@@ -50,7 +50,7 @@ def gpr_template(name: str = "h100", cluster: str = "worker-2", **terms: object)
         name=name,
         cluster=ClusterName(cluster),
         ask=GpuAsk(gpus=1),
-        terms=GprTerms(**terms),  # type: ignore[arg-type] -- keyword pass-through
+        terms=GprTerms(**terms),
     )
 
 

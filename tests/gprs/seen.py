@@ -23,4 +23,4 @@ def nodes(*free: int, of: int = 8, labels: dict[str, str] | None = None, prefix:
 
 
 def cluster_of(*pools: Pool, name: str = "worker-2", at: datetime = NOW, **fields: object) -> ClusterObservation:
-    return ClusterObservation(cluster=ClusterName(name), observed_at=at, pools=pools, **fields)  # type: ignore[arg-type] -- keyword pass-through
+    return ClusterObservation(cluster=ClusterName(name), observed_at=at, pools=pools, **fields)

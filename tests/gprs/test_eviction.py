@@ -34,9 +34,14 @@ def runs(known: RequestRecord, cluster: str = "worker-2", *, age: int = 60) -> t
     """Let a request have been placed so many seconds ago."""
     began = NOW - timedelta(seconds=age)
     there = placement(
-        cluster, 1, workload=known.workload, shape=shape(known.request.ask.gpus if known.request.ask else 1),
-        created=began, lasting=timedelta(days=7), origin=Origin.REQUEST,
-    )  # fmt: skip
+        cluster,
+        1,
+        workload=known.workload,
+        shape=shape(known.request.ask.gpus if known.request.ask else 1),
+        created=began,
+        lasting=timedelta(days=7),
+        origin=Origin.REQUEST,
+    )
     return replace(known, began_at=began), there
 
 
@@ -77,8 +82,9 @@ def test_a_more_urgent_request_takes_the_gpus_of_one_that_lets_them_go() -> None
     revert, amend, place = made.changes
     assert isinstance(revert, Revert)
     assert (revert.why, revert.detail) == (
-        Why.PREEMPTED, "its priority is 50, and it makes room for llm/high of priority 250"
-    )  # fmt: skip
+        Why.PREEMPTED,
+        "its priority is 50, and it makes room for llm/high of priority 250",
+    )
     assert isinstance(amend, Amend)
     assert (amend.after.evicted_by, amend.after.began_at, amend.after.attempts) == ("llm/high", None, 1)
     assert isinstance(place, Place)
@@ -118,7 +124,7 @@ def test_the_least_urgent_and_youngest_goes_first() -> None:
         runs(asks("urgent", priority=90)),
         runs(asks("old", priority=10), age=90),
         runs(asks("young", priority=10), age=30),
-    ]  # fmt: skip
+    ]
     assert evicted(after(holding(*running, waiting=[asks("high", priority=250)]))) == ["young"]
 
 
@@ -132,7 +138,7 @@ def test_several_go_where_it_takes_several_and_none_that_it_does_not() -> None:
         runs(asks("a", 2, priority=10), age=10),
         runs(asks("b", 4, priority=20), age=20),
         runs(asks("c", 4, priority=30)),
-    ]  # fmt: skip
+    ]
     made = after(holding(*running, waiting=[asks("high", 8, priority=250)]))
     assert sorted(evicted(made)) == ["b", "c"]
     assert placed(made) == [("high", "worker-2")]
@@ -153,8 +159,9 @@ def test_what_may_not_wait_and_finds_no_other_place_has_failed() -> None:
     (close,) = [one for one in made.changes if isinstance(one, Close)]
     assert close.after.ended is not None
     assert (close.after.ended.status, close.after.ended.message) == (
-        Provisioning.FAILED, "evicted by llm/high, and no other cluster has room"
-    )  # fmt: skip
+        Provisioning.FAILED,
+        "evicted by llm/high, and no other cluster has room",
+    )
     assert "low" not in {one.workload.name for one in made.suppressed}
 
 
@@ -203,8 +210,12 @@ def test_an_evicted_burst_stays_away_from_that_cluster_for_its_cool_down_and_fro
 
 ASKS = st.builds(
     lambda gpus, priority, evictable, requeue, anywhere: (gpus, priority, evictable, requeue, anywhere),
-    st.integers(1, 8), st.sampled_from([10, 60, 110, 160, 210, 260]), st.booleans(), st.booleans(), st.booleans(),
-)  # fmt: skip
+    st.integers(1, 8),
+    st.sampled_from([10, 60, 110, 160, 210, 260]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -216,11 +227,16 @@ def test_eviction_comes_to_an_end_whoever_asks_for_what(
     there = ledger()
     asked = [
         asks(
-            f"r{index}", number, priority=priority, evictable=evictable, requeue=requeue,
-            clusters=("worker-2", "worker-3") if anywhere else ("worker-2",), placements=1,
+            f"r{index}",
+            number,
+            priority=priority,
+            evictable=evictable,
+            requeue=requeue,
+            clusters=("worker-2", "worker-3") if anywhere else ("worker-2",),
+            placements=1,
         )
         for index, (number, priority, evictable, requeue, anywhere) in enumerate(wanted)
-    ]  # fmt: skip
+    ]
     half = max(1, len(sizes) // 2)
     clusters = {ClusterName("worker-2"): sizes[:half], ClusterName("worker-3"): sizes[half:]}
     evictions = quiet = 0
@@ -259,7 +275,7 @@ def crowded(name: ClusterName, sizes: list[int], placements: Placements, now: ob
             bound[one.name] = 1
     nodes = (Node(name=f"n{index}", free=gpus(free), allocatable=gpus(sizes[index])) for index, free in enumerate(left))
     pool = Pool(name="p", nodes=tuple(nodes))
-    return ClusterObservation(cluster=name, observed_at=now, pools=(pool,), bound=bound)  # type: ignore[arg-type] -- a time
+    return ClusterObservation(cluster=name, observed_at=now, pools=(pool,), bound=bound)
 
 
 def carried_out(there: Ledger, plan: Plan) -> Ledger:
@@ -336,7 +352,7 @@ def test_what_fits_goes_before_who_is_more_urgent_and_does_not_fit_until_it_is_e
         "wherever it is", "wherever it is, with what is free there", "one of the nodes has too little beside it",
         "they may be on two nodes", "they are on one node", "two of three are on one node",
     ],
-)  # fmt: skip
+)  # fmt: skip # a table, a row a line
 def test_who_is_evicted_makes_room_wherever_it_was(
     nodes: list[tuple[int, int]], low: list[int], high: int, gone: list[str]
 ) -> None:

@@ -142,5 +142,6 @@ def test_a_reservation_holds_from_git_alone_until_it_is_over(remote: Remote, pas
     passes.advance(3600)
     passes.run()
     assert remote.subjects("placements")[:2] == [
-        "request(vision/train): 1 replica on worker-2 for 1h", "request(llm/hold): completed"
-    ]  # fmt: skip
+        "request(vision/train): 1 replica on worker-2 for 1h",
+        "request(llm/hold): completed",
+    ]

@@ -85,11 +85,15 @@ def test_a_workload_that_is_partly_served_has_one_gpr_of_each_sort() -> None:
 @pytest.mark.parametrize(
     ("why", "state"),
     [
-        (Why.EXPIRED, GprState.DRAINING), (Why.IDLE, GprState.DRAINING), (Why.REQUESTED, GprState.DRAINING),
-        (Why.DEMAND_GONE, GprState.DRAINING), (Why.POLICY, GprState.DRAINING), (Why.FAILED, GprState.FAILED),
+        (Why.EXPIRED, GprState.DRAINING),
+        (Why.IDLE, GprState.DRAINING),
+        (Why.REQUESTED, GprState.DRAINING),
+        (Why.DEMAND_GONE, GprState.DRAINING),
+        (Why.POLICY, GprState.DRAINING),
+        (Why.FAILED, GprState.FAILED),
         (Why.PREEMPTED, GprState.QUEUED),
     ],
-)  # fmt: skip
+)
 def test_what_the_plan_ends_is_on_its_way_out(why: Why, state: GprState) -> None:
     there = placement()
     seen = situation(short(3), free("worker-2", 8, bound={there.name: 3}), there=ledger(there))

@@ -66,9 +66,10 @@ def test_dedicated_nodes_of_different_sizes_all_do() -> None:
 def test_only_gpus_of_the_kind_that_is_asked_for_count(ask: GpuAsk, fitting: bool) -> None:
     busy = nodes(0, labels=h100(**{"node.kubernetes.io/instance-type": "p5.48xlarge"}), prefix="busy")
     labels = {
-        "nvidia.com/gpu.product": L40S, "nvidia.com/gpu.memory": "46068",
+        "nvidia.com/gpu.product": L40S,
+        "nvidia.com/gpu.memory": "46068",
         "node.kubernetes.io/instance-type": "g6e.12xlarge",
-    }  # fmt: skip
+    }
     assert fits(ask, cluster_of(busy, nodes(4, of=4, labels=labels, prefix="free"))) is fitting
 
 

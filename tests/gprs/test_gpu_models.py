@@ -39,7 +39,7 @@ def seen(labels: Mapping[str, str], free: str = "3", /, **allocatable: str) -> t
         ({}, "nvidia.com/gpu", "", 0),
         ({"nvidia.com/gpu.product": "Tesla-T4"}, "amd.com/gpu", "", 0),
     ],
-)  # fmt: skip
+)  # fmt: skip # a table, a row a line
 def test_model_and_memory_of_a_vendor(labels: dict[str, str], resource: str, model: str, memory: int) -> None:
     eight = Resources(amounts={resource: parse_quantity("8"), "cpu": parse_quantity("96")})
     three = Resources(amounts={resource: parse_quantity("3"), "cpu": parse_quantity("90")})

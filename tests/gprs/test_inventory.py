@@ -12,13 +12,14 @@ from tests.gprs.seen import H100, cluster_of, h100, nodes
 from tests.situations import NOW, cluster, desired, ledger, placement, shape, situation
 
 PLACES = {
-    "node.kubernetes.io/instance-type": "p5.48xlarge", "topology.kubernetes.io/region": "eu-central-1",
+    "node.kubernetes.io/instance-type": "p5.48xlarge",
+    "topology.kubernetes.io/region": "eu-central-1",
     "topology.kubernetes.io/zone": "eu-central-1a",
-}  # fmt: skip
+}
 
 
 def stock(*seen: ClusterObservation, **fields: object) -> Inventory:
-    return inventory(situation(*seen, **fields))  # type: ignore[arg-type] -- keyword pass-through
+    return inventory(situation(*seen, **fields))
 
 
 def test_a_node_is_told_with_what_it_has_and_where_it_is() -> None:
@@ -61,7 +62,7 @@ def test_a_node_is_available_in_egs_words_while_one_of_its_gpus_is_free() -> Non
 
 def test_clusters_that_no_workspace_has_are_unmanaged() -> None:
     wanted = desired(clusters=(cluster("worker-1"), cluster("worker-2")))
-    wanted = replace(wanted, clusters={**wanted.clusters, "spare": cluster("spare")})  # type: ignore[dict-item] -- a name
+    wanted = replace(wanted, clusters={**wanted.clusters, "spare": cluster("spare")})
     found = stock(cluster_of(nodes(8)), cluster_of(nodes(8), name="spare"), wanted=wanted)
     assert {row.cluster for row in found.managed} == {"worker-2"}
     assert {row.cluster for row in found.unmanaged} == {"spare"}
@@ -69,8 +70,10 @@ def test_clusters_that_no_workspace_has_are_unmanaged() -> None:
 
 def test_who_may_see_one_workspace_sees_nothing_of_others() -> None:
     seen = situation(
-        cluster_of(nodes(8)), cluster_of(nodes(8), name="spare"), there=ledger(placement()),
-    )  # fmt: skip
+        cluster_of(nodes(8)),
+        cluster_of(nodes(8), name="spare"),
+        there=ledger(placement()),
+    )
     mine, others = inventory(seen, frozenset({WorkspaceName("llm")})), inventory(seen, frozenset())
     assert {row.cluster for row in mine.managed} == {"worker-2"}
     assert mine.unmanaged == ()

@@ -19,7 +19,7 @@ LEGAL = {
     S.EARLY_RELEASED: {},
     S.COMPLETED: {},
     S.FAILED: {},
-}  # fmt: skip
+}  # fmt: skip # a table, a row a line
 
 
 @pytest.mark.parametrize("event", GprEvent)
@@ -51,7 +51,7 @@ def test_every_state_can_be_reached_and_every_way_comes_to_an_end() -> None:
         ("successful", S.SUCCESSFUL), ("Draining", S.DRAINING), ("earlyreleased", S.EARLY_RELEASED),
         ("Complete", S.COMPLETED), ("Completed", S.COMPLETED), ("error", S.FAILED), ("Failed ", S.FAILED),
     ],
-)  # fmt: skip
+)  # fmt: skip # a table, a row a line
 def test_a_state_is_read_under_all_its_names_in_any_case(text: str, state: GprState) -> None:
     assert read_state(text) is state
 

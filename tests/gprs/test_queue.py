@@ -52,12 +52,12 @@ def test_a_waiting_request_goes_to_a_cluster_that_is_added_to_its_workspace() ->
     asked = request(clusters=(), placements=1, ask=GpuAsk(gpus=4))
     there = ledger(requests={TRAIN: record(asked)})
     before = desired(workloads=(), policies={})
-    workspace = replace(desired().workspaces["llm"], clusters=("worker-1", "worker-3"))  # type: ignore[index, arg-type] -- names
-    before = replace(before, workspaces={"llm": workspace})  # type: ignore[dict-item] -- a name
+    workspace = replace(desired().workspaces["llm"], clusters=("worker-1", "worker-3"))
+    before = replace(before, workspaces={"llm": workspace})
     seen = (free("worker-2", 4), free("worker-3", 2), free("worker-1", 0))
     assert not decide(situation(*seen, wanted=before, there=there)).changes
-    grown = replace(workspace, clusters=(*workspace.clusters, "worker-2"))  # type: ignore[arg-type] -- a name
-    after = replace(before, workspaces={"llm": grown})  # type: ignore[dict-item] -- a name
+    grown = replace(workspace, clusters=(*workspace.clusters, "worker-2"))
+    after = replace(before, workspaces={"llm": grown})
     (change,) = decide(situation(*seen, wanted=after, there=there)).changes
     assert isinstance(change, Place)
     assert change.placement.cluster == "worker-2"

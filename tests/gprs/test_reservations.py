@@ -221,7 +221,7 @@ def test_others_wait_until_a_reservation_ends() -> None:
 )
 def test_a_reservation_that_waits_says_why(seen: tuple[object, ...], reason: str) -> None:
     asked = replace(reservation(), ask=GpuAsk(gpus=1, shape="Tesla-T4"))
-    made = decide(situation(*seen, wanted=desired(policies={}), there=knowing(record(asked))))  # type: ignore[arg-type] -- observations
+    made = decide(situation(*seen, wanted=desired(policies={}), there=knowing(record(asked))))
     (one,) = made.suppressed
     assert reason in one.message
 

@@ -54,7 +54,7 @@ def fleet(
         "on a cluster that the binding does not have nothing holds", "no default without auto-GPR",
         "what is listed holds without auto-GPR", "a default of another cluster is none",
     ],
-)  # fmt: skip
+)  # fmt: skip # a table, a row a line
 def test_terms_of_a_burst(wanted: Desired, on_2: int, on_3: int, urgency: int) -> None:
     seen = situation(wanted=wanted)
     assert terms(VLLM, ON_2, seen).priority == on_2
@@ -93,4 +93,4 @@ def test_a_workload_that_nobody_describes_comes_last() -> None:
 def test_bands_end_at_100_200_and_300() -> None:
     assert [band(number) for number in (0, 1, 100, 101, 200, 201, 300)] == [
         "low", "low", "low", "medium", "medium", "high", "high"
-    ]  # fmt: skip
+    ]  # fmt: skip # a list of words, filled line by line

@@ -24,7 +24,7 @@ ASK = GpuAsk(gpus=4)
 def wait(
     seen: Situation, ask: GpuAsk = ASK, *, priority: int = 101, cluster: str = "worker-2", **fields: object
 ) -> Wait:
-    asking = Asking(workspace=LLM, ask=ask, priority=priority, clusters=(ClusterName(cluster),), **fields)  # type: ignore[arg-type] -- keyword pass-through
+    asking = Asking(workspace=LLM, ask=ask, priority=priority, clusters=(ClusterName(cluster),), **fields)
     (answer,) = waits(asking, seen, decide(seen))
     return answer
 
@@ -42,10 +42,15 @@ def scaling(most: int = 4, minutes: int = 6) -> Cluster:
 def busy(*lasting: int, free: int = 0) -> Situation:
     """Let placements of 4 GPUs each, that end after so many minutes, be all that runs on a node."""
     there = [
-        placement(replicas=1, shape=shape(4), lasting=timedelta(minutes=minutes + 1), name="worker-2",
-                  created=NOW - timedelta(minutes=1, seconds=index))
+        placement(
+            replicas=1,
+            shape=shape(4),
+            lasting=timedelta(minutes=minutes + 1),
+            name="worker-2",
+            created=NOW - timedelta(minutes=1, seconds=index),
+        )
         for index, minutes in enumerate(lasting)
-    ]  # fmt: skip
+    ]
     seen = cluster_of(nodes(free, of=4 * len(lasting) + free), bound={one.name: 1 for one in there})
     return situation(short(len(lasting), replica=shape(4)), seen, there=ledger(*there))
 
@@ -133,17 +138,19 @@ def test_who_waits_for_no_gpus_is_not_ahead_and_who_may_want_some_is() -> None:
         ((), fleet(), "worker-2 has not been observed"),
         ((cluster_of(nodes(8), healthy=False, message="etcd is slow"),), fleet(), "etcd is slow"),
         (
-            (cluster_of(nodes(8)),), fleet(worker_2=cluster("worker-2", availability=Availability.CORDONED)),
+            (cluster_of(nodes(8)),),
+            fleet(worker_2=cluster("worker-2", availability=Availability.CORDONED)),
             "it is Cordoned",
         ),
         (
-            (cluster_of(nodes(8)),), desired(clusters=(cluster("worker-1"),)),
+            (cluster_of(nodes(8)),),
+            desired(clusters=(cluster("worker-1"),)),
             "not a cluster of workspace llm",
         ),
         ((cluster_of(nodes(8, labels={})),), fleet(), "no node has any Tesla-T4; there is nvidia.com/gpu"),
     ],
     ids=["unseen", "unhealthy", "cordoned", "unknown", "no such GPU"],
-)  # fmt: skip
+)
 def test_a_cluster_that_gives_nothing_says_why(
     seen: tuple[ClusterObservation, ...], wanted: Desired, reason: str
 ) -> None:
@@ -159,7 +166,7 @@ def test_the_shortest_wait_comes_first_over_all_clusters_of_the_workspace() -> N
         observed=replace(
             seen.observed, clusters={**seen.observed.clusters, "worker-3": cluster_of(nodes(8), name="worker-3")}
         ),
-    )  # type: ignore[dict-item] -- a name
+    )
     answers = waits(Asking(workspace=LLM, ask=ASK, priority=101), seen, decide(seen))
     assert [one.cluster for one in answers] == ["worker-3", "worker-2", "worker-1"]
     assert [one.wait for one in answers] == [timedelta(), timedelta(minutes=10), None]

@@ -28,13 +28,13 @@ def grouped(*objects: Json, reads_replicas: bool = True) -> WorkloadTemplate:
 
 
 def fleet(*objects: Json, policy: BurstPolicy | None = None, reads_replicas: bool = True, **fields: object) -> Desired:
-    made = desired(policy or ordering("worker-2", "worker-3"), **fields)  # type: ignore[arg-type] -- keyword pass-through
+    made = desired(policy or ordering("worker-2", "worker-3"), **fields)
     return replace(made, templates={VLLM: grouped(*objects, reads_replicas=reads_replicas)})
 
 
 def lacks(pods: int, *, running: int = 8, at: datetime = NOW, **fields: object) -> ClusterObservation:
     """Observe the full primary, where so many pods of the set find no node."""
-    return short(pods, running=running, replica=shape(8), at=at, **fields)  # type: ignore[arg-type] -- as above
+    return short(pods, running=running, replica=shape(8), at=at, **fields)
 
 
 def roomy(name: str, *nodes: int, **fields: object) -> ClusterObservation:
@@ -43,7 +43,7 @@ def roomy(name: str, *nodes: int, **fields: object) -> ClusterObservation:
         Node(name=f"node-{index}", free=total([gpus(count), Resources(amounts={"cpu": Quantity(64 * ONE)})]))
         for index, count in enumerate(nodes)
     )
-    return replace(free(name, **fields), pools=(Pool(name="gpu", nodes=made),))  # type: ignore[arg-type] -- as above
+    return replace(free(name, **fields), pools=(Pool(name="gpu", nodes=made),))
 
 
 def group(size: int = 4, each: int = 8) -> ReplicaShape:
@@ -51,4 +51,4 @@ def group(size: int = 4, each: int = 8) -> ReplicaShape:
 
 
 def lent(name: str = "worker-2", groups: int = 1, *, size: int = 4, each: int = 8, **fields: object) -> Placement:
-    return placement(name, groups, shape=group(size, each), created=NOW - seconds(300), **fields)  # type: ignore[arg-type] -- as above
+    return placement(name, groups, shape=group(size, each), created=NOW - seconds(300), **fields)

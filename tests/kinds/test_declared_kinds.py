@@ -50,12 +50,14 @@ def kruise(*entries: Json) -> str:
 
 
 def configuration(text: str) -> str:
-    return json.dumps({
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "kruise-configuration", "namespace": "kruise-system"},
-        "data": {"WorkloadSpread_Watch_Custom_Workload_WhiteList": text},
-    })  # fmt: skip
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "kruise-configuration", "namespace": "kruise-system"},
+            "data": {"WorkloadSpread_Watch_Custom_Workload_WhiteList": text},
+        }
+    )
 
 
 def entry(way: str = "spec.size", kind: str = "GameServerSet", version: str = "v1") -> Json:
@@ -99,7 +101,7 @@ IMPOSSIBLE = {
     "a kind": ("kind: GameServerSet", "kind: gameServers", "6: spec.kind: 'gameServers' is no kind (try 'Game"),
     "a group": ("game.example.com", "game.example.com/v1", "5: spec.group: 'game.example.com/v1' is no API group;"),
     "a field": ("replicasPaths", "replicaPaths", "8: spec.replicaPaths: unknown field (try 'replicasPaths')"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("before", "after", "told"), IMPOSSIBLE.values(), ids=IMPOSSIBLE)
@@ -154,7 +156,7 @@ def test_a_workload_kind_goes_before_kruises_whitelist_and_that_is_told():
         (r'{"workloads": [{"Kind": "A\n"}]}', "workloads[0].Kind: 'A"),
     ],
     ids=["a comma", "no workloads", "no kind", "no object", "no text", "no path", "no end", "a line end"],
-)  # fmt: skip
+)
 def test_a_broken_whitelist_is_told_at_its_key(text: str, told: str):
     (found,) = errors(load({**FLEET, "kruise.json": configuration(text)}))
     assert found.startswith(f"kruise.json:1: data.WorkloadSpread_Watch_Custom_Workload_WhiteList: {told}")
@@ -166,18 +168,20 @@ def test_what_else_kruise_is_configured_with_is_nobodys_business():
 
 
 def placement(made: Json) -> str:
-    return json.dumps({
-        "apiVersion": "gpr.kubeslice.io/v1alpha1",
-        "kind": "WorkloadPlacement",
-        "metadata": {"name": "model"},
-        "spec": {
-            "workspaceName": "llm",
-            "clusterNames": ["worker-2"],
-            "burstDuration": "15m",
-            "manifestResources": [{"name": "model", "manifest": made}],
-            "steps": [{"name": "model", "type": "manifest"}],
-        },
-    })  # fmt: skip
+    return json.dumps(
+        {
+            "apiVersion": "gpr.kubeslice.io/v1alpha1",
+            "kind": "WorkloadPlacement",
+            "metadata": {"name": "model"},
+            "spec": {
+                "workspaceName": "llm",
+                "clusterNames": ["worker-2"],
+                "burstDuration": "15m",
+                "manifestResources": [{"name": "model", "manifest": made}],
+                "steps": [{"name": "model", "type": "manifest"}],
+            },
+        }
+    )
 
 
 def test_groups_of_a_request_are_written_out_since_replicas_counts_their_pods():

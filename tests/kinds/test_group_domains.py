@@ -35,7 +35,7 @@ def racks(*each: tuple[int, ...], name: str = "worker-2", within: int = 0, **fie
         for number, count in enumerate(counts)
     )
     pool = Pool(name="gpu", nodes=made)
-    return ClusterObservation(cluster=ClusterName(name), observed_at=NOW, pools=(pool,), **fields)  # type: ignore[arg-type] -- keyword pass-through
+    return ClusterObservation(cluster=ClusterName(name), observed_at=NOW, pools=(pool,), **fields)
 
 
 def marked(made: Json, **annotations: str) -> Json:

@@ -45,7 +45,7 @@ def charted(
     **fields: object,
 ) -> Desired:
     """Make a fleet whose template is a chart that makes an object of a kind; `size` is its owner's word of a group."""
-    made = desired(policy or ordering("worker-2", "worker-3"), **fields)  # type: ignore[arg-type] -- keyword pass-through
+    made = desired(policy or ordering("worker-2", "worker-3"), **fields)
     chart = HelmConfig(
         name="engine",
         chart="vllm-stack",

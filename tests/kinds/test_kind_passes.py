@@ -30,19 +30,21 @@ LABEL = "overspill.dev/placement"
 
 def asks(made: Json) -> str:
     """Ask for an object on worker-2, else on worker-3."""
-    return yamlio.emit({
-        "apiVersion": "gpr.kubeslice.io/v1alpha1",
-        "kind": "WorkloadPlacement",
-        "metadata": {"name": "model"},
-        "spec": {
-            "workspaceName": "llm",
-            "clusterNames": ["worker-2", "worker-3"],
-            "numPlacements": 1,
-            "burstDuration": "15m",
-            "manifestResources": [{"name": "model", "manifest": made}],
-            "steps": [{"name": "model", "type": "manifest"}],
-        },
-    })  # fmt: skip
+    return yamlio.emit(
+        {
+            "apiVersion": "gpr.kubeslice.io/v1alpha1",
+            "kind": "WorkloadPlacement",
+            "metadata": {"name": "model"},
+            "spec": {
+                "workspaceName": "llm",
+                "clusterNames": ["worker-2", "worker-3"],
+                "numPlacements": 1,
+                "burstDuration": "15m",
+                "manifestResources": [{"name": "model", "manifest": made}],
+                "steps": [{"name": "model", "type": "manifest"}],
+            },
+        }
+    )
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def written(made: Json) -> Json:
 
 def findings(made: Json, **kinds: object) -> list[validate.Finding]:
     """Find what is wrong below the spec of an object."""
-    found = validate.findings(spec(("web", made)), WORKSPACE, **kinds)  # type: ignore[arg-type] -- keyword pass-through
+    found = validate.findings(spec(("web", made)), WORKSPACE, **kinds)
     return [finding for finding in found if "metadata" not in finding.loc]
 
 

@@ -177,9 +177,12 @@ DRIVER = "gpu.nvidia.com"
 def device(name: str, product: str = "H100", memory: str = "80Gi", *, type_: str = "gpu", **fields: Any) -> Raw:
     """Make a device as NVIDIA's driver describes its GPUs, each with a UUID of its own."""
     attributes = {
-        "type": {"string": type_}, "productName": {"string": product}, "uuid": {"string": f"GPU-{name}"},
-        "driverVersion": {"version": "580.65.6"}, "resource.kubernetes.io/pcieRoot": {"string": f"pci-{name}"},
-    }  # fmt: skip
+        "type": {"string": type_},
+        "productName": {"string": product},
+        "uuid": {"string": f"GPU-{name}"},
+        "driverVersion": {"version": "580.65.6"},
+        "resource.kubernetes.io/pcieRoot": {"string": f"pci-{name}"},
+    }
     return {"name": name, "attributes": attributes, "capacity": {"memory": {"value": memory}}, **fields}
 
 

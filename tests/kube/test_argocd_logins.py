@@ -347,7 +347,7 @@ def keys(tmp_path: Path) -> Path:
              "-days", "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1,DNS:kube.example",
              "-keyout", str(tmp_path / f"{name}.key"), "-out", str(tmp_path / f"{name}.crt")],
             check=True, capture_output=True,
-        )  # fmt: skip
+        )  # fmt: skip # a command line, word by word
     return tmp_path
 
 

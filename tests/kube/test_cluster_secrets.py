@@ -83,7 +83,7 @@ def test_login_to_aws_is_by_the_program_that_argo_cd_runs() -> None:
     assert found.plugin is not None
     assert (found.plugin.command, *found.plugin.args) == (
         "argocd-k8s-auth", "aws", "--cluster-name", "eu-1", "--role-arn", "arn:aws:iam::1:role/a",
-    )  # fmt: skip
+    )  # fmt: skip # a list of words, filled line by line
 
 
 def test_cluster_of_argo_cd_itself_needs_no_secret() -> None:
@@ -145,7 +145,7 @@ def test_secret_that_changes_or_goes_is_as_it_is_now() -> None:
             "config.execProviderConfig has args or env that are no text",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_told_without_a_word_of_the_secret(config: dict[str, Any] | str, what: str) -> None:
     assert why(config) == f"Argo CD's Secret cluster-a cannot be used: {what}"
 

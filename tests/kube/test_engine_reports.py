@@ -80,7 +80,7 @@ def wrong(kind: str, message: str) -> list[Raw]:
 def test_application_that_is_applied_and_well_is_healthy_at_our_commit() -> None:
     assert said() == EngineReport(
         cluster=WORKER,
-        placement="vllm-7f3a90c1",  # type: ignore[arg-type] -- a name
+        placement="vllm-7f3a90c1",
         digest=DIGEST,
         revision=OURS,
         state=EngineState.HEALTHY,
@@ -273,12 +273,10 @@ def release(number: int, ready: str, message: str, *more: Raw, **status: Any) ->
         "metadata": {
             "name": f"{NAME}-stack",
             "generation": 3,
-            "labels": {
-                "overspill.dev/placement": NAME, "kustomize.toolkit.fluxcd.io/name": f"{NAME}-s{number:02d}"
-            },
+            "labels": {"overspill.dev/placement": NAME, "kustomize.toolkit.fluxcd.io/name": f"{NAME}-s{number:02d}"},
         },
         "status": {"observedGeneration": 3, "conditions": [condition, *more], **status},
-    }  # fmt: skip
+    }
 
 
 def folded(*raws: Raw) -> EngineReport:

@@ -175,8 +175,11 @@ def grouped(name: str, group: str, *, on: str = "", size: str = "", gpus: int = 
 
 def test_pods_that_wait_are_told_apart_by_the_group_that_they_are_of() -> None:
     pods = [
-        grouped("llm-0", "0", on="gpu-1"), grouped("llm-0-1", "0"), grouped("llm-0-2", "0"), grouped("llm-1", "1"),
-    ]  # fmt: skip
+        grouped("llm-0", "0", on="gpu-1"),
+        grouped("llm-0-1", "0"),
+        grouped("llm-0-2", "0"),
+        grouped("llm-1", "1"),
+    ]
     found = one(state(ref("LeaderWorkerSet"), pods=pods))
     assert [(wait.group, wait.replicas) for wait in found.waiting] == [("0", 2), ("1", 1)]
 

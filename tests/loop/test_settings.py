@@ -35,26 +35,28 @@ def test_without_a_home_the_cache_is_a_place_that_nobody_can_guess() -> None:
 def test_everything_can_be_set(tmp_path: Path) -> None:
     password = tmp_path / "password"
     password.write_text(TOKEN + "\n")
-    settings = from_environment({
-        "OVERSPILL_REPO": "https://git.example.com/fleet.git",
-        "OVERSPILL_SOURCE_BRANCH": "trunk",
-        "OVERSPILL_OUTPUT_BRANCH": "env/placements",
-        "OVERSPILL_OBSERVATIONS": "/var/observations",
-        "OVERSPILL_CACHE_DIR": "/var/cache/overspill",
-        "OVERSPILL_POLL_INTERVAL": "2m",
-        "OVERSPILL_LISTEN": "[::1]:8080",
-        "OVERSPILL_PUSH_TOKEN": TOKEN,
-        "OVERSPILL_WEBHOOK_SECRET": TOKEN,
-        "OVERSPILL_GIT_USERNAME": "bot",
-        "OVERSPILL_GIT_PASSWORD_FILE": str(password),
-        "OVERSPILL_SSH_KEY": "/keys/id",
-        "OVERSPILL_KNOWN_HOSTS": "/keys/hosts",
-        "OVERSPILL_COMMITTER_NAME": "Bursts",
-        "OVERSPILL_COMMITTER_EMAIL": "bursts@example.com",
-        "OVERSPILL_LOG_FORMAT": "json",
-        "OVERSPILL_LOGIN_PLUGINS": "aws, gke-gcloud-auth-plugin",
-        "NO_COLOR": "1",
-    })  # fmt: skip
+    settings = from_environment(
+        {
+            "OVERSPILL_REPO": "https://git.example.com/fleet.git",
+            "OVERSPILL_SOURCE_BRANCH": "trunk",
+            "OVERSPILL_OUTPUT_BRANCH": "env/placements",
+            "OVERSPILL_OBSERVATIONS": "/var/observations",
+            "OVERSPILL_CACHE_DIR": "/var/cache/overspill",
+            "OVERSPILL_POLL_INTERVAL": "2m",
+            "OVERSPILL_LISTEN": "[::1]:8080",
+            "OVERSPILL_PUSH_TOKEN": TOKEN,
+            "OVERSPILL_WEBHOOK_SECRET": TOKEN,
+            "OVERSPILL_GIT_USERNAME": "bot",
+            "OVERSPILL_GIT_PASSWORD_FILE": str(password),
+            "OVERSPILL_SSH_KEY": "/keys/id",
+            "OVERSPILL_KNOWN_HOSTS": "/keys/hosts",
+            "OVERSPILL_COMMITTER_NAME": "Bursts",
+            "OVERSPILL_COMMITTER_EMAIL": "bursts@example.com",
+            "OVERSPILL_LOG_FORMAT": "json",
+            "OVERSPILL_LOGIN_PLUGINS": "aws, gke-gcloud-auth-plugin",
+            "NO_COLOR": "1",
+        }
+    )
     assert settings.listen == Listen(host="::1", port=8080)
     assert settings.git_password == TOKEN
     assert settings.poll_interval == timedelta(minutes=2)
@@ -70,12 +72,14 @@ def test_egs_strictness_is_asked_for_in_a_word(value: str, *, strict: bool) -> N
 
 
 def test_secrets_do_not_show_in_a_repr() -> None:
-    settings = from_environment({
-        "OVERSPILL_REPO": f"https://bot:{TOKEN}@git.example.com/fleet.git",
-        "OVERSPILL_PUSH_TOKEN": TOKEN,
-        "OVERSPILL_WEBHOOK_SECRET": TOKEN,
-        "OVERSPILL_GIT_PASSWORD": TOKEN,
-    })  # fmt: skip
+    settings = from_environment(
+        {
+            "OVERSPILL_REPO": f"https://bot:{TOKEN}@git.example.com/fleet.git",
+            "OVERSPILL_PUSH_TOKEN": TOKEN,
+            "OVERSPILL_WEBHOOK_SECRET": TOKEN,
+            "OVERSPILL_GIT_PASSWORD": TOKEN,
+        }
+    )
     assert TOKEN not in repr(settings)
 
 
@@ -141,16 +145,18 @@ def test_every_variable_is_in_the_operations_guide_and_no_other() -> None:
 
 
 def test_the_door_can_be_set() -> None:
-    settings = from_environment({
-        "OVERSPILL_TLS_CERT_FILE": "/tls/tls.crt",
-        "OVERSPILL_TLS_KEY_FILE": "/tls/tls.key",
-        "OVERSPILL_API_TOKENS_FILE": "/secrets/access.yaml",
-        "OVERSPILL_API_RATE": "600/m",
-        "OVERSPILL_OIDC_ISSUER": "https://login.example.com/realms/ml",
-        "OVERSPILL_OIDC_AUDIENCE": "overspill",
-        "OVERSPILL_OIDC_NAME_CLAIM": "preferred_username",
-        "OVERSPILL_OIDC_CA_FILE": "/tls/ca.crt",
-    })  # fmt: skip
+    settings = from_environment(
+        {
+            "OVERSPILL_TLS_CERT_FILE": "/tls/tls.crt",
+            "OVERSPILL_TLS_KEY_FILE": "/tls/tls.key",
+            "OVERSPILL_API_TOKENS_FILE": "/secrets/access.yaml",
+            "OVERSPILL_API_RATE": "600/m",
+            "OVERSPILL_OIDC_ISSUER": "https://login.example.com/realms/ml",
+            "OVERSPILL_OIDC_AUDIENCE": "overspill",
+            "OVERSPILL_OIDC_NAME_CLAIM": "preferred_username",
+            "OVERSPILL_OIDC_CA_FILE": "/tls/ca.crt",
+        }
+    )
     assert settings.certificate == (Path("/tls/tls.crt"), Path("/tls/tls.key"))
     assert settings.api_tokens_file == Path("/secrets/access.yaml")
     assert settings.api_rate == Rate(per_second=10, burst=600)

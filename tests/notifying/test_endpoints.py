@@ -20,12 +20,14 @@ FLUX = f"flux=https://flux.worker-2.example.com/hook/{DIGEST}"
 def test_several_endpoints_share_a_secret_or_have_one_for_their_engine(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("flux-" + SECRET + "\n")
-    settings = from_environment({
-        "HOME": "/",
-        "OVERSPILL_NOTIFY": f"{ARGOCD} {SETS}\n{FLUX} {ARGOCD}",
-        "OVERSPILL_NOTIFY_SECRET": SECRET,
-        "OVERSPILL_NOTIFY_SECRET_FLUX_FILE": str(file),
-    })  # fmt: skip
+    settings = from_environment(
+        {
+            "HOME": "/",
+            "OVERSPILL_NOTIFY": f"{ARGOCD} {SETS}\n{FLUX} {ARGOCD}",
+            "OVERSPILL_NOTIFY_SECRET": SECRET,
+            "OVERSPILL_NOTIFY_SECRET_FLUX_FILE": str(file),
+        }
+    )
     assert [(one.engine, one.url, one.secret) for one in settings.notify] == [
         (EngineName.ARGOCD, ARGOCD.partition("=")[2], SECRET),
         (EngineName.ARGOCD, SETS.partition("=")[2], SECRET),
@@ -58,9 +60,9 @@ def test_neither_secrets_nor_the_path_of_flux_show() -> None:
     ],
 )
 def test_plain_http_is_for_this_machine_private_addresses_and_services(host: str) -> None:
-    settings = from_environment({
-        "OVERSPILL_NOTIFY": f"flux=http://{host}/hook/{DIGEST}", "OVERSPILL_NOTIFY_SECRET": SECRET
-    })  # fmt: skip
+    settings = from_environment(
+        {"OVERSPILL_NOTIFY": f"flux=http://{host}/hook/{DIGEST}", "OVERSPILL_NOTIFY_SECRET": SECRET}
+    )
     assert len(settings.notify) == 1
 
 
@@ -108,8 +110,8 @@ def test_what_is_refused_is_not_repeated_where_it_is_half_a_secret() -> None:
 )
 def test_without_a_secret_worth_the_name_nobody_is_told(given: dict[str, str], says: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        from_environment({
-            "OVERSPILL_NOTIFY": ARGOCD, **{f"OVERSPILL_NOTIFY_SECRET{name}": value for name, value in given.items()}
-        })  # fmt: skip
+        from_environment(
+            {"OVERSPILL_NOTIFY": ARGOCD, **{f"OVERSPILL_NOTIFY_SECRET{name}": value for name, value in given.items()}}
+        )
     (problem,) = caught.value.problems
     assert says in str(problem)

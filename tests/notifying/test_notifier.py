@@ -21,9 +21,13 @@ from tests.notifying.engines import ARGOCD, FLUX, SECRET, Engine, listening
 
 A, B, C, D, E = (CommitId(letter * 40) for letter in "abcde")
 PUSH = Push(
-    branch="placements", old=A, new=B, commits=1, repo_url="https://git.example.com/fleet.git",
+    branch="placements",
+    old=A,
+    new=B,
+    commits=1,
+    repo_url="https://git.example.com/fleet.git",
     paths=frozenset({"clusters/worker-2/one"}),
-)  # fmt: skip
+)
 QUICK = Pace(answer=15, tries=3, first_backoff=0.02, longest_backoff=0.05)
 ENOUGH = timedelta(seconds=20)
 
@@ -279,7 +283,7 @@ def test_https_needs_a_certificate_that_somebody_vouches_for(
             "-addext", "subjectAltName=IP:127.0.0.1",
         ],
         check=True, capture_output=True,
-    )  # fmt: skip
+    )  # fmt: skip # a command line, word by word
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate, key)
     with listening(tls) as engine:

@@ -17,9 +17,13 @@ from tests.notifying.engines import SECRET, refreshes
 A, B, C, D = (CommitId(letter * 40) for letter in "abcd")
 HTTPS = "https://git.example.com/ml/fleet.git"
 PUSH = Push(
-    branch="env/placements", old=A, new=B, commits=2, repo_url=HTTPS,
+    branch="env/placements",
+    old=A,
+    new=B,
+    commits=2,
+    repo_url=HTTPS,
     paths=frozenset({"clusters/worker-2/vllm-1/placement.yaml", "clusters/worker-3/vllm-2"}),
-)  # fmt: skip
+)
 
 
 def told(push: Push) -> dict[str, Any]:

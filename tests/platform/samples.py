@@ -45,7 +45,7 @@ def needed(*objects: Json) -> dict[str, list[str]]:
 
 def lending(*clusters: Cluster, spec: DeploySpec, policy: object = None) -> Desired:
     """A fleet that lends replicas of what `spec` deploys to these clusters, the primary being worker-1."""
-    fleet = desired(policy, clusters=(cluster("worker-1"), *clusters))  # type: ignore[arg-type] -- as there
+    fleet = desired(policy, clusters=(cluster("worker-1"), *clusters))
     template = fleet.templates[VLLM]
     workspace = fleet.workspaces[VLLM.workspace]
     needs: tuple[Prerequisite, ...] = prerequisites(spec, workspace, NONE)

@@ -38,7 +38,7 @@ def exported(
 
 
 def found(deployed: DeploySpec, *, workspace: object, engine: EngineName, **more: object) -> list[Json]:
-    made = files(deployed, engine, workspace=workspace, **more)  # type: ignore[arg-type] -- keyword pass-through
+    made = files(deployed, engine, workspace=workspace, **more)
     documents = (one for data in made.values() for one in yaml.safe_load_all(data))
     return [one for one in documents if one["kind"] == "ServiceExport"]
 

@@ -216,11 +216,11 @@ def test_what_bounds_all_tenants_comes_with_a_template_only_where_its_workspace_
 COUNTED = (
     "nvidia.com/gpu", "nvidia.com/gpu.shared", "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb", "amd.com/gpu",
     "amd.com/cpx_nps4", "gpu.intel.com/i915", "gpu.intel.com/xe",
-)  # fmt: skip
+)  # fmt: skip # a list of words, filled line by line
 OTHERS = (
     "rdma/hca_shared_devices_a", "rdma/rdma_shared_device_a", "nvidia.com/hostdev", "nvidia.com/rdma_rail_0",
     "openshift.io/mellanoxnics", "habana.ai/gaudi", "google.com/tpu", "aws.amazon.com/neuron", "vpc.amazonaws.com/efa",
-)  # fmt: skip
+)  # fmt: skip # a list of words, filled line by line
 
 
 @pytest.mark.parametrize("resource", [*COUNTED, *OTHERS])

@@ -118,8 +118,9 @@ def test_a_pass_of_many_commits_is_one_push_and_each_branch_gets_its_own(
     assert len(outcome.commits) == 2
     assert pushes()[-1] == {"placements", of("worker-2"), of("worker-3")}
     assert [remote.subjects(of(name))[0] for name in WORKERS[1:]] == [
-        "burst(llm/vllm): 4 replicas on worker-2 for 10m", "burst(llm/vllm): 2 replicas on worker-3 for 10m"
-    ]  # fmt: skip
+        "burst(llm/vllm): 4 replicas on worker-2 for 10m",
+        "burst(llm/vllm): 2 replicas on worker-3 for 10m",
+    ]
     assert [len(remote.subjects(of(name))) for name in WORKERS] == [1, 2, 2]
     assert_right(remote)
 

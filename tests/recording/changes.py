@@ -125,9 +125,7 @@ AMEND = Amend(before=BEGUN, after=SHORT, detail="Ann asked for it: burstDuration
 CLOSE = Close(before=SHORT, after=CLOSED)
 FORGET = Forget(record=CLOSED, detail="deleted by Ann", author=ANN)
 
-ALL: tuple[Change, ...] = (
-    PLACE, RESIZE, EXTEND, MOVE, REVERT, HOLD, RELEASE, RESTORE, RECEIVE, AMEND, CLOSE, FORGET
-)  # fmt: skip
+ALL: tuple[Change, ...] = (PLACE, RESIZE, EXTEND, MOVE, REVERT, HOLD, RELEASE, RESTORE, RECEIVE, AMEND, CLOSE, FORGET)
 
 
 def logged(change: Change, minutes: int, history: tuple[LoggedCommit, ...] = ()) -> LoggedCommit:
@@ -142,7 +140,7 @@ def logged(change: Change, minutes: int, history: tuple[LoggedCommit, ...] = ())
         committer=OURS,
         subject=head,
         body=body.strip("\n"),
-        trailers=dict(line.split(": ", 1) for line in last.split("\n")),  # type: ignore[misc] -- each line has one
+        trailers=dict(line.split(": ", 1) for line in last.split("\n")),
     )
 
 

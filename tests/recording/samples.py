@@ -71,7 +71,7 @@ SPEC = DeploySpec(
 
 
 def placement(name: str = "vllm-7f3a90c1", cluster: str = "worker-2", **fields: object) -> Placement:
-    return replace(PLACEMENT, name=PlacementName(name), cluster=ClusterName(cluster), **fields)  # type: ignore[arg-type] -- keyword pass-through
+    return replace(PLACEMENT, name=PlacementName(name), cluster=ClusterName(cluster), **fields)
 
 
 def files(of: Placement, **payload: str) -> tuple[Placement, dict[str, bytes]]:
@@ -91,7 +91,7 @@ def restraint(**fields: object) -> Restraint:
         reason="vllm-7f3a90c1 was deleted by hand",
         placement=PlacementName("vllm-7f3a90c1"),
     )
-    return replace(kept, **fields)  # type: ignore[arg-type] -- keyword pass-through
+    return replace(kept, **fields)
 
 
 # Anything that can be a value of the model, however unlikely.

@@ -36,7 +36,7 @@ from tests.recording.changes import (
     SHORTAGE,
     WORKER_3,
     gpus,
-)  # fmt: skip
+)
 from tests.recording.samples import PLACEMENT, SOURCE, START, VLLM, restraint
 
 TRAILER = re.compile(r"[A-Za-z0-9-]+: [^\r\n]+")
@@ -112,7 +112,7 @@ def test_a_terminal_line_of_a_revert_says_why_first():
 def test_trailers_come_in_a_fixed_order():
     assert [trailer.split(": ")[0].removeprefix("Overspill-") for trailer in trailers(written(PLACE))] == [
         "Placement", "Action", "Cluster", "Expires", "Source", "Digest",
-    ]  # fmt: skip
+    ]  # fmt: skip # a list of words, filled line by line
     assert "Overspill-Why: expired" in trailers(written(REVERT))
     assert "Overspill-Moved-From: worker-2" in trailers(written(MOVE))
 

@@ -23,7 +23,7 @@ from tests.recording.changes import (
     RESTORE,
     REVERT,
     logged,
-)  # fmt: skip
+)
 from tests.recording.samples import START
 
 MINUTE = timedelta(minutes=1)

@@ -129,16 +129,18 @@ def test_a_lifted_restraint_is_gone_from_the_ledger(two: Branch):
 
 
 def test_foreign_files_are_passed_over(two: Branch):
-    two.person({
-        "clusters/worker-2/notes.yaml": "mine",
-        "clusters/worker-2/flux/extra.yaml": "mine",
-        "clusters/worker-2/vllm-7f3a90c1/deep/placement.yaml": "mine",
-        f"{FIRST.path}/manifests/mine.yaml": "kind: ConfigMap\n",
-        "clusters/worker-2/another/readme.md": "mine",
-        "ledger/README.md": "mine",
-        "ledger/llm/deep/er.yaml": "mine",
-        "placement.yaml": "mine",
-    })  # fmt: skip
+    two.person(
+        {
+            "clusters/worker-2/notes.yaml": "mine",
+            "clusters/worker-2/flux/extra.yaml": "mine",
+            "clusters/worker-2/vllm-7f3a90c1/deep/placement.yaml": "mine",
+            f"{FIRST.path}/manifests/mine.yaml": "kind: ConfigMap\n",
+            "clusters/worker-2/another/readme.md": "mine",
+            "ledger/README.md": "mine",
+            "ledger/llm/deep/er.yaml": "mine",
+            "placement.yaml": "mine",
+        }
+    )
     ledger = two.now()
     assert dict(ledger.placements) == {FIRST.path: FIRST, SECOND.path: SECOND}
     assert (ledger.tampered, ledger.problems, ledger.blocked) == ((), (), frozenset())

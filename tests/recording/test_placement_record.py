@@ -127,16 +127,16 @@ FAULTS = [
     ("name: vllm-7f3a90c1", "name: flux", "5: metadata.name: 'flux' is a name that engines keep"),
     ("name: vllm-7f3a90c1", "name: " + "a" * 51, "5: metadata.name: 'a"),
     ("name: vllm-7f3a90c1", "name: ../x", "5: metadata.name: '../x' is not a name"),
-    ("workspace: llm", "workspace: LLM", '8: metadata.annotations["overspill.dev/workspace"]: \'LLM\' is not a name'),
-    ('replicas: "3"', 'replicas: "-1"', '13: metadata.annotations["overspill.dev/replicas"]: \'-1\' is not a number'),
+    ("workspace: llm", "workspace: LLM", "8: metadata.annotations[\"overspill.dev/workspace\"]: 'LLM' is not a name"),
+    ('replicas: "3"', 'replicas: "-1"', "13: metadata.annotations[\"overspill.dev/replicas\"]: '-1' is not a number"),
     ('replicas: "3"', "replicas: 3", '/replicas"]: 3 is not a number (try "3")'),
-    ("origin: burst", "origin: whim", '/origin"]: \'whim\' is not one of burst, request'),
+    ("origin: burst", "origin: whim", "/origin\"]: 'whim' is not one of burst, request"),
     ("10:15:00Z", "10:15:00+01:00", 'is not a time (try "2026-11-20T10:15:00Z")'),
     ("2026-11-20T10:15", "9999-12-31T10:15", "'9999-12-31T10:15:00Z' is not between the years 2000 and 2200 (try"),
     ("2026-11-20T10:15", "1999-12-31T10:15", "'1999-12-31T10:15:00Z' is not between the years 2000 and 2200 (try"),
     ("10:15:00Z", "25:15:00Z", "'2026-11-20T25:15:00Z' is not a time"),
-    ('template-commit: "8d0c', 'template-commit: "--upload-pack', '/template-commit"]: \'--upload-pack'),
-    ("groupSize", "groupsize", "22: metadata.annotations[\"overspill.dev/replica\"]: is no replica's shape: groupsize"),
+    ('template-commit: "8d0c', 'template-commit: "--upload-pack', "/template-commit\"]: '--upload-pack"),
+    ("groupSize", "groupsize", '22: metadata.annotations["overspill.dev/replica"]: is no replica\'s shape: groupsize'),
     ('\\"1\\"}', '\\"one\\"}', "'one' is not a quantity"),
     ("    overspill.dev/policy: spill\n", "", '7: metadata.annotations["overspill.dev/policy"]: is required'),
     ("  steps:", "  stages: []\n  steps:", "spec.stages: unknown field (try 'steps')"),
@@ -145,7 +145,7 @@ FAULTS = [
     ("atomic: false", "atomic: no", "spec.helmConfig[0].helmFlags.atomic: must be true or false"),
     ("type: helm", "type: manifest", "spec.steps[1].name: names no manifest entry 'vllm-app'"),
     ("type: helm", "type: charm", "spec.steps[1].type: 'charm' is not one of helm, manifest, command"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("good", "bad", "said"), FAULTS, ids=[f"{bad or good}".strip() for good, bad, _ in FAULTS])

@@ -64,9 +64,10 @@ def test_a_command_that_is_plainly_an_object_becomes_one(cmd, manifest):
 
 
 def test_namespaces_and_marked_objects_outlive_the_placement_and_config_maps_do_not():
-    kept = {cmd: commands.read(cmd).kept for cmd in (
-        "kubectl create ns a", "kubectl label cm a b=c", "kubectl create cm a --from-literal=b=c"
-    )}  # fmt: skip
+    kept = {
+        cmd: commands.read(cmd).kept
+        for cmd in ("kubectl create ns a", "kubectl label cm a b=c", "kubectl create cm a --from-literal=b=c")
+    }
     assert list(kept.values()) == [True, True, False]
 
 
@@ -183,9 +184,13 @@ def test_a_check_that_reaches_too_far_is_no_job(cmd):
 def job(**changes):
     given = {"step": "get-pods", "words": ("kubectl", "get", "pods"), "image": IMAGE, "account": "vllm-sa"} | changes
     return commandjobs.job(
-        PlacementName(given.get("placement", "vllm-7f3a")), given.get("number", 1), given["step"], given["words"],
-        image=given["image"], account=given["account"],
-    )  # fmt: skip
+        PlacementName(given.get("placement", "vllm-7f3a")),
+        given.get("number", 1),
+        given["step"],
+        given["words"],
+        image=given["image"],
+        account=given["account"],
+    )
 
 
 def test_a_job_is_unprivileged_bounded_and_runs_without_a_shell():
@@ -198,14 +203,18 @@ def test_a_job_is_unprivileged_bounded_and_runs_without_a_shell():
     pod = made["spec"]["template"]["spec"]
     assert (pod["restartPolicy"], pod["serviceAccountName"]) == ("Never", "vllm-sa")
     assert pod["securityContext"] == {
-        "runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}
-    }  # fmt: skip
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
     (container,) = pod["containers"]
     assert container["command"] == ["kubectl", "get", "pods"]
     assert container["image"] == IMAGE
     assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}
-    }  # fmt: skip
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
     assert container["resources"]["limits"]["memory"] == "256Mi"
 
 
@@ -218,9 +227,15 @@ def test_a_jobs_name_always_fits_and_keeps_its_hash(step, size, number):
 
 
 def test_another_command_image_or_account_is_another_job():
-    names = {job(**changes)["metadata"]["name"] for changes in (
-        {}, {"words": ("kubectl", "get", "po ds")}, {"words": ("kubectl", "get", "po", "ds")}, {"image": "x" + IMAGE},
-        {"account": "other"},
-    )}  # fmt: skip
+    names = {
+        job(**changes)["metadata"]["name"]
+        for changes in (
+            {},
+            {"words": ("kubectl", "get", "po ds")},
+            {"words": ("kubectl", "get", "po", "ds")},
+            {"image": "x" + IMAGE},
+            {"account": "other"},
+        )
+    }
     assert len(names) == 5
     assert job()["metadata"]["name"] in names

@@ -114,8 +114,9 @@ def test_namespaces_and_marked_objects_survive_the_revert_under_argo_cd():
     )
     namespace, mark = made["00-namespace-tools.yaml"], made["03-mark-configmap-other.yaml"]
     assert namespace["metadata"] == {
-        "name": "tools", "annotations": {WAVE: "-1000", OPTIONS: "Prune=false,Delete=false"}
-    }  # fmt: skip
+        "name": "tools",
+        "annotations": {WAVE: "-1000", OPTIONS: "Prune=false,Delete=false"},
+    }
     assert mark["metadata"]["annotations"] == {WAVE: "20", OPTIONS: "Prune=false,Delete=false"}
     assert mark["metadata"]["labels"] == {"tier": "front"}  # not ours: others own it
     assert OPTIONS not in made["01-a-configmap-settings.yaml"]["metadata"]["annotations"]
@@ -235,8 +236,9 @@ def test_a_list_in_a_rendered_chart_is_taken_apart():
         spec(chart()), MANIFESTS, charts={"vllm-app": ({"kind": "List", "items": [named("a"), named("b")]},)}
     )
     assert [name for name in made if "vllm-app" in name] == [
-        "01-vllm-app-001-configmap-a.yaml", "01-vllm-app-002-configmap-b.yaml"
-    ]  # fmt: skip
+        "01-vllm-app-001-configmap-a.yaml",
+        "01-vllm-app-002-configmap-b.yaml",
+    ]
 
 
 def test_the_marker_tells_which_version_of_a_placement_a_cluster_has():
@@ -263,9 +265,10 @@ def test_the_kustomization_lists_every_file_in_order():
 
 def test_retain_is_written_on_each_object_for_the_manifests_engine_and_delete_on_none():
     deployed = spec(("a", CONFIG), ("ns", "kubectl create ns tools"))
-    kept = {name: (it["metadata"].get("annotations") or {}).get(DELETION) for name, it in objects(
-        replace(deployed, deletion_policy=DeletionPolicy.RETAIN), MANIFESTS
-    ).items()}  # fmt: skip
+    kept = {
+        name: (it["metadata"].get("annotations") or {}).get(DELETION)
+        for name, it in objects(replace(deployed, deletion_policy=DeletionPolicy.RETAIN), MANIFESTS).items()
+    }
     assert list(kept.values()) == ["Retain", None, "Retain"]
     kept = {
         name: (it["metadata"].get("annotations") or {}).get(DELETION)
@@ -285,8 +288,9 @@ def test_the_namespace_that_a_rendered_chart_asks_for_is_made_once():
     two = chart("two", flags=HelmFlags(create_namespace=True), release_namespace="tools")
     charts = {"one": (named("a"),), "two": (named("b"),)}
     assert [name for name in objects(spec(one, two), MANIFESTS, charts=charts) if "namespace" in name] == [
-        "00-namespace-tools.yaml", "00-namespace-vllm-demo.yaml"
-    ]  # fmt: skip
+        "00-namespace-tools.yaml",
+        "00-namespace-vllm-demo.yaml",
+    ]
     # Argo CD makes the Application's own namespace itself.
     assert [name for name in objects(spec(one, two), charts=charts) if "namespace" in name] == [
         "00-namespace-tools.yaml"
@@ -338,7 +342,7 @@ def test_the_namespace_that_a_rendered_chart_asks_for_is_made_once():
             "(write it as a manifest, or set commandJobs in the Workspace)"),
         ),
     ],
-)  # fmt: skip
+)  # fmt: skip # a table, a row a line
 def test_what_an_engine_cannot_take_it_refuses_with_a_way_out(parts, name, helm, reason):
     assert engine(name).refusals(spec(*parts), WORKSPACE, helm=helm) == (reason,)
 

@@ -66,8 +66,10 @@ def test_the_source_and_the_root_look_at_this_clusters_directory_alone() -> None
     }
     root = made["Kustomization/overspill/overspill-root"]["spec"]
     assert (root["path"], root["prune"], root["serviceAccountName"]) == (
-        "./clusters/worker-2/flux", True, "overspill-root"
-    )  # fmt: skip
+        "./clusters/worker-2/flux",
+        True,
+        "overspill-root",
+    )
     receiver = made["Receiver/overspill/placements"]["spec"]
     assert (receiver["type"], receiver["resources"][0]["name"]) == ("generic-hmac", "placements")
 

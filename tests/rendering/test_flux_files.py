@@ -60,9 +60,15 @@ def release(**changes: Any) -> Any:
 
 def test_plain_objects_in_a_row_share_a_stage_and_what_has_to_be_waited_for_stands_alone() -> None:
     found = stages(
-        ("settings", CONFIG), ("web", WEB), chart("one"), chart("two"), ("a", named("a")), ("b", named("b")),
-        ("check", "kubectl get pods"), ("c", named("c")),
-    )  # fmt: skip
+        ("settings", CONFIG),
+        ("web", WEB),
+        chart("one"),
+        chart("two"),
+        ("a", named("a")),
+        ("b", named("b")),
+        ("check", "kubectl get pods"),
+        ("c", named("c")),
+    )
     job = found["04"][0]
     assert job.startswith("Job vllm-7f3a-07-check-")
     assert found == {
@@ -122,9 +128,7 @@ def test_a_chart_is_a_release_of_its_own_in_the_control_namespace() -> None:
         made["stages/00/01-vllm-app-helmrepository-vllm-7f3a-vllm-app.yaml"],
         made["stages/00/01-vllm-app-helmrelease-vllm-7f3a-vllm-app.yaml"],
     )
-    assert repository["spec"] == {
-        "interval": "1h", "url": "https://charts.example.com", "secretRef": {"name": "login"}
-    }  # fmt: skip
+    assert repository["spec"] == {"interval": "1h", "url": "https://charts.example.com", "secretRef": {"name": "login"}}
     assert released["metadata"] == {
         "name": "vllm-7f3a-vllm-app",
         "namespace": "overspill",

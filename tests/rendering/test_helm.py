@@ -270,7 +270,7 @@ def test_what_a_chart_may_use_of_yaml_is_read(printing):
     assert made == {
         "kind": "A", "base": base, "own": base | {"b": ["y"]}, "two": base | {"a": 2},
         "text": ["<<", "=", "2026-11-20", "1", "2"], "none": None, "1": "k", "k": "v", "twice": 2,
-    }  # fmt: skip
+    }  # fmt: skip # a table, a row a line
 
 
 def test_output_without_end_is_read_to_the_limit_only(printing):

@@ -246,9 +246,12 @@ def test_a_release_name_is_one_that_helm_takes(name):
 def test_a_command_without_a_place_to_run_is_refused_with_its_way_out():
     finding = only(("drop", "kubectl delete pod a"))
     assert finding.message == "'kubectl delete' would have to run in the cluster, and the workspace has no command Jobs"
-    assert findings(
-        ("drop", "kubectl delete pod a"), workspace=replace(WORKSPACE, command_jobs=JOBS), service_account="vllm-sa"
-    ) == ()  # fmt: skip
+    assert (
+        findings(
+            ("drop", "kubectl delete pod a"), workspace=replace(WORKSPACE, command_jobs=JOBS), service_account="vllm-sa"
+        )
+        == ()
+    )
 
 
 def test_a_number_where_kubernetes_takes_a_text_is_found_before_the_cluster_does():
@@ -279,11 +282,14 @@ def test_a_number_where_kubernetes_takes_a_text_is_found_before_the_cluster_does
 
 def test_leaves_that_are_expressions_are_left_until_they_are_rendered():
     manifest = {**CONFIG, "metadata": {"name": "{{ placement.name }}", "namespace": "{{ template.namespace }}"}}
-    assert findings(
-        chart(release_name="{{ placement.name }}", release_namespace="{{ template.namespace }}"),
-        ("it", manifest),
-        ("run", "kubectl {{ cluster.name }}"),
-    ) == ()  # fmt: skip
+    assert (
+        findings(
+            chart(release_name="{{ placement.name }}", release_namespace="{{ template.namespace }}"),
+            ("it", manifest),
+            ("run", "kubectl {{ cluster.name }}"),
+        )
+        == ()
+    )
 
 
 def test_the_objects_of_a_rendered_chart_are_held_to_the_same_rules():

@@ -45,7 +45,7 @@ from tests.rendering.specs import CLUSTER, CONFIG, WEB, chart, context, rendered
         ("{% raw %}{{ .Values.x }}{% endraw %}", "{{ .Values.x }}"),
         ("{ braces: of, json }", "{ braces: of, json }"),
     ],
-)  # fmt: skip
+)  # fmt: skip # a table, a row a line
 def test_a_leaf_becomes_what_its_expression_says(text, value):
     result = rendered(text)
     assert result == value
@@ -110,8 +110,11 @@ def test_names_and_commands_are_texts_whatever_the_expression_gives():
         ("{{ cluster.nam | default('x') }}", "cluster has no 'nam'", "try 'name'"),
         ("{{ cluster.name.zone }}", "cluster.name is a text and has no 'zone'", ""),
         ("{{ replicas.real }}", "replicas is a number and has no 'real'", ""),
-        ("{{ xyzzy }}", "no template knows the name 'xyzzy'",
-         "there are cluster, placement, replicas, template, workspace"),
+        (
+            "{{ xyzzy }}",
+            "no template knows the name 'xyzzy'",
+            "there are cluster, placement, replicas, template, workspace",
+        ),
         ("{{ 'a' | uper }}", "there is no filter 'uper' in templates", "try 'upper'"),
         ("{{ replicas is evn }}", "there is no test 'evn' in templates", "try 'even'"),
         ("{% for i in range(2) %}{{ loop.indx }}{% endfor %}{{ i }}", "no attribute of loop 'indx'", "try 'index'"),
@@ -130,7 +133,7 @@ def test_names_and_commands_are_texts_whatever_the_expression_gives():
         ("{{ lipsum() }}", "'lipsum' cannot be called", "there are range and"),
         ("{{ range(*[3]) }}", "'*' and '**' arguments are not available", "write the arguments out"),
     ],
-)  # fmt: skip
+)
 def test_what_no_rendering_could_get_right_is_found_when_the_file_is_loaded(text, message, hint):
     found = templates.check(spec(chart(values={"list": [{"it": text}]})))
     assert found, "nothing was found"
@@ -217,7 +220,7 @@ FRAGMENTS = st.sampled_from([
     "default", "list", "join", "range", "for ", "i", " in ", "endfor", "if ", "else", "endif", "==", "+", "*", "~", ",",
     "1", "99999999", "not ", "is ", "odd", "loop", "items", "_", "none", "{", "}", ":", "\n", "-", "raw",
     "endraw", "é", "%",
-])  # fmt: skip
+])  # fmt: skip # a list of words, filled line by line
 
 
 TEXTS = st.lists(FRAGMENTS, max_size=25).map("".join)

@@ -45,7 +45,7 @@ def manifests(*objects: Json, lasting: timedelta | None = LASTING, **fields: obj
         manifests=named,
         steps=tuple(Step(name=one.name, type=StepType.MANIFEST) for one in named),
         burst_duration=lasting,
-        **fields,  # type: ignore[arg-type] -- keyword pass-through
+        **fields,
     )
 
 
@@ -58,11 +58,11 @@ def request(*clusters: str, name: str = "bookinfo", **fields: object) -> Request
         spec=manifests(deployment()),
         clusters=tuple(ClusterName(one) for one in clusters),
     )
-    return replace(made, **fields)  # type: ignore[arg-type] -- keyword pass-through
+    return replace(made, **fields)
 
 
 def gpus(number: int, nodes: int = 1, **fields: object) -> GpuAsk:
-    return GpuAsk(gpus=number, nodes=nodes, **fields)  # type: ignore[arg-type] -- as above
+    return GpuAsk(gpus=number, nodes=nodes, **fields)
 
 
 def record(asked: Request, *, asker: Asker = Asker.FILE, at: datetime = NOW, **fields: object) -> RequestRecord:
@@ -75,7 +75,7 @@ def record(asked: Request, *, asker: Asker = Asker.FILE, at: datetime = NOW, **f
         source_commit=SOURCE,
         asked=digest_of(asked) if asker is Asker.FILE else "",
     )
-    return replace(made, **fields)  # type: ignore[arg-type] -- as above
+    return replace(made, **fields)
 
 
 def wants(
@@ -85,7 +85,7 @@ def wants(
 ) -> Desired:
     """Make a fleet with these requests in its files, and nothing that bursts."""
     made = desired(clusters=clusters, policies={})
-    return replace(made, templates={}, requests={one.workload: one for one in asked}, **fields)  # type: ignore[arg-type] -- as above
+    return replace(made, templates={}, requests={one.workload: one for one in asked}, **fields)
 
 
 def holds(*records: RequestRecord, placed: Iterable[Placement] = (), **fields: object) -> Ledger:
@@ -93,7 +93,7 @@ def holds(*records: RequestRecord, placed: Iterable[Placement] = (), **fields: o
         commit=CommitId("7" * 40),
         requests={one.workload: one for one in records},
         placements=Placements({one.path: one for one in placed}),
-        **fields,  # type: ignore[arg-type] -- as above
+        **fields,
     )
 
 

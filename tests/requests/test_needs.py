@@ -238,17 +238,34 @@ def test_what_an_expression_becomes_is_not_judged_before_it_is_known():
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "a", "In", "1", "{{ a }}"]),
-    lambda inner: st.lists(inner, max_size=2)
-    | st.dictionaries(
-        st.sampled_from([
-            "key", "operator", "values", "effect", "nodeAffinity", REQUIRED, "nodeSelectorTerms", "matchExpressions",
-            "matchFields", "resources", "limits", "requests", GPU, "restartPolicy", "tolerationSeconds",
-        ]),
-        inner,
-        max_size=3,
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "key",
+                    "operator",
+                    "values",
+                    "effect",
+                    "nodeAffinity",
+                    REQUIRED,
+                    "nodeSelectorTerms",
+                    "matchExpressions",
+                    "matchFields",
+                    "resources",
+                    "limits",
+                    "requests",
+                    GPU,
+                    "restartPolicy",
+                    "tolerationSeconds",
+                ]
+            ),
+            inner,
+            max_size=3,
+        )
     ),
     max_leaves=12,
-)  # fmt: skip
+)
 FIELDS = st.sampled_from(
     ["nodeSelector", "affinity", "tolerations", "containers", "initContainers", "resources", "overhead"]
 )

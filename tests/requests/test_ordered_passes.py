@@ -55,8 +55,10 @@ def test_another_deletion_policy_and_the_end_in_one_batch_hold_up_nobody(remote:
     other = creating(request("worker-3", name="other"))
     outcome = passes.carry_out(order(Verb.UPDATE, draft=change(deletionPolicy="Retain")), order(Verb.DELETE), other)
     assert [type(one).__name__ for one in outcome.rendered.changes] == [
-        *("Amend", "Extend"), *("Revert", "Forget"), *("Receive", "Place")
-    ]  # fmt: skip
+        *("Amend", "Extend"),
+        *("Revert", "Forget"),
+        *("Receive", "Place"),
+    ]
     (left,) = directories(remote)
     assert left.startswith("other-")
 

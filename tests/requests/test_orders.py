@@ -46,7 +46,7 @@ def order(verb: Verb, name: str = "bookinfo", **fields: object) -> Order:
     made = Order(number=1, verb=verb, name=name, workspace=LLM, author=ADA, within=None)
     draft = fields.get("draft")
     given = draft.said if isinstance(draft, RequestDraft) else frozenset[str]()
-    return replace(made, **{"given": given, **fields})  # type: ignore[arg-type] -- keyword pass-through
+    return replace(made, **{"given": given, **fields})
 
 
 def creating(asked: Request, **fields: object) -> Order:
@@ -64,7 +64,7 @@ def carried(*orders: Order, wanted: Desired | None = None, there: Ledger | None 
 
 
 def answered(*orders: Order, **fields: object) -> Answer:
-    return carried(*orders, **fields).answers[1]  # type: ignore[arg-type] -- keyword pass-through
+    return carried(*orders, **fields).answers[1]
 
 
 def kinds(of: Plan) -> list[str]:
@@ -264,8 +264,9 @@ def test_a_name_that_two_workspaces_have_needs_the_workspace():
     there = holds(asked_by_api(asked), asked_by_api(replace(asked, workspace=other)))
     answer = answered(order(Verb.DELETE, workspace=None), wanted=replace(wanted, workspaces=spaces), there=there)
     assert (answer.denial, answer.message) == (
-        Denial.INVALID, "bookinfo may be llm/bookinfo and vision/bookinfo (say which workspace)"
-    )  # fmt: skip
+        Denial.INVALID,
+        "bookinfo may be llm/bookinfo and vision/bookinfo (say which workspace)",
+    )
 
 
 def test_a_record_that_cannot_be_read_is_in_the_way_of_its_name_alone():
@@ -278,7 +279,7 @@ def test_a_burst_may_be_given_another_end_and_nothing_else():
     one = placement("worker-2")
     longer, other = change(burstDuration="30m"), change(deletionPolicy="Retain")
     seen = {"wanted": desired(), "there": ledger(one)}
-    (extend,) = carried(order(Verb.UPDATE, one.name, draft=longer), **seen).changes  # type: ignore[arg-type] -- as above
+    (extend,) = carried(order(Verb.UPDATE, one.name, draft=longer), **seen).changes
     assert isinstance(extend, Extend)
     assert (extend.author, extend.after.expires_at) == (ADA, one.created_at + timedelta(minutes=30))
     assert answered(order(Verb.UPDATE, one.name, draft=other), **seen).denial is Denial.INVALID_UPDATE

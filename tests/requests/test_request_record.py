@@ -124,10 +124,13 @@ def test_differences_are_named_as_egs_names_them():
         ("priority: 101", "priority: 999", "spec.gprDetails.priority"),
         ("name: part-0\n    type", "name: ghost\n    type", "ghost"),
         ("  clusterNames:", "  clusterNamez: []\n  clusterNames:", "spec.clusterNamez"),
-        ("spec:", "status: {provisioningStatus: Queued, message: '', lastUpdated: '2026-11-20T10:05:00Z'}\nspec:",
-         "is not how a request ends (try Completed or Failed, or no status)"),
+        (
+            "spec:",
+            "status: {provisioningStatus: Queued, message: '', lastUpdated: '2026-11-20T10:05:00Z'}\nspec:",
+            "is not how a request ends (try Completed or Failed, or no status)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_fault_is_told_with_its_file_and_field(old: str, new: str, told: str):
     assert old in WRITTEN
     with pytest.raises(InvalidInput) as caught:

@@ -359,7 +359,7 @@ def test_a_record_that_cannot_be_read_holds_its_own_request_up_and_no_other():
         there=holds(blocked=frozenset({BOOKINFO}), placed=[placed("worker-3")]),
     )
     assert kinds(decided) == ["Receive", "Place"]
-    assert decided.changes[0].record.request.name == "other"  # type: ignore[union-attr] -- a Receive
+    assert decided.changes[0].record.request.name == "other"
     assert [held.reason for held in decided.suppressed] == [Reason.LEDGER_UNREADABLE]
 
 

@@ -60,10 +60,12 @@ OTHERS = {
     "another kind": ("apps/v1, kind: Deployment", "apps/v1, kind: ReplicaSet", "ReplicaSet/llm-demo/vllm", "try 'Depl"),
     "another namespace": ("llm-demo", "chat-demo", "Deployment/chat-demo/vllm", "try 'Deployment/llm-demo/vllm'"),
     "nothing alike": (
-        "name: vllm}", "name: something-quite-different}", "Deployment/llm-demo/something-quite-different",
+        "name: vllm}",
+        "name: something-quite-different}",
+        "Deployment/llm-demo/something-quite-different",
         "annotate the template: overspill.dev/workload: Deployment/llm-demo/something-quite-different)",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("before", "after", "wanted", "way"), OTHERS.values(), ids=OTHERS)
@@ -311,7 +313,7 @@ PODS = {
         '        replicas: "{{ replicas }}"\n',
         '        replicas: "{{ replicas }}"\n        template: {metadata: {labels: {app: vllm}}}\n',
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_a_template_stays_as_it_was() -> None:
         ),
         ({"spec": {"tolerations": "all"}}, {}, "spec.tolerations: is no list"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_patched_says_where(template: dict[str, Any], patch: dict[str, Any], said: str) -> None:
     with pytest.raises(Unmergeable) as refused:
         pod(template, patch=patch, tolerations=(SPOT,))
@@ -274,7 +274,7 @@ def test_a_role_that_no_template_has_is_refused() -> None:
             "spec.template.spec.containers[0].env[0]",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_patch_that_breaks_an_object_is_one_clear_error(patch: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         written(on_cluster(Subset(name="spot", patch=patch)), ("web", WEB))

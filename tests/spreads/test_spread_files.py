@@ -193,8 +193,10 @@ REFUSED = {
         "8: spec.subsets[0].preferredNodeSelector[0].weight: 0 is not in the range 1-100 (try 1)",
     ),
     "two spellings": (
-        ("subsets: [{name: a, requiredNodeSelectorTerm: {matchExpressions: [{key: k, operator: Exists}]}, "
-        "requiredNodeSelector: {}}]"),
+        (
+            "subsets: [{name: a, requiredNodeSelectorTerm: {matchExpressions: [{key: k, operator: Exists}]}, "
+            "requiredNodeSelector: {}}]"
+        ),
         "8: spec.subsets[0].requiredNodeSelector: is requiredNodeSelectorTerm under another name, and they differ (ke",
     ),
     "a toleration without a key": (
@@ -207,10 +209,7 @@ REFUSED = {
     ),
     "two names": (
         "subsets: [{name: a, requiredNodeSelector: {matchFields: [{key: metadata.name, operator: In,values: [a,b]}]}}]",
-        (
-            "8: spec.subsets[0].requiredNodeSelector.matchFields[0].values: lists 2, of at most 1 "
-            "(leave 1 of them out)"
-        ),
+        ("8: spec.subsets[0].requiredNodeSelector.matchFields[0].values: lists 2, of at most 1 (leave 1 of them out)"),
     ),
     "a toleration for a while": (
         "subsets: [{name: a, tolerations: [{key: k, operator: Exists, tolerationSeconds: 3}]}]",
@@ -309,8 +308,10 @@ REFUSED = {
         ),
     ),
     "a recovery below nothing": (
-        ("subsets: [{name: a}]\nscheduleStrategy: {type: Adaptive, adaptive: {rescheduleCriticalSeconds: 3, "
-        "unschedulableDuration: -1}}"),
+        (
+            "subsets: [{name: a}]\nscheduleStrategy: {type: Adaptive, adaptive: {rescheduleCriticalSeconds: 3, "
+            "unschedulableDuration: -1}}"
+        ),
         "9: spec.scheduleStrategy.adaptive.unschedulableDuration: -1 is less than 0 (try 300)",
     ),
     "a selector": (
@@ -338,7 +339,7 @@ REFUSED = {
         "9: spec.targetFilter.replicasPathList[0]: 'spec.a[].b' is no path (try 'spec.a.*.b')",
     ),
     "a field": ("subsets: [{name: a}]\nsubset: []", "9: spec.subset: unknown field (try 'subsets')"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("more", "told"), REFUSED.values(), ids=REFUSED)
@@ -384,7 +385,7 @@ TARGETS = {
         "{apiVersion: apps/v1, kind: DaemonSet, name: vllm}",
         "TargetReference's GroupKind is not permitted. (add a WorkloadKind for apps/DaemonSet, or",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("target", "told"), TARGETS.values(), ids=TARGETS)

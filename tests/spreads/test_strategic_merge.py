@@ -71,8 +71,9 @@ def test_lists_of_a_container_are_merged_by_their_key(field: str, key: str, one:
 
 
 @pytest.mark.parametrize(
-    "field", ["args", "command", "envFrom", "resizePolicy"],
-)  # fmt: skip
+    "field",
+    ["args", "command", "envFrom", "resizePolicy"],
+)
 def test_lists_without_a_key_are_replaced(field: str) -> None:
     made = spec({"containers": [{"name": "a", field: [1, 2]}]}, {"containers": [{"name": "a", field: [3]}]})
     assert made["containers"][0][field] == [3]
@@ -131,7 +132,7 @@ def test_an_order_is_kept() -> None:
         ({"$deleteFromPrimitiveList": ["a"]}, "names no list"),
         ({"sidecars": [{"name": "a"}]}, "spec.sidecars: a Pod has no such list"),
     ],
-)  # fmt: skip
+)
 def test_a_patch_that_cannot_be_applied_says_where(patch: dict[str, Any], said: str) -> None:
     with pytest.raises(Unmergeable) as refused:
         spec({"containers": [A], "securityContext": {"fsGroup": 2}, "sidecars": [{"name": "a"}]}, patch)

@@ -119,7 +119,7 @@ def _labels(placement: PlacementName) -> list[Json]:
             }),
         }
         for group, kinds in groups.items()
-    ]  # fmt: skip
+    ]  # fmt: skip # as YAML would have it
 
 
 def _actions(flags: HelmFlags) -> dict[str, Json]:

@@ -272,7 +272,7 @@ def kustomization(resources: Iterable[str]) -> bytes:
         "kind": "Kustomization",
         "resources": sorted(resources),
         "sortOptions": {"order": "fifo"},
-    }).encode()  # fmt: skip
+    }).encode()  # fmt: skip # as YAML would have it
 
 
 def marker_path(placement: Placement) -> str:

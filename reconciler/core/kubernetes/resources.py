@@ -53,7 +53,7 @@ class Resource(_Served, Enum):
     CLASSES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "deviceclasses", "DeviceClass", True)
     TEMPLATES = (
         "resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaimtemplates", "ResourceClaimTemplate", True,
-    )  # fmt: skip
+    )  # fmt: skip # a table, a row a line
 
     def __init__(
         self,

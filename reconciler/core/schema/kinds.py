@@ -53,7 +53,7 @@ _NEIGHBOURS = frozenset({
     "SliceNodeAffinity", "SliceResourceQuotaConfig", "SliceRoleTemplate", "SliceRoleBinding", "SliceNSGateway",
     "ServiceExport", "ServiceExportConfig", "ServiceImport", "Slice", "WorkerSliceConfig", "WorkerSliceGateway",
     "WorkerServiceImport", "VpnKeyRotation", "List",
-})  # fmt: skip
+})  # fmt: skip # a list of words, filled line by line
 """Objects of EGS, KubeSlice and OpenKruise that live beside ours and are none of our business."""
 
 OURS = re.compile(r"overspill\.dev|(?:[a-z0-9-]+\.)*kubeslice\.io|apps\.kruise\.io")

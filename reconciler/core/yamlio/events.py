@@ -14,7 +14,7 @@ try:
     from yaml.cyaml import CParser as _Parser  # type: ignore[attr-defined] # the stubs leave it out
 except ImportError:  # the same events, ten times slower
 
-    class _Parser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):  # type: ignore[no-redef] # see above
+    class _Parser(yaml.reader.Reader, yaml.scanner.Scanner, yaml.parser.Parser):  # type: ignore[no-redef] # one or the other
         """The pure parser under the C parser's name."""
 
         def __init__(self, stream: bytes) -> None:
