@@ -16,6 +16,7 @@ from reconciler.core.kinds import RIGHTS, cluster_scoped
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
 from reconciler.model.branches import branch_of
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.policy import ArgoCD, Desired, EngineName, Fleet
 from reconciler.model.workload import Json
 
@@ -215,7 +216,7 @@ def _application(argo: ArgoCD, repo_url: str, revision: str) -> Json:
     return {
         "metadata": {
             "name": f"{_CLUSTER}.{_PLACEMENT}",
-            "labels": {"overspill.dev/cluster": _CLUSTER, "overspill.dev/placement": _PLACEMENT},
+            "labels": {"overspill.dev/cluster": _CLUSTER, PLACEMENT_LABEL: _PLACEMENT},
             "annotations": {
                 "argocd.argoproj.io/manifest-generate-paths": "/{{ .path.path }}",
                 "overspill.dev/digest": '{{ index .metadata.annotations "overspill.dev/digest" }}',

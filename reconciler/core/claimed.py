@@ -13,8 +13,7 @@ from reconciler.core.domains import Domains
 from reconciler.core.needs import Needs
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import PlacementName
-
-LABEL = "overspill.dev/placement"
+from reconciler.model.placement import PLACEMENT_LABEL
 
 
 def seen_by(seen: ClusterObservation, wanted: Domains) -> Mapping[PlacementName, Counter[str]]:
@@ -23,8 +22,8 @@ def seen_by(seen: ClusterObservation, wanted: Domains) -> Mapping[PlacementName,
     there = [node.pods for pool in seen.pools for node in pool.nodes] + [node.pods for node in seen.closed]
     for pod in (pod for pods in there for pod in pods or () if not pod.leaving):
         labels = dict(pod.labels)
-        if wanted.mark in labels and LABEL in labels:
-            found.setdefault(PlacementName(labels[LABEL]), Counter())[labels[wanted.mark]] += 1
+        if wanted.mark in labels and PLACEMENT_LABEL in labels:
+            found.setdefault(PlacementName(labels[PLACEMENT_LABEL]), Counter())[labels[wanted.mark]] += 1
     return found
 
 

@@ -12,6 +12,7 @@ import re
 from reconciler.core.commands import Checks, Outcome, Refused, Runs
 from reconciler.core.findings import shortened
 from reconciler.model.ids import PlacementName
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.policy import CommandJobs
 from reconciler.model.workload import Json
 
@@ -79,7 +80,7 @@ def job(placement: PlacementName, number: int, step: str, words: tuple[str, ...]
         "metadata": {
             "name": "-".join(part for part in (placement, ordinal, label, digest) if part),
             "namespace": JOB_NAMESPACE,
-            "labels": {"overspill.dev/placement": str(placement), STEP_LABEL: ordinal},
+            "labels": {PLACEMENT_LABEL: str(placement), STEP_LABEL: ordinal},
         },
         "spec": {
             "backoffLimit": 1,

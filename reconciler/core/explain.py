@@ -75,9 +75,8 @@ class Explanation:
     """One workload: its demand, what it has, what every cluster could give, and what the next pass does about it.
 
     `ailing` tells which of its placements are not healthy, by directory, and `notes` what else there is to say of each.
-    `request` is how what was asked for by name
-    stands; its demand is that somebody asked. `distribution` is how its policy shares out, where it does not just fill
-    one cluster after the other.
+    `request` is how what was asked for by name stands; its demand is that somebody asked. `distribution` is how its
+    policy shares out, where it does not just fill one cluster after the other.
     """
 
     workload: WorkloadId

@@ -88,9 +88,9 @@ def _too_few(loc: Loc, least: int, found: Mapping[WorkspaceName, Sequence[str]],
     """Warn of a minimum above what there is; where there is nothing at all, something else has been told."""
     short = sorted((len(there), name) for name, there in found.items() if 0 < len(there) < least)
     for number, name in short[:1]:
-        what = f"{count(number, 'value')}{of}" if of else count(number, "cluster")
-        message = f"{least} are asked for, and what it may use in workspace {name} has {what}: {listed(found[name])}"
-        if not of:
-            message = f"{least} are asked for, and it may use {what} in workspace {name}: {listed(found[name])}"
+        here = f"it may use {count(number, 'cluster')} in workspace {name}"
+        if of:
+            here = f"what it may use in workspace {name} has {count(number, 'value')}{of}"
+        message = f"{least} are asked for, and {here}: {listed(found[name])}"
         hint = f"try {loc[-1]}: {number}; until there are more, each gets one replica and the rest waits"
         yield Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING)

@@ -12,6 +12,9 @@ from reconciler.model.ids import ClusterName, CommitId, PlacementName, WorkloadI
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import DeletionPolicy
 
+PLACEMENT_LABEL = "overspill.dev/placement"
+"""The label of all that we deploy, with the name of its placement."""
+
 PARTS = ("placement.yaml", "kustomization.yaml", "manifests", "stages")
 """The files and directories within a placement's directory that are ours; whatever else is there is somebody else's."""
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reconciler.core import templates, validate, yamlio
-from reconciler.core.engines.payload import LABEL
 from reconciler.core.load import assemble, parse_file
 from reconciler.core.needs import Gang, Pods, pods_of
 from reconciler.core.workloadkinds import BUILT_IN
 from reconciler.model.ids import CommitId
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.plan import Place
 from reconciler.model.units import ONE
 from reconciler.model.workload import Json
@@ -84,7 +84,7 @@ def test_the_label_that_it_shows_for_a_train_job_is_taken_and_filled_in() -> Non
     assert [*validate.findings(spec, given.workspace), *templates.check(spec)] == []
     (made,) = templates.render(spec, given).manifests
     assert given.placement is not None
-    assert f"{{'{LABEL}': '{given.placement.name}'}}" in str(made.manifest["spec"]["runtimePatches"])
+    assert f"{{'{PLACEMENT_LABEL}': '{given.placement.name}'}}" in str(made.manifest["spec"]["runtimePatches"])
 
 
 def test_the_picture_of_a_minimum_is_of_what_is_decided() -> None:

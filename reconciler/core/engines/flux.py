@@ -21,7 +21,7 @@ from reconciler.core.kinds import group_kind
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName
-from reconciler.model.placement import Placement
+from reconciler.model.placement import PLACEMENT_LABEL, Placement
 from reconciler.model.policy import EngineName, Workspace
 from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig, Json, StepType
 
@@ -178,7 +178,7 @@ def _kustomization(deployment: Deployment, number: int, stages: Sequence[Sequenc
         "metadata": {
             "name": f"{placement.name}-s{number:02d}",
             "namespace": deployment.flux.namespace,
-            "labels": {payload.LABEL: str(placement.name)},
+            "labels": {PLACEMENT_LABEL: str(placement.name)},
             "annotations": {"overspill.dev/digest": placement.digest, SUBSTITUTE: "disabled"},
         },
         "spec": {

@@ -11,12 +11,12 @@ import re
 from datetime import timedelta
 
 from reconciler.core.engines.fluxnames import APPLIER, TOOLKIT, lasting
-from reconciler.core.engines.payload import LABEL
 from reconciler.core.engines.wanting import plain_name
 from reconciler.core.validate import exact_version
 from reconciler.core.workloadkinds import POD_TEMPLATES
 from reconciler.core.yamlio import emit
 from reconciler.model.ids import PlacementName
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.policy import Flux
 from reconciler.model.workload import HelmConfig, HelmFlags, Json
 
@@ -115,7 +115,7 @@ def _labels(placement: PlacementName) -> list[Json]:
                 "apiVersion": f"{group}/v1",
                 "kind": kinds[0],
                 "metadata": {"name": "any"},
-                "spec": {"template": {"metadata": {"labels": {LABEL: str(placement)}}}},
+                "spec": {"template": {"metadata": {"labels": {PLACEMENT_LABEL: str(placement)}}}},
             }),
         }
         for group, kinds in groups.items()

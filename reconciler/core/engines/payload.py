@@ -23,11 +23,10 @@ from reconciler.core.findings import Finding
 from reconciler.core.kinds import cluster_scoped, group_kind, is_list
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
-from reconciler.model.placement import Placement
+from reconciler.model.placement import PLACEMENT_LABEL, Placement
 from reconciler.model.workload import HelmConfig, Json, StepType
 from reconciler.model.workloadkind import Path
 
-LABEL = "overspill.dev/placement"
 DIRECTORY = "manifests"
 KUSTOMIZATION = "kustomization.yaml"
 
@@ -213,7 +212,7 @@ def _in_namespace(kind: str, deployment: Deployment) -> bool:
 
 def _labelled(labels: Json, placement: Placement) -> dict[str, Json]:
     own = labels if isinstance(labels, dict) else {}
-    return own if LABEL in own else {**own, LABEL: str(placement.name)}
+    return own if PLACEMENT_LABEL in own else {**own, PLACEMENT_LABEL: str(placement.name)}
 
 
 def _label_pods(manifest: dict[str, Json], deployment: Deployment) -> None:
@@ -291,7 +290,7 @@ def marker(placement: Placement) -> bytes:
         "metadata": {
             "name": _marker_name(placement),
             "namespace": placement.target_namespace,
-            "labels": {LABEL: str(placement.name)},
+            "labels": {PLACEMENT_LABEL: str(placement.name)},
         },
         "data": {"placement": placement.id, "digest": placement.digest},
     }

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from reconciler.core.kubernetes.conditions import since
 from reconciler.core.kubernetes.outages import unreached
-from reconciler.core.kubernetes.pods import PLACEMENT_LABEL
 from reconciler.core.wording import told
 from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.workload import Json
 
 CLUSTER_LABEL = "overspill.dev/cluster"

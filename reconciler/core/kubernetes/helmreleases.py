@@ -7,10 +7,10 @@ from datetime import datetime
 
 from reconciler.core.kubernetes.conditions import condition, since
 from reconciler.core.kubernetes.outages import unreached
-from reconciler.core.kubernetes.pods import PLACEMENT_LABEL
 from reconciler.core.wording import told
 from reconciler.model.deployed import EngineState
 from reconciler.model.ids import PlacementName
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.workload import Json
 
 STAGE_LABEL = "kustomize.toolkit.fluxcd.io/name"

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.core.kubernetes.conditions import condition, since
-from reconciler.core.kubernetes.pods import PLACEMENT_LABEL
 from reconciler.core.wording import told
 from reconciler.model.deployed import EngineState
 from reconciler.model.ids import PlacementName
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.workload import Json
 
 DIGEST = "overspill.dev/digest"

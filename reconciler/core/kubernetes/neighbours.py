@@ -22,6 +22,7 @@ from reconciler.model.neighbours import (
     PodRules,
     Who,
 )
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.workload import Json
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -35,7 +36,7 @@ _OF_ONE = frozenset(
         "controller-revision-hash",
         "controller-uid",
         "leaderworkerset.sigs.k8s.io/worker-index",
-        "overspill.dev/placement",
+        PLACEMENT_LABEL,
         "pod-template-hash",
         "statefulset.kubernetes.io/pod-name",
     }

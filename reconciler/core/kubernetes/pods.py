@@ -17,10 +17,10 @@ from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import PlacementName
 from reconciler.model.neighbours import PodOnNode
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.units import Resources
 from reconciler.model.workload import Json
 
-PLACEMENT_LABEL = "overspill.dev/placement"
 _FINISHED = frozenset({"Succeeded", "Failed"})
 
 

@@ -13,10 +13,10 @@ from reconciler.core.kubernetes.fluxreports import fold
 from reconciler.core.kubernetes.helmreleases import Release, read_helmrelease
 from reconciler.core.kubernetes.kustomizations import Stage, read_kustomization
 from reconciler.core.kubernetes.parts import Effect, Part, key_of
-from reconciler.core.kubernetes.pods import PLACEMENT_LABEL
 from reconciler.core.kubernetes.resources import Resource, Watched
 from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.workload import Json
 
 SELECTOR = PLACEMENT_LABEL
