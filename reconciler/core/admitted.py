@@ -60,9 +60,16 @@ def as_stated(shape: ReplicaShape) -> ReplicaShape:
     left = shape.unstated
     if left is None or not (left.defaults or left.overhead):
         return shape
-    added = total([Resources(amounts=dict(left.defaults)), Resources(amounts=dict(left.overhead))])
+    given, whole = dict(left.defaults), {name for name, _ in left.spare}
+    alone = {name: amount for name, amount in given.items() if name not in whole}
+    added = total([Resources(amounts=alone), Resources(amounts=dict(left.overhead))])
     rest = {name: amount for name, amount in shape.requests.minus(added).amounts.items() if amount}
-    return replace(shape, requests=Resources(amounts=rest), unstated=left._replace(defaults=(), overhead=()))
+    spare = tuple((name, Quantity(amount + given.get(name, 0))) for name, amount in left.spare)
+    return replace(
+        shape,
+        requests=Resources(amounts=rest),
+        unstated=Unstated(left.runtime_class, containers=left.containers, silent=left.silent, spare=spare),
+    )
 
 
 def remedy(shape: ReplicaShape, seen: ClusterObservation) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from reconciler.core.kubernetes.requests import amounts, pod_requests, stated
@@ -15,6 +15,8 @@ _GIVEN = "kubernetes.io/limit-ranger"
 """The annotation in which the API server tells what a LimitRange has given to a pod."""
 _OF_CONTAINER = re.compile(r"(?:^|[:;] )([^:;]+) request for (init )?container ([^;]+)")
 
+_Own = tuple[frozenset[str], Mapping[str, Quantity]]
+"""The resources that a container requests by its own word, and what it has been given of others."""
 _Given = Mapping[tuple[bool, str], frozenset[str]]
 """The resources that a LimitRange has set, by whether it is an init container and by its name."""
 
@@ -22,29 +24,29 @@ _Given = Mapping[tuple[bool, str], frozenset[str]]
 def unstated(spec: Json, metadata: Json = None) -> Unstated:
     """Read what admission may add to a pod, or to the pods of a template; `metadata` are as for its shape.
 
-    An init container that requests nothing counts only where all that run on request something: else it takes no more
-    than these do.
+    An init container that requests nothing counts only where all containers that come after it request something: else
+    it takes no more than these do.
     """
     given = _given((metadata or {}).get("annotations") or {})
-    first = [(True, one) for one in spec.get("initContainers") or ()]
-    running = [one for one in first if one[1].get("restartPolicy") == "Always"]
-    running += [(False, one) for one in spec.get("containers") or ()]
-    own = [_own(container, given.get((early, container.get("name", "")), frozenset())) for early, container in running]
-    early = [_own(one, given.get((True, one.get("name", "")), frozenset())) for _, one in first]
+    own = [_own(one, given.get((False, one.get("name", "")), frozenset())) for one in spec.get("containers") or ()]
+    sidecars, before = list[_Own](), list[_Own]()
+    for one in spec.get("initContainers") or ():
+        kind = sidecars if one.get("restartPolicy") == "Always" else before
+        kind.append(_own(one, given.get((True, one.get("name", "")), frozenset())))
+    running = [*sidecars, *own]
     silent: dict[str, int] = {}
-    for name in {name for names, _ in (*own, *early) for name in names}:
-        lacking = sum(name not in names for names, _ in own)
-        alone = not lacking and any(name not in names for names, _ in early)
-        silent[name] = lacking + alone
+    for name in {name for names, _ in (*running, *before) for name in names}:
+        alone = _lacking(before, name) > 0 and not _lacking(own, name)
+        silent[name] = _lacking(running, name) + alone
     defaults: dict[str, Quantity] = {}
-    for _, added in own:
+    for _, added in running:
         for name, amount in added.items():
             defaults[name] = Quantity(defaults.get(name, 0) + amount)
     return _shared(
         Unstated(
             runtime_class=spec.get("runtimeClassName") or "",
             overhead=sorted_amounts(amounts(spec.get("overhead"))),
-            containers=len(own),
+            containers=len(running),
             silent=tuple(sorted(silent.items())),
             defaults=sorted_amounts(defaults),
             spare=_spare(spec),
@@ -69,7 +71,11 @@ def _spare(spec: Json) -> Amounts:
     return tuple(sorted((name, Quantity(all_of_it.get(name, 0) - summed.get(name, 0))) for name in named))
 
 
-def _own(container: Json, given: frozenset[str]) -> tuple[frozenset[str], Mapping[str, Quantity]]:
+def _lacking(containers: Iterable[_Own], resource: str) -> int:
+    return sum(resource not in names for names, _ in containers)
+
+
+def _own(container: Json, given: frozenset[str]) -> _Own:
     """Name the resources that a container requests by its own word, and say what it has been given of others."""
     requests = stated(container.get("resources") or {})
     return frozenset(requests.keys() - given), {name: requests[name] for name in given if name in requests}
