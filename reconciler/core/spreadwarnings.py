@@ -105,7 +105,7 @@ def unmet(
     clusters: Mapping[ClusterName, Cluster],
 ) -> Iterator[Finding]:
     """Warn of subsets that no cluster of these workspaces is in; of a cluster that nobody describes, who knows."""
-    names = {name for workspace in workspaces for name in (workspace.primary, *workspace.clusters)}
+    names = {name for workspace in workspaces for name in workspace.everywhere}
     if not names <= clusters.keys():
         return
     there = [clusters[name] for name in sorted(names)]
@@ -137,12 +137,7 @@ def misspelt(
 
     Any other key may be a label of nodes, which no file tells of; those of nodes that a cluster may get are told.
     """
-    there = [
-        clusters[name]
-        for workspace in workspaces
-        for name in (workspace.primary, *workspace.clusters)
-        if name in clusters
-    ]
+    there = [clusters[name] for workspace in workspaces for name in workspace.everywhere if name in clusters]
     known = {key for one in there for key in one.labels}
     known |= {key for one in there for nodes in one.autoscaling for key in nodes.labels}
     guesses, told = _MOST_GUESSES, set[str]()
