@@ -11,7 +11,7 @@ from reconciler.core.dialect import has_expression
 from reconciler.core.draft import WORKLOAD
 from reconciler.core.fieldpath import at
 from reconciler.core.findings import Finding, Loc, shortened
-from reconciler.core.gathered import FEW
+from reconciler.core.gathered import FEW, few
 from reconciler.core.injecting import injected
 from reconciler.core.narrowing import selects, takes
 from reconciler.core.schema.complaints import nearest
@@ -118,11 +118,10 @@ def unmet(
         keys = wrong or {one.key for one in term.labels}
         values = sorted({f"{key}={value}" for one in there for key, value in one.labels.items() if key in keys})
         which = ", ".join(sorted(workspace.name for workspace in workspaces))
-        hint = f"they have {', '.join(values[:FEW])}" + (", …" if len(values) > FEW else "") if values else ""
         yield Finding(
             loc=(*_SUBSETS, index, file.spec.subsets[index].required()[0]),
             message=f"no Cluster of workspace {which} meets it, so that the subset holds nothing",
-            hint=hint or f"they are {', '.join(sorted(names)[:FEW])}" + (", …" if len(names) > FEW else ""),
+            hint=f"they have {few(values)}" if values else f"they are {few(sorted(names))}",
             severity=Severity.WARNING,
         )
 
