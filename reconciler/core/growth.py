@@ -9,7 +9,6 @@ from datetime import datetime
 
 from reconciler.core import lifecycle
 from reconciler.core.admitted import brought
-from reconciler.core.aswritten import Drafts
 from reconciler.core.clashes import Clashes
 from reconciler.core.enrolling import Entry
 from reconciler.core.gprlimits import beyond_limits, within_limits
@@ -77,7 +76,6 @@ class Growth:
         self.clashes = Clashes(situation, standing)
         self._engines = tuple(sorted({cluster.engine for cluster in self._desired.clusters.values()}))
         self.told = Told()
-        self._drafts = Drafts(self._desired, self._now)
         self._idle: dict[WorkspaceName, tuple[Hashable, list[RequestRecord]]] = {}
 
     @property
@@ -112,14 +110,16 @@ class Growth:
         found = subset_of(policy.spread, rung.subset) if policy.spread is not None and rung.subset else None
         if found is None:
             return shape
-        return self._drafts.shape(template, policy, found, self._desired.clusters[rung.cluster], shape)
+        cluster, drafts = self._desired.clusters[rung.cluster], self._situation.reach.drafts
+        return drafts.shape(template, policy, found, cluster, shape, now=self._now)
 
     def needed(self, template: WorkloadTemplate, policy: BurstPolicy, rung: Rung) -> tuple[Prerequisite, ...]:
         """Return what a cluster must have first for a workload, or for a subset's part of it."""
         found = subset_of(policy.spread, rung.subset) if policy.spread is not None and rung.subset else None
         if found is None:
             return template.prerequisites
-        return self._drafts.needed(template, policy, found, self._desired.clusters[rung.cluster])
+        cluster, drafts = self._desired.clusters[rung.cluster], self._situation.reach.drafts
+        return drafts.needed(template, policy, found, cluster, now=self._now)
 
     def assess(
         self,

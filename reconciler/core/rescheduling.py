@@ -38,9 +38,9 @@ def moving_on(standing: Standing, workload: WorkloadId, now: datetime) -> Counte
     What is moved in one commit is not among them: it has its place.
     """
     found = Counter[str]()
-    # Most workloads have no such restraint, so that the plan is looked through for few.
+    # Most workloads have no such restraint, so that the changes are looked through for few.
     if any(one.kind is RestraintKind.UNSCHEDULABLE and one.since == now for one in standing.restraints(workload)):
-        for change in standing.plan().changes:
+        for change in standing.changes:
             match change:
                 case Resize(before=before, after=after, restraint=Restraint(kind=RestraintKind.UNSCHEDULABLE)):
                     left, rest = before, after.replicas

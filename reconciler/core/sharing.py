@@ -88,15 +88,7 @@ def given_back(
         held[placement.cluster] += placement.replicas
     room = _rooms(situation, standing, placements) if policy.distribution.strategy is StrategyName.BALANCED else {}
     targets = [
-        Target(
-            cluster=rung.cluster,
-            rank=rung.rank,
-            most=held[rung.cluster],
-            capacity=held[rung.cluster] + room.get(rung.cluster, 0),
-            least=rung.least,
-            weight=rung.weight,
-            group=rung.group,
-        )
+        target_of(rung, most=held[rung.cluster], capacity=held[rung.cluster] + room.get(rung.cluster, 0))
         for rung in rungs
         if rung.cluster in held
     ]
@@ -133,6 +125,20 @@ def told(policy: BurstPolicy) -> str:
     return ", ".join(said)
 
 
+def target_of(rung: Rung, *, most: int, capacity: int, keeps: int = 0) -> Target:
+    """Make a target of a cluster in a workload's order, with all that its policy says of it."""
+    return Target(
+        cluster=rung.cluster,
+        rank=rung.rank,
+        keeps=keeps,
+        most=most,
+        capacity=capacity,
+        least=rung.least,
+        weight=rung.weight,
+        group=rung.group,
+    )
+
+
 def spoken_for(division: Division, rung: Rung, policy: BurstPolicy) -> str:
     """Say what spoke for a cluster; its place in the order alone needs no words."""
     plain = policy.distribution.strategy is StrategyName.ORDERED and division.counts[rung.cluster] > rung.least
@@ -159,16 +165,7 @@ def _in_order(wanted: int, offers: Iterable[Offer]) -> Iterator[Share]:
 
 def _target(rung: Rung, has: int, offer: Offer | None) -> Target:
     most = has + (0 if offer is None else offer.replicas)
-    return Target(
-        cluster=rung.cluster,
-        rank=rung.rank,
-        keeps=has,
-        most=most,
-        capacity=most,
-        least=rung.least,
-        weight=rung.weight,
-        group=rung.group,
-    )
+    return target_of(rung, keeps=has, most=most, capacity=most)
 
 
 def _others(rungs: Sequence[Rung], held: Mapping[ClusterName, int], *, stay: bool = True) -> list[Target]:

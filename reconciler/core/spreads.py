@@ -12,7 +12,7 @@ from reconciler.core import spreadwarnings
 from reconciler.core.charted import goes_whole
 from reconciler.core.draft import WORKLOAD
 from reconciler.core.findings import Finding, Loc, shortened
-from reconciler.core.gathered import FEW, Gathered, Placed
+from reconciler.core.gathered import Gathered, Placed, foreign
 from reconciler.core.kinds import group_kind
 from reconciler.core.kruise import CONFIGURATION
 from reconciler.core.policies import Templates
@@ -200,9 +200,7 @@ def _tell_workspace(work: Gathered, spread: _Spread, desired: Desired) -> None:
     work.tell_unknown(spread.placed, "Workspace", [(_ANNOTATION, spread.workspace)], desired.workspaces)
     workspace = next((one for one in desired.workspaces.values() if one.name == spread.workspace), None)
     if workspace is not None and not _may_touch(workspace, spread.value.namespace):
-        message = f"{shortened(spread.value.namespace)!r} is no namespace of workspace {workspace.name}"
-        hint = f"it has {', '.join(workspace.namespaces[:FEW])}" + (", …" if len(workspace.namespaces) > FEW else "")
-        work.tell(spread.placed, Finding(loc=_ANNOTATION, message=message, hint=hint))
+        work.tell(spread.placed, foreign(_ANNOTATION, spread.value.namespace, workspace))
 
 
 def _may_touch(workspace: Workspace, namespace: str) -> bool:

@@ -11,7 +11,7 @@ from reconciler.core.dialect import has_expression
 from reconciler.core.draft import WORKLOAD
 from reconciler.core.fieldpath import at
 from reconciler.core.findings import Finding, Loc, shortened
-from reconciler.core.gathered import FEW
+from reconciler.core.gathered import FEW, few
 from reconciler.core.injecting import injected
 from reconciler.core.narrowing import selects, takes
 from reconciler.core.schema.complaints import nearest
@@ -105,7 +105,7 @@ def unmet(
     clusters: Mapping[ClusterName, Cluster],
 ) -> Iterator[Finding]:
     """Warn of subsets that no cluster of these workspaces is in; of a cluster that nobody describes, who knows."""
-    names = {name for workspace in workspaces for name in (workspace.primary, *workspace.clusters)}
+    names = {name for workspace in workspaces for name in workspace.everywhere}
     if not names <= clusters.keys():
         return
     there = [clusters[name] for name in sorted(names)]
@@ -118,11 +118,10 @@ def unmet(
         keys = wrong or {one.key for one in term.labels}
         values = sorted({f"{key}={value}" for one in there for key, value in one.labels.items() if key in keys})
         which = ", ".join(sorted(workspace.name for workspace in workspaces))
-        hint = f"they have {', '.join(values[:FEW])}" + (", …" if len(values) > FEW else "") if values else ""
         yield Finding(
             loc=(*_SUBSETS, index, file.spec.subsets[index].required()[0]),
             message=f"no Cluster of workspace {which} meets it, so that the subset holds nothing",
-            hint=hint or f"they are {', '.join(sorted(names)[:FEW])}" + (", …" if len(names) > FEW else ""),
+            hint=f"they have {few(values)}" if values else f"they are {few(sorted(names))}",
             severity=Severity.WARNING,
         )
 
@@ -137,12 +136,7 @@ def misspelt(
 
     Any other key may be a label of nodes, which no file tells of; those of nodes that a cluster may get are told.
     """
-    there = [
-        clusters[name]
-        for workspace in workspaces
-        for name in (workspace.primary, *workspace.clusters)
-        if name in clusters
-    ]
+    there = [clusters[name] for workspace in workspaces for name in workspace.everywhere if name in clusters]
     known = {key for one in there for key in one.labels}
     known |= {key for one in there for nodes in one.autoscaling for key in nodes.labels}
     guesses, told = _MOST_GUESSES, set[str]()

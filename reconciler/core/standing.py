@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from reconciler.core.flight import Flight, flight
@@ -233,6 +233,11 @@ class Standing:
             policies = self._desired.policies
             self._flights[cluster] = flight(self.on(cluster), seen, self._rollouts, policies, self._now)
         return self._flights[cluster]
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """What has been decided on so far, in its order; the plan may write two of these down as one."""
+        return self._changes
 
     def plan(self) -> Plan:
         """Close the decision. The next wake-up is the first expiry, plan, or end of a window or restraint."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from reconciler.core.kubernetes.additions import by_namespace, read_limit_range, read_runtime_class
-from reconciler.core.kubernetes.asks import Asks, by_owner
+from reconciler.core.kubernetes.asks import AskRecord, by_owner
 from reconciler.core.kubernetes.autoscalers import read_autoscaler
 from reconciler.core.kubernetes.claims import read_claim, read_class, read_template
 from reconciler.core.kubernetes.controllers import ControllerRecord
@@ -54,9 +54,9 @@ class ClusterState:
         self._room = NodeRoom()
         self._pods = PodSums(self._followed, self._room)
         self._controllers: dict[Owner, ControllerRecord] = {}
-        self._asks: dict[Resource, Asks] = {
-            Resource.AUTOSCALERS: Asks(read_autoscaler, self._followed),
-            Resource.QUEUED: Asks(read_queued, self._followed),
+        self._asks: dict[Resource, Records[AskRecord]] = {
+            Resource.AUTOSCALERS: Records(read_autoscaler, Effect.DEMAND, self._followed),
+            Resource.QUEUED: Records(read_queued, Effect.DEMAND, self._followed),
         }
         self._slices = Records(read_slice, Effect.CAPACITY)
         self._claims = Records(read_claim, Effect.CAPACITY)
