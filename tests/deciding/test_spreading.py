@@ -373,7 +373,10 @@ def test_a_subset_that_cannot_be_written_is_no_reason_to_leave_the_others_out() 
     assert out(decide(one_left)) == {"worker-4/first": 2, "worker-2/second": 2}
     failures |= {(VLLM, "worker-4/first"): "its patch cannot be merged"}
     none_left = replace(seen, unwritable=given_up(seen, failures))
-    assert out(decide(none_left)) == {"worker-2/second": 2}
+    made = decide(none_left)
+    assert out(made) == {"worker-2/second": 2}
+    remedies = {one.remedy for one in made.changes[0].refused if one.reason is Reason.NOT_RENDERED}
+    assert remedies == {"mend the template, or what its subset changes"}
 
 
 def test_who_gives_way_is_on_nodes_that_the_subset_may_use() -> None:
