@@ -111,13 +111,14 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
     growth = Growth(situation, standing)
     assessments: list[Assessment] = []
     shape = _shape(demand, standing.of(workload))
-    outcome = Spread(shares=(), refusals=())
+    outcome = nothing = Spread(shares=(), refusals=())
     if policy is not None and shape is not None:
         short = demand.deficit - standing.replicas(workload) if isinstance(demand, Demand) else 0
         goes_whole = whole(situation, workload)
-        if short > 0 and not policy.fills_in_order and goes_whole is None:
-            outcome = spread(growth, template, policy, shape, short)
+        if isinstance(demand, Demand) and not policy.fills_in_order and goes_whole is None:
+            outcome = spread(growth, template, policy, shape, max(short, 1))  # where one more would go
         beyond = sharedout.beyond(outcome)
+        outcome = outcome if short > 0 else nothing
         rungs = situation.reach.order(workload)
         ranked = {rung.cluster for rung in rungs}
         others = [name for name in sorted(workspace.clusters) if name not in ranked and name != workspace.primary]
@@ -164,7 +165,7 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
         conclusion=(
             *_conclusion(workload, situation, standing, assessments, suppressed),
             *elsewhere.moving(workload, plan),
-            *sharedout.told(outcome, {one.site for one in assessments if one.refusal is not None}),
+            *sharedout.told(outcome, {one.site for one in assessments if one.refusal is not None}, suppressed),
             *additions(growth, workload, shape, whole(situation, workload)),
             *first_needs(workload, situation),
         ),

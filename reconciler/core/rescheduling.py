@@ -120,7 +120,7 @@ class _Turn:
         _, subset = site(placement, situation.desired.policies[placement.workload], situation.desired.clusters)
         seen = situation.observed.clusters.get(placement.cluster)
         homeless = seen.homeless.get(placement.name) if seen is not None else None
-        if subset in ("", spread.subsets[-1].name) or seen is None or homeless is None or homeless.since is None:
+        if not spread.gives_up(subset) or seen is None or homeless is None or homeless.since is None:
             return 0
         if unseen(situation.desired.fleet, situation.observed, placement.cluster, situation.now):
             return 0

@@ -113,15 +113,12 @@ def told(policy: BurstPolicy) -> str:
         return subsetorder.told(policy.spread)
     if policy.fills_in_order:
         return ""
-    distribution, label = policy.distribution, policy.distribution.spread_by
+    distribution = policy.distribution
     said = [str(distribution.strategy)]
-    bounds = (
-        ("clusters", distribution.min_clusters, distribution.max_clusters),
-        (f"values of {label}", distribution.min_groups, distribution.max_groups),
-    )
-    for what, least, most in bounds:
-        said += [f"at least {least} {what}"] if least else []
-        said += [f"at most {most} {what}"] if most is not None else []
+    said += [f"at least {count(least, 'cluster')}"] if (least := distribution.min_clusters) else []
+    said += [f"at most {count(most, 'cluster')}"] if (most := distribution.max_clusters) is not None else []
+    said += [f"at least {values(least, policy)}"] if (least := distribution.min_groups) else []
+    said += [f"at most {values(most, policy)}"] if (most := distribution.max_groups) is not None else []
     return ", ".join(said)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from reconciler.core import spreadwarnings
+from reconciler.core import spreadwarnings, unmade
 from reconciler.core.charted import goes_whole
 from reconciler.core.draft import WORKLOAD
 from reconciler.core.findings import Finding, Loc, shortened
@@ -119,13 +119,15 @@ def _warn(
         *spreadwarnings.beside_policies(policies.values(), written),
         *spreadwarnings.whole(governed, desired.kinds),
         *spreadwarnings.unselected(spread.value, governed, desired.kinds),
-        *spreadwarnings.unmade(spread.value, governed, desired),
     ]
     if "Cluster" not in work.excused:
         homes = [desired.workspaces[name] for name in dict.fromkeys(template.workspace for template in governed)]
         found += spreadwarnings.unmet(spread.value, spread.placed.value, homes, desired.clusters)
         found += spreadwarnings.misspelt(spread.value, spread.placed.value, homes, desired.clusters)
         found += spreadwarnings.shared_ordinals(spread.value, homes, desired.clusters)
+    found += unmade.unpatched(spread.value, governed, desired)
+    if work.excused.isdisjoint({"Cluster", "Fleet", "WorkloadKind", CONFIGURATION}):
+        found += unmade.refused(spread.value, governed, desired)
     for finding in found:
         work.tell(spread.placed, finding)
 

@@ -12,16 +12,15 @@ from reconciler.core.draft import WORKLOAD
 from reconciler.core.fieldpath import at
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.gathered import FEW, few
-from reconciler.core.injecting import injected
 from reconciler.core.narrowing import selects, takes
 from reconciler.core.schema.complaints import nearest
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
-from reconciler.core.subsets import Injection, ordinal, ordinals_start
+from reconciler.core.subsets import ordinal, ordinals_start
 from reconciler.core.workloadkinds import Kinds, known
-from reconciler.errors import InvalidInput, Severity
+from reconciler.errors import Severity
 from reconciler.model.capacity import NodeRequirement, NodeTerm
 from reconciler.model.ids import ClusterName
-from reconciler.model.policy import BurstPolicy, Cluster, Desired, Distribution, Workspace
+from reconciler.model.policy import BurstPolicy, Cluster, Distribution, Workspace
 from reconciler.model.workload import Json, WorkloadRef, WorkloadTemplate
 from reconciler.model.workloadspread import WorkloadSpread
 
@@ -211,20 +210,6 @@ def unselected(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], ki
             some = ", ".join(f"{key}: {value}" for key, value in [*labels.items()][:FEW])
             loc: Loc = ("spec", "targetFilter", "selector")
             yield Finding(loc=loc, message=message, hint=f"they have {some}", severity=Severity.WARNING)
-
-
-def unmade(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], desired: Desired) -> Iterator[Finding]:
-    """Tell which patches make no pods of those that templates deploy; what a chart makes is not known yet."""
-    for template in templates:
-        manifest, workspace = deployed(template, spread.target), desired.workspaces[template.workspace]
-        for index, subset in enumerate(spread.subsets if manifest is not None else ()):
-            try:
-                injected(manifest or {}, Injection(spread=spread, subset=subset), workspace, desired.kinds)
-            except InvalidInput as error:
-                for problem in error.problems:
-                    loc: Loc = (*_SUBSETS, index, "patch" if subset.patch else "tolerations")
-                    message = f"{template.workload}: {problem.message}"
-                    yield Finding(loc=loc, message=message, hint=problem.hint)
 
 
 def deployed(template: WorkloadTemplate, target: WorkloadRef) -> Mapping[str, Json] | None:

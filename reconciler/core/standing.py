@@ -8,6 +8,7 @@ from datetime import datetime
 
 from reconciler.core.flight import Flight, flight
 from reconciler.core.folding import written_once
+from reconciler.core.restraints import holds
 from reconciler.core.situation import Situation
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement, Restraint
@@ -57,7 +58,9 @@ class Standing:
         self._held: Counter[WorkspaceName] | None = None
         self._moments: list[datetime] = []
         self._restraints = {
-            workload: tuple(restraint for restraint in restraints if now < restraint.until)
+            workload: tuple(
+                one for one in restraints if now < one.until and holds(one, self._desired.policies.get(workload))
+            )
             for workload, restraints in ledger.restraints.items()
         }
         self._recorded = ledger.requests
