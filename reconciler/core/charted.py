@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.core.gpushape import gpus_of_pod
-from reconciler.core.grouped import has_chart, in_groups
+from reconciler.core.grouped import has_chart, in_groups, uncounted
 from reconciler.core.headcount import asks_for_devices
 from reconciler.core.needs import Gang, Part, Pods, needs_of
 from reconciler.core.wholes import Counted, Whole
@@ -148,7 +148,7 @@ def charted(
 
 
 def _said(spec: DeploySpec, ref: WorkloadRef | None, group_size: int | None, kinds: Kinds) -> bool:
-    if group_size is not None:
+    if group_size is not None or uncounted(spec, kinds):
         return True
     if ref is None or not ref.kind or not has_chart(spec):
         return False

@@ -36,6 +36,7 @@ def findings(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NONE) -
         for message, hint in _fault(value):
             yield Finding(loc=(*loc, *located(manifest, way)), message=message, hint=hint)
     yield from _beyond(manifest, kind, loc)
+    yield from _single(manifest, kind, loc)
     if sure:
         yield from _never(manifest, kind, loc)
 
@@ -88,6 +89,16 @@ def _beyond(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Itera
             if _is_number(least) and _is_number(most) and least > most:
                 message = f"is {least}, and {upper[-1]} is {most}"
                 yield Finding(loc=(*loc, *located(manifest, way)), message=message, hint=f"try {most}")
+
+
+def _single(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
+    """Find a share that an object has no use for, since it makes one group of pods whatever number stands there."""
+    by = next((way for way in kind.unknown if at(manifest, way) is not None), None)
+    for way in kind.replicas if by is not None else ():
+        value = at(manifest, way)
+        if by is not None and isinstance(value, str) and has_expression(value):
+            message = f"makes no more copies of what has a {by[-1]}: it goes whole, as one"
+            yield Finding(loc=(*loc, *located(manifest, way)), message=message, hint="try 1")
 
 
 def _never(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:

@@ -1,7 +1,8 @@
 """What to change now: the whole decision, as one pure function of what is wanted, what is there, and what was seen.
 
 The order of the steps is the order of the commits. What people did and ask for comes first, then what ends, then what
-moves, then what comes home, then what goes out. Each step sees the placements as the steps before it leave them.
+moves, then what comes home, then what leaves a lost cluster, then what goes out. Each step sees the placements as the
+steps before it leave them.
 """
 
 from __future__ import annotations
@@ -44,10 +45,10 @@ def decide(situation: Situation) -> Plan:
     end_what_has_failed(situation, standing)
     end_what_is_idle(situation, standing)
     move_what_may_not_stay(situation, standing, growth)
-    move_what_is_lost(situation, standing, growth)
     take_up_other_pods(situation, standing, growth)
     move_on_what_finds_no_node(situation, standing, growth)
     give_back_what_is_not_needed(situation, standing)
+    move_what_is_lost(situation, standing, growth)
     close_what_is_over(situation, standing)
     end_reservations(situation, standing)
     situation = situation.enrolling(standing.requests_now())

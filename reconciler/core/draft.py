@@ -14,6 +14,7 @@ from reconciler.core.grouped import in_groups
 from reconciler.core.schema.template import WorkloadTemplateFile
 from reconciler.core.sharepath import REPLICAS, shared
 from reconciler.core.spelling import nearest
+from reconciler.core.unbounded import unbounded
 from reconciler.core.workloadkinds import BUILT_IN
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
@@ -75,8 +76,9 @@ def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
     broken = any(finding.severity is Severity.ERROR for finding in found)
     uses_replicas = broken or templates.uses(spec, "replicas")
     group_size = _group_size(file, spec, found)
-    if not uses_replicas and not goes_whole(spec, ref, group_size):
-        found.append(UNSHARED)
+    if uses_replicas or not goes_whole(spec, ref, group_size):
+        own = None if broken else unbounded(spec)
+        found += [own] if own is not None else [] if uses_replicas else [UNSHARED]
     value = Draft(
         name=TemplateName(file.metadata.name),
         workspace=None if file.spec.workspace_name is None else WorkspaceName(file.spec.workspace_name),

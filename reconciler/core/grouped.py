@@ -67,7 +67,7 @@ class _Grouped:
         found = {
             workload: goes_whole
             for workload, goes_whole in made.items()
-            if goes_whole is not None or _may_be_seen_to(desired.templates[workload])
+            if goes_whole is not None or _may_be_seen_to(desired.templates[workload], desired.kinds)
         }
         self._last = (desired, found), *self._last[:1]
         return found
@@ -95,13 +95,23 @@ def _written(template: WorkloadTemplate, kinds: Kinds, alike: Iterable[_Known]) 
     return Written(spec=template.spec, counts=template.uses_replicas, ref=template.ref, kinds=kinds)
 
 
-def _may_be_seen_to(template: WorkloadTemplate) -> bool:
-    return template.group_size is not None or has_chart(template.spec)
+def _may_be_seen_to(template: WorkloadTemplate, kinds: Kinds) -> bool:
+    return template.group_size is not None or has_chart(template.spec) or uncounted(template.spec, kinds)
 
 
 def has_chart(spec: DeploySpec) -> bool:
     """Tell whether something is deployed of which nobody knows the pods before they are there."""
     return any(step.type is StepType.HELM for step in spec.steps)
+
+
+def uncounted(spec: DeploySpec, kinds: Kinds = NONE) -> bool:
+    """Tell whether an object that a step names makes pods that only run together, and nobody knows how many."""
+    return any(
+        at(manifest, way) is not None
+        for manifest in _deployed(spec)
+        if (kind := known(manifest, kinds)) is not None
+        for way in kind.unknown
+    )
 
 
 def in_groups(spec: DeploySpec, kinds: Kinds = NONE) -> bool:

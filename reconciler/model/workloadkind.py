@@ -98,11 +98,11 @@ class WorkloadKind:
     """A kind of workload, by API group and kind, and the versions of it that its paths hold for; none stand for all.
 
     `replicas` is where objects say how many they want, together. Objects that have true at one of `suspended` make no
-    pods yet. Where something stands at one of `unknown`, nobody knows how many pods there will be. Of two numbers that
-    are `ordered` the first may not be above the second. Of kinds that are not `counted` nobody counts the pods: there
-    is one on each node, or they come and go. `apart` is the annotation that wants a topology domain for each group. Its
-    pods are those that an object owns, itself or through others that are watched, and those that have one of its
-    `marks`. `checked` says which release or commit all that was read from.
+    pods yet. Where something stands at one of `unknown`, an object makes one group of pods, and nobody knows how many
+    before they are there. Of two numbers that are `ordered` the first may not be above the second. Of kinds that are
+    not `counted` nobody counts the pods: there is one on each node, or they come and go. `apart` is the annotation that
+    wants a topology domain for each group. Its pods are those that an object owns, itself or through others that are
+    watched, and those that have one of its `marks`. `checked` says which release or commit all that was read from.
     """
 
     group: str

@@ -89,3 +89,16 @@ def tally(suite: str) -> str:
     run = known - {*listed}
     partly = f", {len(run & parts)} of them in part" if run & parts else ""
     return f"{suite}: {len(run)} of {len(known)} cases run{partly}; {len(known - run)} do not apply"
+
+
+def fnv(text: str, *, last: bool) -> int:
+    """Hash a text by FNV in 32 bits: FNV-1, or FNV-1a, where the `last` step with each byte is to multiply.
+
+    Of equal shares peers serve the first by a hash, and Overspill the first in the policy's order. A hash is an order
+    as well, so their cases are run with policies that have their clusters in it.
+    """
+    made = 0x811C9DC5
+    for byte in text.encode():
+        made = (made ^ byte) * 0x01000193 if last else made * 0x01000193 ^ byte
+        made &= 0xFFFFFFFF
+    return made

@@ -18,6 +18,7 @@ from reconciler.core.exclusive import subgroup_of
 from reconciler.core.filling import fill
 from reconciler.core.needs import pods_of
 from reconciler.core.reach import order
+from reconciler.model.capacity import Node, Pool
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Move, Place, Plan, Revert
 from reconciler.model.policy import Desired, Fleet
@@ -25,8 +26,9 @@ from reconciler.model.workload import Json
 from tests.conformance.cases import Case, applying, ids, not_applicable, there
 from tests.kinds.bursting import SET, fleet, lacks, lent
 from tests.kinds.samples import template, workload
-from tests.requests.asking import manifests, request
-from tests.situations import NOW, SOURCE, VLLM, cluster, free, ledger, ordering, plan, seconds, situation
+from tests.kinds.test_group_domains import EXCLUSIVE
+from tests.requests.asking import holds, manifests, record, request, wants
+from tests.situations import NOW, SOURCE, VLLM, cluster, free, gpus, ledger, ordering, plan, seconds, situation
 
 LISTED = not_applicable("groups")
 ROOM = [8] * 8
@@ -131,13 +133,70 @@ def test_clusters_are_asked_in_the_order_in_which_they_are_configured(case: Case
         assert case["expected"]["error"]
         return
     nominated = [name.lower() for name in case["expected"]["nominated"]]
-    asked = [rung.cluster for rung in order(wanted.policies[VLLM], wanted.workspaces[VLLM.workspace], wanted.clusters)]
-    assert asked[: len(nominated)] == nominated
-    last = nominated[-1]
-    (change,) = plan(lacks(8), *(free(name, *(ROOM if name == last else [])) for name in names), wanted=wanted).changes
+    assert asked(wanted)[: len(nominated)] == nominated
+    last = None if case["expected"]["error"] else nominated[-1]
+    made = plan(lacks(8), *(free(name, *(ROOM if name == last else [])) for name in names), wanted=wanted)
+    if last is None:  # all have been asked, and none has room
+        (waiting,) = made.suppressed
+        assert (made.changes, [refusal.cluster for refusal in waiting.refusals]) == ((), nominated)
+        return
+    (change,) = made.changes
     assert isinstance(change, Place)
     assert change.placement.cluster == last
     assert [refusal.cluster for refusal in change.refused] == nominated[:-1]
+
+
+def asked(wanted: Desired) -> list[str]:
+    """List the clusters that are asked, the first of them first."""
+    return [rung.cluster for rung in order(wanted.policies[VLLM], wanted.workspaces[VLLM.workspace], wanted.clusters)]
+
+
+@pytest.mark.parametrize("case", applying("lws", "groups", "dispatch_modes"))
+def test_a_set_goes_to_clusters_that_are_named_and_stays_when_they_are_named_in_another_order(case: Case) -> None:
+    given, expected = case["input"], case["expected"]
+    has = [name for name, there_ in given["remotes_having_workload"].items() if there_]
+    clusters = [cluster(name) for name in ("worker-1", *given["remotes_having_workload"])]
+    wanted = fleet(SET, policy=ordering(*given["nominated"]), clusters=clusters)
+    if not has:
+        assert asked(wanted) == expected["created_on"]
+        return
+    before = lent(has[0], 2, lasting=HOURS)
+    assert given["nominated"][0] != has[0]
+    seen = (free(name, *ROOM, bound={before.name: 8} if name == has[0] else {}) for name in has)
+    assert plan(lacks(8), *seen, wanted=wanted, there=ledger(before)).changes == ()
+    assert expected["created_on"] == []
+
+
+@pytest.mark.parametrize("case", applying("lws", "groups", "group_workloads"))
+def test_groups_that_surge_in_a_rolling_update_are_not_taken_for_too_many(case: Case) -> None:
+    given = case["input"]
+    written, groups = given["lws"], len(case["expected"]["workload_indexes"])
+    made = lws({**written, "replicas": "{{ replicas }}"})
+    before = lent(groups=written["replicas"], size=written["size"], lasting=HOURS)
+    seen = free("worker-2", *ROOM, bound={before.name: groups}, ready={before.name: groups})
+    lacking = lacks(written["replicas"] * written["size"])
+    assert groups > written["replicas"]
+    assert plan(lacking, seen, wanted=fleet(made), there=ledger(before)).changes == ()
+
+
+@pytest.mark.parametrize("case", applying("lws", "groups", "lws_exclusive_topology"))
+def test_a_group_has_the_domain_that_its_affinities_come_to(case: Case) -> None:
+    given, expected = case["input"], case["expected"]
+    made = workload("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", SET["spec"] | {"replicas": 2})
+    made["metadata"]["annotations"] = {EXCLUSIVE: given["topology_key"]}
+    (domains,) = pods_of(request(spec=manifests(made))).domains
+    terms = expected["podAffinity"] + expected["podAntiAffinity"]
+    assert {term["topologyKey"] for term in terms} == {domains.key}
+    assert {one["key"] for term in terms for one in term["matchExpressions"]} == {domains.mark}
+    asked_for = request("worker-2", spec=manifests(made))
+    for racks_, fit in ((["a", "b"], True), (["a", "a"], False), (["a", "b", "c", "d"], False)):
+        nodes = [
+            Node(name=f"{number}", free=gpus(8), pods=(), labels={given["topology_key"]: rack})
+            for number, rack in enumerate(rack for rack in racks_ for _ in range(8 // len(racks_)))
+        ]
+        seen = replace(free("worker-2"), pools=(Pool(name="gpu", nodes=tuple(nodes)),))
+        there_ = holds(record(asked_for))
+        assert bool(plan(seen, wanted=wants(asked_for), there=there_).changes) is fit
 
 
 def gone(wanted: Desired) -> Plan:
@@ -184,7 +243,10 @@ def test_a_set_stands_moves_and_ends_when_multikueue_has_it_so(case: Case) -> No
 
 
 def test_each_case_is_run_or_says_why_it_is_not() -> None:
-    run = ("lws_validation", "lws_defaulting", "lws_subgroup_index", "mk_adapter", "incremental_nominate")
-    ours = {one.values[0]["id"] for one in applying("lws", "groups", *run, "workload_state_machine")}
+    run = (
+        *("lws_validation", "lws_defaulting", "lws_subgroup_index", "lws_exclusive_topology", "mk_adapter"),
+        *("incremental_nominate", "dispatch_modes", "group_workloads", "workload_state_machine"),
+    )
+    ours = {one.values[0]["id"] for one in applying("lws", "groups", *run)}
     assert ids("groups") == ours | LISTED.keys()
     assert all(why.strip() for why in LISTED.values())

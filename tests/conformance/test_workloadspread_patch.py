@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+import yaml
 
 from reconciler.core.injecting import injected
+from reconciler.core.narrowing import preference
 from reconciler.core.subsets import injection, ordinals_start, pod_of_subset
 from reconciler.errors import InvalidInput
+from reconciler.model.capacity import Node, Pool, Taint
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Cluster, Workspace
 from reconciler.model.workload import WorkloadRef
 from reconciler.model.workloadspread import Bound, Subset, WorkloadSpread
 from tests.conformance.cases import Case, applying, ids, not_applicable, there
+from tests.fleet.samples import FLEET, load
+from tests.situations import free, gpus, plan, short
+from tests.spreads.files import governing
+from tests.spreads.files import spread as of_a_file
+from tests.subsets import fleet, with_pods
 
 LISTED = not_applicable("workloadspread_patch")
 CLUSTER = Cluster(name=ClusterName("worker-2"))
@@ -86,9 +95,32 @@ def test_an_ordinal_is_of_the_subset_that_kruise_chooses(case: Case) -> None:
     assert begun[-1] == case["expected"]["chosen_subset"]
 
 
+@pytest.mark.parametrize("case", of("match_score"))
+def test_a_node_is_of_a_subset_where_kruise_takes_it_for_one(case: Case) -> None:
+    """Let a cluster have one node, with the labels and the taints of the case, for pods as the case has them.
+
+    Each 10,000 of a score are a preferred term of weight 100. What the rest of it says, which of several subsets a pod
+    that is there already was made for, is known here from the commit that placed it.
+    """
+    given, expected = case["input"], case["expected"]
+    written = yaml.safe_dump({"subsets": [given["subset"]]})
+    (one,) = governing(load({**FLEET, "s.yaml": of_a_file(written)})).subsets
+    node = Node(name="node-0", free=gpus(8), labels=given["node"]["labels"])
+    taints = tuple(Taint(**taint) for taint in given["node"]["taints"])
+    seen = replace(free("worker-2"), pools=(Pool(name="gpu", nodes=(node,), taints=taints),))
+    terms = {"nodeSelectorTerms": given["pod"]["affinity"]["requiredTerms"]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    container = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    pods = {"metadata": {"labels": given["pod"]["labels"]}, "spec": {"containers": [container], "affinity": affinity}}
+    made = plan(short(1), seen, wanted=with_pods(fleet(one), pods))
+    assert bool(made.changes) is expected["matches"]
+    if expected["matches"]:
+        assert preference(one, CLUSTER, seen) * 100 == expected["score"] - expected["score"] % 10_000
+
+
 def test_each_case_that_does_not_apply_is_there_and_says_why() -> None:
     known = ids("workloadspread_patch")
     assert LISTED.keys() <= known
     assert all(why.strip() for why in LISTED.values())
-    run = {param.id for param in of("patch", "validation_patch", "statefulset_subset")}
+    run = {param.id for param in of("patch", "validation_patch", "match_score", "statefulset_subset")}
     assert run | LISTED.keys() == known

@@ -15,7 +15,7 @@ from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, RestraintKind
-from reconciler.model.plan import Move, Plan, Reason, Why
+from reconciler.model.plan import Move, Plan, Reason, Resize, Revert, Why
 from reconciler.model.policy import Availability, Desired, Fleet
 from reconciler.model.workload import Json
 from tests.kinds.bursting import SET, fleet, lacks, lent
@@ -177,3 +177,19 @@ def test_a_clock_that_is_ahead_loses_no_cluster() -> None:
     wanted = fleet(SET, clusters=(cluster("worker-2"),))
     ahead = Observed(clusters={LOST: free("worker-2", at=NOW + timedelta(hours=1))})
     assert missed({}, wanted, ahead, NOW) == {}
+
+
+@pytest.mark.parametrize(("missing", "left"), [(0, 0), (4, 1)])
+def test_what_is_not_needed_any_more_ends_where_it_is_and_only_the_rest_moves(missing: int, left: int) -> None:
+    fewer = lacks(missing, running=0, deficit_since=NOW - 15 * MINUTE)
+    made = decided(fewer, free("worker-3", *[8] * 8), wanted=fleet(SET), there=ledger(there()))
+    if not left:
+        (ended,) = made.changes
+        assert isinstance(ended, Revert)
+        assert (ended.placement.cluster, ended.why) == (LOST, Why.DEMAND_GONE)
+        return
+    shrunk, gone = made.changes
+    assert isinstance(shrunk, Resize)
+    assert isinstance(gone, Move)
+    assert (shrunk.after.cluster, shrunk.after.replicas) == (LOST, left)
+    assert (gone.after.cluster, gone.after.replicas) == ("worker-3", left)

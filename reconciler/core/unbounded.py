@@ -1,0 +1,49 @@
+"""Shares that come to nothing, since an autoscaler owns the one number that they are written to.
+
+What it owns is not written (`engines.scaling`). So a share means something only where it bounds the autoscaler, or where
+another expression reads it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.core import templates
+from reconciler.core.engines import scaling
+from reconciler.core.fieldpath import at
+from reconciler.core.findings import Finding
+from reconciler.core.workloadkinds import NONE, Kinds
+from reconciler.errors import Severity
+from reconciler.model.workload import DeploySpec, Json
+
+_BOUNDS = {"ScaledObject": "maxReplicaCount", "HTTPScaledObject": "replicas.max"}
+"""Where each kind of autoscaler has the most that it makes, if not at ``maxReplicas``."""
+
+
+def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
+    """Warn of a spec with an autoscaler that owns a number of replicas, if nothing that is written follows from a share.
+
+    `kinds` are those that the fleet repository declares.
+    """
+    placed = [(one.manifest, _namespace(one.manifest)) for one in spec.manifests]
+    scaled = scaling.targets(placed)
+    owned = [scaling.owned(manifest, namespace, scaled, kinds) for manifest, namespace in placed]
+    if not any(owned):
+        return None
+    rest = tuple(
+        replace(one, manifest=scaling.without(one.manifest, way)) for one, way in zip(spec.manifests, owned, strict=True)
+    )
+    if templates.uses(replace(spec, manifests=rest), "replicas"):
+        return None
+    kind = next(str(manifest["kind"]) for manifest, _ in placed if scaling.autoscaler(manifest))
+    return Finding(
+        loc=("spec",),
+        message=f"its {kind} owns the replicas, and no expression bounds it: every placement deploys the same,"
+        " whatever its share",
+        hint=f'write {_BOUNDS.get(kind, "maxReplicas")}: "{{{{ replicas }}}}" there',
+        severity=Severity.WARNING,
+    )
+
+
+def _namespace(manifest: Json) -> str:
+    return str(at(manifest, ("metadata", "namespace")) or "")

@@ -1,0 +1,105 @@
+"""A world in which each subset of a WorkloadSpread is a cluster of its name, pass after pass, an hour apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import pytest
+
+from reconciler.core.decide import decide
+from reconciler.core.quotas import quotas
+from reconciler.model.capacity import ClusterObservation, Homeless
+from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.placement import Placement, Restraint
+from reconciler.model.plan import Move, Place, Resize, Revert
+from reconciler.model.policy import Desired
+from reconciler.model.workloadspread import Subset
+from tests.situations import NOW, VLLM, cluster, free, ledger, shape, short, situation
+from tests.subsets import fleet, stands, wanted_before
+
+ROOM = 100
+HOUR = timedelta(hours=1)
+
+
+@dataclass
+class World:
+    """What stands, pass after pass; `stuck` are the replicas in a subset that find no node there."""
+
+    there: list[Placement] = field(default_factory=list)
+    restraints: tuple[Restraint, ...] = ()
+    stuck: Mapping[str, int] = field(default_factory=dict)
+
+    def settle(self, wanted: Desired, total: int, *, missing: int | None = None) -> dict[str, int]:
+        """Let passes follow each other until nothing changes, and say what each subset has in the end."""
+        for _ in range(10):
+            made = self._pass(wanted, total, total if missing is None else missing)
+            if not made:
+                break
+        else:
+            pytest.fail("it never settles")
+        spread = wanted.policies[VLLM].spread
+        return {
+            one.name: sum(other.replicas for other in self.there if other.cluster == one.name) for one in spread.subsets
+        }
+
+    def missing(self, wanted: Desired, total: int) -> dict[str, int]:
+        """Say what each subset lacks of its maximum, as Kruise's status does."""
+        spread, placed = wanted.policies[VLLM].spread, sum(one.replicas for one in self.there)
+        seen = situation(short(total, running=0), wanted=wanted)
+        lacks = {}
+        for quota in quotas(seen, VLLM, spread, placed):
+            has = sum(one.replicas for one in self.there if one.subset == quota.subset.name)
+            lacks[quota.subset.name] = -1 if quota.most is None else max(0, quota.most - has)
+        return lacks
+
+    def _pass(self, wanted: Desired, total: int, missing: int) -> bool:
+        primary = short(missing, running=0)
+        (workload,) = primary.workloads
+        primary = replace(primary, workloads=(replace(workload, wanted=total),))
+        seen = [self._seen(name) for name in wanted.clusters if name != "worker-1"]
+        stands_now = ledger(*self.there, restraints={VLLM: self.restraints} if self.restraints else {})
+        made = decide(situation(primary, *seen, wanted=wanted, there=stands_now, history=wanted_before(missing)))
+        for change in made.changes:
+            match change:
+                case Place(placement=placement):
+                    self.there.append(placement)
+                case Resize(before=before, after=after) | Move(before=before, after=after):
+                    self.there = [one for one in self.there if one.path not in (before.path, after.path)] + [after]
+                    self._goes(before)
+                case Revert(placement=placement):
+                    self.there = [one for one in self.there if one.path != placement.path]
+                    self._goes(placement)
+        return bool(made.changes)
+
+    def _goes(self, placement: Placement) -> None:
+        """Let what was taken away be what had found no node."""
+        self.stuck = {name: pods for name, pods in self.stuck.items() if name != placement.subset}
+
+    def _seen(self, name: ClusterName) -> ClusterObservation:
+        here = [one for one in self.there if one.cluster == name]
+        homeless = {
+            one.name: Homeless(replicas=self.stuck[one.subset], shape=shape(), since=NOW - HOUR)
+            for one in here
+            if self.stuck.get(one.subset)
+        }
+        bound = {one.name: one.replicas - self.stuck.get(one.subset, 0) for one in here}
+        return free(name, ROOM, bound=bound, homeless=homeless)
+
+
+def over(*given: Subset, **fields: object) -> Desired:
+    """Make a fleet where each subset is a cluster of its name; `fields` are those of the spread."""
+    clusters = (cluster("worker-1"), *(cluster(one.name) for one in given))
+    made = fleet(*given, clusters=clusters)
+    policy = made.policies[VLLM]
+    spread = replace(policy.spread, **fields)
+    return replace(made, policies={VLLM: replace(policy, spread=spread)})
+
+
+def standing(counts: Mapping[str, int]) -> list[Placement]:
+    return [
+        replace(stands(name, replicas, name, created=NOW - HOUR, lasting=3 * HOUR), name=PlacementName(f"vllm-{name}"))
+        for name, replicas in counts.items()
+        if replicas
+    ]

@@ -1,0 +1,87 @@
+"""An object that makes one group of pods of which no file says how many goes whole, by what its primary shows of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from reconciler.core import countrules
+from reconciler.core.decide import decide
+from reconciler.core.grouping import whole
+from reconciler.core.needs import pods_of
+from reconciler.model.plan import Place, Reason
+from reconciler.model.policy import Desired
+from reconciler.model.workload import Json
+from tests.kinds.bursting import fleet, lacks, lent
+from tests.kinds.samples import pod, workload
+from tests.requests.asking import manifests, request
+from tests.situations import VLLM, free, ledger, plan, shape, short, situation
+
+EIGHT = [8] * 8
+
+
+def served(replicas: Json = 1, **predictor: Json) -> Json:
+    """Make a KServe service of several nodes: a head, and workers of which its runtime in the cluster says more."""
+    spec = {"minReplicas": replicas, "model": pod(8)["containers"][0], "workerSpec": {"pipelineParallelSize": 3}}
+    return workload("serving.kserve.io/v1beta1", "InferenceService", {"predictor": spec | predictor})
+
+
+def wanted(made: Json | None = None) -> Desired:
+    return fleet(made or served(), reads_replicas=False)
+
+
+@pytest.mark.parametrize(("missing", "running"), [(3, 0), (1, 2)])
+def test_it_goes_to_the_first_cluster_that_has_room_for_all_pods_of_it_however_many_are_missing(
+    missing: int, running: int
+) -> None:
+    seen = lacks(missing, running=running), free("worker-2", 8, 8), free("worker-3", *EIGHT)
+    (change,) = plan(*seen, wanted=wanted()).changes
+    assert isinstance(change, Place)
+    assert (change.placement.cluster, change.placement.replicas) == ("worker-3", 1)
+    assert change.placement.shape.group_size == 3
+    (refused,) = change.refused
+    assert refused.message == "needs 8 GPUs for each of 3 pods, has room for 2"
+
+
+def test_there_is_never_a_second_copy_of_it() -> None:
+    seen = lacks(6, running=0), free("worker-2"), free("worker-3", *EIGHT)
+    assert plan(*seen, wanted=wanted(), there=ledger(lent(groups=1, size=3))).changes == ()
+
+
+def test_before_any_pod_of_it_was_seen_nothing_of_it_is_lent_and_it_is_told_why() -> None:
+    seen = replace(short(1, running=0, replica=shape(8)), workloads=())
+    made = situation(seen, free("worker-2", *EIGHT), wanted=wanted())
+    assert decide(made).changes == ()
+    goes_whole = whole(made, VLLM)
+    assert goes_whole is not None
+    assert goes_whole.unknown == "no pod of it is seen on its primary"
+
+
+def test_a_service_of_one_node_goes_pod_by_pod_as_before() -> None:
+    made = served()
+    del made["spec"]["predictor"]["workerSpec"]
+    seen = lacks(3, running=0), free("worker-2", 8, 8), free("worker-3", *EIGHT)
+    changes = plan(*seen, wanted=fleet(made)).changes
+    assert [(change.placement.cluster, change.placement.replicas) for change in changes] == [
+        ("worker-2", 2),
+        ("worker-3", 1),
+    ]
+
+
+def test_a_share_where_it_makes_one_copy_anyhow_is_an_error_at_its_field() -> None:
+    (found,) = countrules.findings(served("{{ replicas }}"))
+    assert found.loc == ("spec", "predictor", "minReplicas")
+    assert found.message == "makes no more copies of what has a workerSpec: it goes whole, as one"
+    assert [*countrules.findings(served(2))] == []
+
+
+def test_a_request_still_says_that_nobody_knows_what_it_needs() -> None:
+    assert pods_of(request(spec=manifests(served()))).strange == ("part-0",)
+
+
+def test_what_is_held_back_for_want_of_room_says_that_it_goes_whole() -> None:
+    made = plan(lacks(3, running=0), free("worker-2", 8, 8), free("worker-3", 8), wanted=wanted())
+    (held,) = made.suppressed
+    assert held.reason is Reason.NOTHING_FITS
+    assert held.message.startswith("it fits on no cluster as a whole, with 1 replica")

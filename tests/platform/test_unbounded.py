@@ -1,0 +1,54 @@
+"""A share that an autoscaler leaves without effect is told, with the field that would bound the autoscaler."""
+
+from __future__ import annotations
+
+import pytest
+
+from reconciler.core.unbounded import unbounded
+from reconciler.model.workload import Json
+from tests.kinds.samples import lws
+from tests.platform.samples import deployment, obj
+from tests.platform.test_scaling import hpa
+from tests.rendering.specs import spec
+
+SHARE = "{{ replicas }}"
+KEDA = ("keda.sh/v1alpha1", "ScaledObject")
+
+
+def told(*objects: Json) -> str:
+    found = unbounded(spec(*((f"part-{number}", one) for number, one in enumerate(objects))))
+    return "" if found is None else f"{found.message} ({found.hint})"
+
+
+def bounds(name: str = "model", **fields: Json) -> Json:
+    """Make an autoscaler of a Deployment with these bounds."""
+    made = hpa(name=name)
+    return {**made, "spec": {"scaleTargetRef": made["spec"]["scaleTargetRef"], **fields}}
+
+
+@pytest.mark.parametrize("replicas", [SHARE, 3])
+def test_a_share_that_nothing_written_follows_from_is_told_with_the_field_to_bound(replicas: Json) -> None:
+    assert told(deployment(replicas=replicas), bounds(minReplicas=1, maxReplicas=10)) == (
+        "its HorizontalPodAutoscaler owns the replicas, and no expression bounds it: every placement deploys the same,"
+        ' whatever its share (write maxReplicas: "{{ replicas }}" there)'
+    )
+
+
+def test_kedas_field_has_another_name() -> None:
+    target = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "name": "model"}
+    made = obj("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec=lws(SHARE)["spec"])
+    assert "maxReplicaCount" in told(made, obj(*KEDA, spec={"scaleTargetRef": target, "maxReplicaCount": 4}))
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        (deployment(replicas=SHARE), bounds(maxReplicas=SHARE)),
+        (deployment(replicas=SHARE), bounds(minReplicas=SHARE, maxReplicas=10)),
+        (deployment(replicas=SHARE), bounds("another", maxReplicas=10)),
+        (deployment(replicas=SHARE),),
+    ],
+    ids=["at its most", "at its least", "another is scaled", "nothing is scaled"],
+)
+def test_a_share_that_bounds_an_autoscaler_or_is_written_is_not(objects: tuple[Json, ...]) -> None:
+    assert told(*objects) == ""
