@@ -152,7 +152,7 @@ def _said(spec: DeploySpec, ref: WorkloadRef | None, group_size: int | None, kin
         return True
     if ref is None or not ref.kind or not has_chart(spec):
         return False
-    known = [kind for kind in {**BUILT_IN, **kinds}.values() if kind.kind == ref.kind]
+    known = [kind for kind in {**BUILT_IN, **kinds}.values() if kind.kind == ref.kind and ref.group in ("", kind.group)]
     return bool(known) and all(kind.together is not None for kind in known)
 
 
