@@ -83,6 +83,12 @@ class Cluster:
         self.changed.notify_all()
 
 
+def stored(path: str) -> str:
+    """Say under which name the objects of a path are held: their plural, beside Kubernetes' own with its group."""
+    plural = path.rpartition("/")[2]
+    return f"{plural}.batch.volcano.sh" if path.startswith("/apis/batch.volcano.sh/") else plural
+
+
 def meant(raw: Raw, path: str, query: dict[str, str]) -> bool:
     """Tell whether an object is in the namespace of a path, if that has one, and has the label that is asked for."""
     scope = path.partition("/namespaces/")[2].split("/")
@@ -125,7 +131,7 @@ class Handler(BaseHTTPRequestHandler):
             self._list(parts.path, query)
 
     def _list(self, path: str, query: dict[str, str]) -> None:
-        plural = path.rpartition("/")[2]
+        plural = stored(path)
         with self.server.cluster.changed:
             known = self.server.cluster.objects.get(plural, {}).values()
             items = [raw for raw in known if meant(raw, path, query)]
@@ -143,7 +149,7 @@ class Handler(BaseHTTPRequestHandler):
         if error := next((one for end, one in cluster.ends_watches.items() if path.endswith(end)), None):
             self._answer(200, {"type": "ERROR", "object": error})
             return
-        plural, version = path.rpartition("/")[2], int(query["resourceVersion"])
+        plural, version = stored(path), int(query["resourceVersion"])
         if version < self.server.cluster.oldest:
             self._answer(410, {"kind": "Status", "code": 410})
             return

@@ -68,6 +68,7 @@ class Asks:
             del self._records[key]
         else:
             self._records[key] = record
+            self._followed.meet((record.owner,))
         return Effect.DEMAND
 
 

@@ -91,7 +91,11 @@ class ClusterState:
             anew |= {Resource.PODS, *CONTROLLERS}
         if kinds != self._kinds:
             anew |= self._specs.keys()
-        self._followed.refs, self._followed.namespaces, self._followed.marks = frozenset(refs), namespaces, marks
+        self._followed.follow(refs, marks)
+        for records in (self._pods.pods, self._controllers):
+            for record in records.values():
+                self._followed.meet(record.owners)
+        self._followed.meet(by_owner(self._asks.values()))
         self._kinds = kinds
         self._follow_specs()
         for resource in self._parts.keys() - CAPACITY:
@@ -102,12 +106,18 @@ class ClusterState:
 
     def _follow_specs(self) -> None:
         """Have a part for the objects of each kind that is followed; of others nothing is kept."""
-        wanted = customs(self._followed.refs, self._kinds)
+        self._met = len(self._followed.met)
+        wanted = customs({*self._followed.refs, *self._followed.met}, self._kinds)
         for gone in self._specs.keys() - wanted:
             del self._specs[gone], self._parts[gone]
         for new in wanted - self._specs.keys():
             self._specs[new] = Records(partial(self._read_spec, new), Effect.DEMAND, self._followed)
             self._parts[new] = self._specs[new]
+
+    @property
+    def customs(self) -> AbstractSet[Custom]:
+        """The kinds whose objects are followed: those that are named, and of which pods there turn out to be."""
+        return frozenset(self._specs)
 
     def _read_spec(self, resource: Custom, raw: Json) -> SpecRecord | None:
         return read_spec(resource, raw, self._kinds)
@@ -115,7 +125,10 @@ class ClusterState:
     def apply(self, resource: Watched, raw: Json) -> Effect:
         """Take note of an object as it is now; of a resource that is followed no longer nothing is kept."""
         part = self._parts.get(resource)
-        return part.apply(raw) if part is not None else Effect.NOTHING
+        effect = part.apply(raw) if part is not None else Effect.NOTHING
+        if len(self._followed.met) > self._met:
+            self._follow_specs()
+        return effect
 
     def remove(self, resource: Watched, key: str) -> Effect:
         """Take note that an object is gone."""
@@ -143,7 +156,7 @@ class ClusterState:
             controllers=self._controllers,
             asks=by_owner(self._asks.values()),
             templates=self._templates.records,
-            specs={one.kind: part.records for one, part in self._specs.items()},
+            specs={one.owning: part.records for one, part in self._specs.items()},
         )
         come = self._pods.ours.come()
         return ClusterObservation(
