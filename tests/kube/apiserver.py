@@ -37,6 +37,8 @@ class Cluster:
         """Watches stand, and nothing comes of them: a proxy holds it back."""
         self.curt = threading.Event()
         """Each watch is ended well, at once."""
+        self.groups: dict[str, list[str]] = {}
+        """The versions of API groups that tell of them, that of the server's own choice last."""
         self.redirects: dict[str, str] = {}
         """Other addresses, by the end of the paths that lead there."""
         self.asked: list[tuple[str, str, dict[str, str]]] = []
@@ -125,10 +127,19 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(302, {}, Location=target)
         elif "watch" in query:
             self._watch(parts.path, query)
+        elif parts.path.startswith("/apis/") and parts.path.count("/") == 2:
+            self._group(parts.path.rpartition("/")[2])
         elif parts.path == "/version":
             self._answer(200, {"gitVersion": "v1.37.0"})
         else:
             self._list(parts.path, query)
+
+    def _group(self, name: str) -> None:
+        versions = [{"version": one} for one in self.server.cluster.groups.get(name, [])]
+        if not versions:
+            self._answer(404, {"kind": "Status", "message": f"{name} is not served"})
+        else:
+            self._answer(200, {"versions": versions, "preferredVersion": versions[-1]})
 
     def _list(self, path: str, query: dict[str, str]) -> None:
         plural = stored(path)

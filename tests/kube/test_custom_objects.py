@@ -146,16 +146,15 @@ def test_objects_are_read_anew_once_their_kind_is_declared_otherwise() -> None:
     assert custom in made.follow({ref}, marks_of(other), other)
 
 
-def test_a_kind_is_watched_only_where_it_is_named_and_its_versions_are_known() -> None:
+def test_a_kind_is_watched_only_where_it_is_named_and_known() -> None:
     assert {one.full_name for one in customs({SET})} == {"leaderworkersets.leaderworkerset.x-k8s.io"}
     assert customs({WorkloadRef(namespace="demo", name="model")}) == frozenset()
     job = WorkloadRef(namespace="demo", name="model", kind="Job")
     assert customs({job, replace(job, group="batch")}) == frozenset()
     assert names(customs({replace(job, group="batch.volcano.sh")})) == {"jobs.batch.volcano.sh"}
     assert customs({replace(SET, group="example.com")}) == frozenset()
-    unknown = WorkloadKind(group="game.example.com", kind="GameServerSet")
     named = WorkloadRef(namespace="demo", name="arena", kind="GameServerSet")
-    assert customs({named}, {unknown.name: unknown}) == frozenset()
+    assert customs({named}) == frozenset()
     assert {*customs({named}, GAMES)} <= needed({named}, GAMES)
 
 
@@ -391,6 +390,41 @@ def test_of_a_kind_that_is_declared_no_file_has_the_rights(clusters: Fleet) -> N
     seen(view)
     (problem,) = view.observe().problems
     assert problem.message.endswith("(let overspill-reader list and watch gameserversets there)")
+
+
+def unversioned(clusters: Fleet) -> None:
+    """Have the fleet's template lend replicas of a declared kind of which no version is said."""
+    ref = WorkloadRef(namespace="demo", name="model", kind="GameServerSet")
+    following(clusters, ref)
+    (kind,) = GAMES.values()
+    clusters.desired = replace(clusters.desired, kinds={kind.name: replace(kind, versions=())})
+    clusters.one.put("pods", pod("a", owner=("GameServerSet", "model"), waits=NO_GPU))
+    clusters.one.put("gameserversets", SERVERS)
+
+
+@pytest.mark.parametrize(("versions", "first"), [(["v1"], "v1"), (["v1", "v2beta1", "v2"], "v2")])
+def test_of_a_kind_that_is_declared_without_versions_the_server_says_which_it_has(
+    clusters: Fleet, versions: list[str], first: str
+) -> None:
+    unversioned(clusters)
+    clusters.one.groups["game.example.com"] = versions
+    view = clusters.following()
+    assert [one.wanted for one in seen(view).workloads] == [9]
+    assert view.observe().problems == ()
+    asked = {path for _, path, _ in clusters.one.asked if path.endswith("/gameserversets")}
+    assert asked == {f"/apis/game.example.com/{first}/gameserversets"}
+
+
+@pytest.mark.parametrize("groups", [{}, {"game.example.com": ["v1"]}], ids=["no group", "no such kind in it"])
+def test_a_cluster_without_a_kind_that_is_declared_without_versions_is_no_problem(
+    clusters: Fleet, groups: dict[str, list[str]]
+) -> None:
+    unversioned(clusters)
+    clusters.one.groups |= groups
+    clusters.one.refuses["/gameserversets"] = 404
+    view = clusters.following()
+    assert [one.wanted for one in seen(view).workloads] == [1]
+    assert view.observe().problems == ()
 
 
 @pytest.mark.parametrize("kind", [kind for kind in BUILT_IN.values() if "." in kind.group])

@@ -72,7 +72,10 @@ class Resource(_Served, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Custom(_Served):
-    """The objects of a kind that has a controller of its own; a cluster may do without them."""
+    """The objects of a kind that has a controller of its own; a cluster may do without them.
+
+    Its `versions` are empty where only the API server knows them.
+    """
 
     group: str
     versions: tuple[str, ...]
@@ -149,10 +152,11 @@ def owner_of(kind: str, namespace: str, name: str, api_version: str) -> Owner:
 
 
 def customs(refs: Iterable[WorkloadRef], kinds: Kinds = NONE) -> frozenset[Custom]:
-    """Tell of which kinds the objects themselves can be watched: those that are named, and whose versions are known.
+    """Tell of which kinds the objects themselves can be watched: those that are named, and known.
 
-    `kinds` are those that the fleet repository declares. The newest version that is served is looked at. A kind that is
-    named like one of Kubernetes' own is only meant by a reference that says its group.
+    `kinds` are those that the fleet repository declares. The newest version that is served is looked at; where none is
+    known, the API server's own choice. A kind that is named like one of Kubernetes' own is only meant by a reference
+    that says its group.
     """
     named = {
         (ref.kind, ref.group) for ref in refs if ref.kind and (ref.kind not in _BY_KIND or foreign(ref.kind, ref.group))
@@ -162,7 +166,7 @@ def customs(refs: Iterable[WorkloadRef], kinds: Kinds = NONE) -> frozenset[Custo
     return frozenset(
         Custom(kind.group, tuple(reversed(kind.versions)), _plural(kind.kind), kind.kind)
         for kind in {**BUILT_IN, **kinds}.values()
-        if not named.isdisjoint({(kind.kind, ""), (kind.kind, kind.group)}) and "." in kind.group and kind.versions
+        if not named.isdisjoint({(kind.kind, ""), (kind.kind, kind.group)}) and "." in kind.group
     )
 
 
