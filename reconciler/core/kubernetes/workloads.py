@@ -43,24 +43,25 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
     there are, and those that the objects which make its pods have yet to make; or as many as it says itself, if that is
     watched and more.
     """
-    refs = tuple(refs)
-    if not refs:
+    named: dict[tuple[str, str], list[WorkloadRef]] = {}
+    for ref in refs:
+        named.setdefault((ref.namespace, ref.name), []).append(ref)
+    if not named:
         return
     owned: dict[Owner, list[Owner]] = {}
     for one, record in members.controllers.items():
         for owner in record.owners:
             owned.setdefault(owner, []).append(one)
-    names = {(ref.namespace, ref.name) for ref in refs}
-    exact = {(ref.namespace, ref.name) for ref in refs if ref.group}
     everyone = {*members.controllers, *members.by_owner, *owned, *members.asks}
-    found = sorted((one for one in everyone if (one.namespace, one.name) in names), key=_rank)
+    found = sorted((one for one in everyone if (one.namespace, one.name) in named), key=_rank)
     for root in found:
         own = members.controllers.get(root)
         # What makes the leaders of a set has the set's name, and is not what is meant by it.
         part = own is not None and own.owner in own.belongs and own.owner in found
-        if any(root.meant_by(ref) and not (part and not ref.kind) for ref in refs):
+        alike = named[root.namespace, root.name]
+        if any(root.meant_by(ref) and not (part and not ref.kind) for ref in alike):
             seen = _observe(root, members, owned)
-            yield replace(seen, ref=root.ref) if (root.namespace, root.name) in exact else seen
+            yield replace(seen, ref=root.ref) if any(ref.group for ref in alike) else seen
 
 
 def _rank(owner: Owner) -> tuple[str, str, int, str, str]:
