@@ -18,7 +18,7 @@ from reconciler.core.firstneeds import burst_clusters, first_needs
 from reconciler.core.gathered import Gathered, Placed, foreign, places
 from reconciler.core.homes import home
 from reconciler.core.ignoring import ignored
-from reconciler.core.namedkinds import unknown_kind
+from reconciler.core.namedkinds import told_apart, unknown_kind
 from reconciler.core.parsed import ParsedFile
 from reconciler.core.policies import policies_in_force
 from reconciler.core.prerequisites import prerequisites
@@ -195,7 +195,7 @@ def _templates(
             workspace=workspace.name,
             namespace=draft.namespace,
             spec=draft.spec,
-            ref=draft.ref,
+            ref=told_apart(draft.ref, draft.spec, kinds),
             namespaces=draft.namespaces,
             labels=draft.labels,
             gpr_templates=draft.gpr_templates,

@@ -152,7 +152,7 @@ def _said(spec: DeploySpec, ref: WorkloadRef | None, group_size: int | None, kin
         return True
     if ref is None or not ref.kind or not has_chart(spec):
         return False
-    found = called(ref.kind, kinds)
+    found = [kind for kind in called(ref.kind, kinds) if ref.group in ("", kind.group)]
     return bool(found) and all(kind.together is not None for kind in found)
 
 

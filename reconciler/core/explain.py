@@ -212,7 +212,7 @@ def _conclusion(
     # 3. Its primary knows no such object.
     if not demand.reported:
         ref = situation.desired.templates[workload].ref
-        name = f"{ref.kind or 'object'} {ref.namespace}/{ref.name}" if ref else "such object"
+        name = f"{ref.full_kind or 'object'} {ref.namespace}/{ref.name}" if ref else "such object"
         reported = situation.observed.clusters[demand.primary].workloads
         others = listed(f"{seen.ref.namespace}/{seen.ref.name}" for seen in reported) or "nothing"
         way_out = "Set the annotation overspill.dev/workload to the one that is meant."

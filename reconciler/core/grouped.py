@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from reconciler.core import dialect, sandbox
 from reconciler.core.dialect import has_expression
 from reconciler.core.fieldpath import at
+from reconciler.core.kinds import group_kind
 from reconciler.core.needs import needs_of, pods_in
 from reconciler.core.templates import FAILURES
 from reconciler.core.wholes import Counted, Whole
@@ -148,7 +149,9 @@ def _objects(spec: DeploySpec, ref: WorkloadRef | None) -> Iterator[DeploySpec]:
     steps = {step.name: step for step in spec.steps if step.type is StepType.MANIFEST}
     for one in spec.manifests if ref is not None else ():
         same = ref is not None and at(one.manifest, ("metadata", "name")) == ref.name
-        if same and ref is not None and ref.kind in {"", one.manifest.get("kind")} and one.name in steps:
+        group = group_kind(one.manifest).partition("/")[0]
+        kind = ref is not None and ref.kind in {"", one.manifest.get("kind")} and ref.group in {"", group}
+        if same and kind and one.name in steps:
             yield replace(spec, manifests=(one,), steps=(steps[one.name],))
 
 

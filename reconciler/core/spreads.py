@@ -57,6 +57,7 @@ class _Spread:
         return (
             (ref.namespace, ref.name) == (target.namespace, target.name)
             and ref.kind in ("", target.kind)
+            and ref.group in ("", self.value.group)
             and self.workspace in ("", workspace.name)
             and _may_touch(workspace, target.namespace)
             and (deployed is None or group_kind(deployed).partition("/")[0] == self.value.group)

@@ -31,7 +31,8 @@ def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
     if not any(owned):
         return None
     rest = tuple(
-        replace(one, manifest=scaling.without(one.manifest, way)) for one, way in zip(spec.manifests, owned, strict=True)
+        replace(one, manifest=scaling.without(one.manifest, way))
+        for one, way in zip(spec.manifests, owned, strict=True)
     )
     if templates.uses(replace(spec, manifests=rest), "replicas"):
         return None

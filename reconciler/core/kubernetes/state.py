@@ -55,8 +55,8 @@ class ClusterState:
         self._pods = PodSums(self._followed, self._room)
         self._controllers: dict[Owner, ControllerRecord] = {}
         self._asks: dict[Resource, Records[AskRecord]] = {
-            Resource.AUTOSCALERS: Records(read_autoscaler, Effect.DEMAND, self._followed),
-            Resource.QUEUED: Records(read_queued, Effect.DEMAND, self._followed),
+            Resource.AUTOSCALERS: Records(read_autoscaler, Effect.DEMAND, self._followed, self._meet),
+            Resource.QUEUED: Records(read_queued, Effect.DEMAND, self._followed, self._meet),
         }
         self._slices = Records(read_slice, Effect.CAPACITY)
         self._claims = Records(read_claim, Effect.CAPACITY)
@@ -96,7 +96,11 @@ class ClusterState:
             anew |= {Resource.PODS, *CONTROLLERS}
         if kinds != self._kinds:
             anew |= self._specs.keys()
-        self._followed.refs, self._followed.namespaces, self._followed.marks = frozenset(refs), namespaces, marks
+        self._followed.follow(refs, marks)
+        for records in (self._pods.pods, self._controllers):
+            for record in records.values():
+                self._followed.meet(record.owners)
+        self._followed.meet(by_owner(self._asks.values()))
         self._kinds = kinds
         self._follow_specs()
         for resource in self._parts.keys() - CAPACITY:
@@ -107,12 +111,21 @@ class ClusterState:
 
     def _follow_specs(self) -> None:
         """Have a part for the objects of each kind that is followed; of others nothing is kept."""
-        wanted = customs(self._followed.refs, self._kinds)
+        self._met = len(self._followed.met)
+        wanted = customs({*self._followed.refs, *self._followed.met}, self._kinds)
         for gone in self._specs.keys() - wanted:
             del self._specs[gone], self._parts[gone]
         for new in wanted - self._specs.keys():
             self._specs[new] = Records(partial(self._read_spec, new), Effect.DEMAND, self._followed)
             self._parts[new] = self._specs[new]
+
+    @property
+    def customs(self) -> AbstractSet[Custom]:
+        """The kinds whose objects are followed: those that are named, and of which pods there turn out to be."""
+        return frozenset(self._specs)
+
+    def _meet(self, record: AskRecord) -> None:
+        self._followed.meet((record.owner,))
 
     def _read_spec(self, resource: Custom, raw: Json) -> SpecRecord | None:
         return read_spec(resource, raw, self._kinds)
@@ -120,7 +133,10 @@ class ClusterState:
     def apply(self, resource: Watched, raw: Json) -> Effect:
         """Take note of an object as it is now; of a resource that is followed no longer nothing is kept."""
         part = self._parts.get(resource)
-        return part.apply(raw) if part is not None else Effect.NOTHING
+        effect = part.apply(raw) if part is not None else Effect.NOTHING
+        if len(self._followed.met) > self._met:
+            self._follow_specs()
+        return effect
 
     def remove(self, resource: Watched, key: str) -> Effect:
         """Take note that an object is gone."""
@@ -148,7 +164,7 @@ class ClusterState:
             controllers=self._controllers,
             asks=by_owner(self._asks.values()),
             templates=self._templates.records,
-            specs={one.kind: part.records for one, part in self._specs.items()},
+            specs={one.owning: part.records for one, part in self._specs.items()},
         )
         come = self._pods.ours.come()
         return ClusterObservation(
