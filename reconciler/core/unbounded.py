@@ -1,7 +1,7 @@
 """Shares that come to nothing, since an autoscaler owns the one number that they are written to.
 
-What it owns is not written (`engines.scaling`). So a share means something only where it bounds the autoscaler, or where
-another expression reads it.
+What it owns is not written (`engines.scaling`). So a share means something only where it bounds the autoscaler, or
+where another expression reads it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BOUNDS = {"ScaledObject": "maxReplicaCount", "HTTPScaledObject": "replicas.max"
 
 
 def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
-    """Warn of a spec with an autoscaler that owns a number of replicas, if nothing that is written follows from a share.
+    """Warn of a spec with an autoscaler that owns a number of replicas, if nothing written follows from a share.
 
     `kinds` are those that the fleet repository declares.
     """
