@@ -43,10 +43,9 @@ _COUNTED = frozenset(
 class Draft:
     """A template before its workspace is known.
 
-    `used` are the namespaces that it names outright; `annotated` tells that an annotation says what `ref` is, and
-    `group_size` how many pods one says that a replica is of. `auto`
-    (None: nobody says), `bursts_anywhere` and `clusters` are how EGS means it to burst. `spelling` is what its file
-    calls the fields of the spec.
+    `used` are the namespaces that it names outright. `annotated` tells that an annotation says what `ref` is, and
+    `group_size` of how many pods another says that a replica is. `auto` (None: nobody says), `bursts_anywhere` and
+    `clusters` are how EGS means it to burst. `spelling` is what its file calls the fields of the spec.
     """
 
     name: TemplateName

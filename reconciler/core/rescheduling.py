@@ -87,8 +87,13 @@ class _Turn:
             return
         template, policy = desired.templates[placement.workload], desired.policies[placement.workload]
         here, shape = site(placement, policy, desired.clusters), self.demand.shape or placement.shape
-        found = spread_out(self.growth, template, policy, shape, waiting, without=here)
-        going, lasted = sum(share.replicas for share in found.shares), format_duration(spread.reschedule)
+        # What moves on whole makes room for the GPR that begins; where some of it would stay, it does not.
+        for gone in (1, 0) if waiting == placement.replicas else (0,):
+            found = spread_out(self.growth, template, policy, shape, waiting, without=here, ended=gone)
+            going = sum(share.replicas for share in found.shares)
+            if going == waiting:
+                break
+        lasted = format_duration(spread.reschedule)
         detail = (
             f"{waiting} of {count(placement.replicas, 'replica')} on {plain(placement.where)} had no node for {lasted}"
         )

@@ -6,6 +6,7 @@ is in, and what the primary itself still has room for there is lent to nobody; n
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,13 +41,15 @@ def spread(
     wanted: int,
     *,
     without: Site | None = None,
+    ended: int = 0,
 ) -> Spread:
     """Share out `wanted` replicas more over the subsets of a workload. What it has stays where it is.
 
-    `without` gets none of them.
+    `without` gets none of them, and so many placements as have `ended` make room for their GPRs.
     """
-    made = _Round(growth=growth, template=template, policy=policy, shape=shape, wanted=wanted, without=without)
-    return made.share()
+    return _Round(
+        growth=growth, template=template, policy=policy, shape=shape, wanted=wanted, without=without, ended=ended
+    ).share()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +70,7 @@ def spread_anew(
 ) -> Spread:
     """Share out over the subsets of a workload what it has elsewhere. What runs on its primary stays there."""
     wanted = growth.seated(template.workload, policy).total()
-    made = _Round(growth=growth, template=template, policy=policy, shape=shape, wanted=wanted, without=None, anew=anew)
-    return made.share()
+    return _Round(growth=growth, template=template, policy=policy, shape=shape, wanted=wanted, anew=anew).share()
 
 
 _BEYOND = Quota(subset=Subset(name=""), most=None, least=0, home=0, at_home=False)
@@ -84,7 +86,8 @@ class _Round:
     policy: BurstPolicy
     shape: ReplicaShape
     wanted: int
-    without: Site | None
+    without: Site | None = None
+    ended: int = 0
     anew: Anew | None = None
 
     def share(self) -> Spread:
@@ -97,9 +100,8 @@ class _Round:
         offers = self._alone(self._offers(refusals), held, found, refusals)
         stays = self._stays(held, refusals)
         rows = rows_of(growth, workload, spread, held, partial(self._room, offers, held))
-        for refusal in tuple(
-            beside_the_first(growth, workload, spread, rows=rows, found=found, held=held, offers=offers)
-        ):
+        barred = tuple(beside_the_first(growth, workload, spread, rows=rows, found=found, held=held, offers=offers))
+        for refusal in barred:
             del offers[refusal.cluster, refusal.subset]
             refusals.append(refusal)
         homes = self._homes(found)
@@ -111,13 +113,14 @@ class _Round:
             total = sum(target.keeps for layer in layers for target in layer.targets) + self.wanted
             counts = share_out(total, layers)
             shares = tuple(self._shares(rows, found, counts, held, offers))
-            squeezed = self._squeezed(shares, _gains(rows, found, minimums(total, layers), held))
+            first = {place: gain for place, gain, _, _ in _gained(rows, found, minimums(total, layers), held)}
+            squeezed = self._squeezed(shares, first)
             if squeezed is not None:
                 place, fits = squeezed
                 offers[place] = replace(offers[place], replicas=fits)
                 continue
             comes_to = {place: replicas for place, replicas, _, _ in _counted(rows, found, counts)}
-            ended = 0 if self.anew is None else self.anew.ended(comes_to)
+            ended = self.ended if self.anew is None else self.anew.ended(comes_to)
             new = [one for one in shares if not held[one.offer.rung.site]]
             beyond = beyond_gprs(growth, workload.workspace, new, ended=ended)
             if beyond is not None:
@@ -162,7 +165,7 @@ class _Round:
         """Ask each cluster of each subset what it would take, were it the only one."""
         offers: dict[Site, Offer] = {}
         # What ends makes room for as many GPRs; how many that are is known only when it is shared out.
-        more = 0 if self.anew is None else -self.anew.placements
+        more = -self.ended if self.anew is None else -self.anew.placements
         for rung in self.growth.order(self.template.workload):
             if rung.site == self.without:
                 continue
@@ -242,8 +245,8 @@ class _Round:
 
         `first` are the minimums, which have their room before the rest.
         """
-        several = [share.offer.rung.cluster for share in shares]
-        for cluster in sorted({name for name in several if several.count(name) > 1}):
+        several = Counter(share.offer.rung.cluster for share in shares)
+        for cluster in sorted(name for name, number in several.items() if number > 1):
             room = self.growth.rooms.room(cluster, self.template.workspace)
             here = [share for share in shares if share.offer.rung.cluster == cluster]
             least = {share.offer.rung.site: min(share.replicas, first.get(share.offer.rung.site, 0)) for share in here}
@@ -293,7 +296,3 @@ def _gained(
     for place, comes_to, has, quota in _counted(rows, found, counts):
         if comes_to > held.get(place, 0):
             yield place, comes_to - held.get(place, 0), has, quota
-
-
-def _gains(rows: Sites, found: Sequence[Quota], counts: Counts, held: Mapping[Site, int]) -> Mapping[Site, int]:
-    return {place: gain for place, gain, _, _ in _gained(rows, found, counts, held)}

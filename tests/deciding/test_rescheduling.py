@@ -11,6 +11,7 @@ from reconciler.core.ledger import Restraints, read_record
 from reconciler.core.messages import line, message
 from reconciler.core.restraints import ledger_path, write_restraints
 from reconciler.model.capacity import ClusterObservation, Homeless
+from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import CommitId
 from reconciler.model.placement import Placement, RestraintKind
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Why
@@ -56,6 +57,29 @@ def test_what_goes_to_one_cluster_whole_is_moved_in_one_commit() -> None:
     text = message(move, source=CommitId("5" * 40))
     assert text.startswith("move(llm/vllm): 4 replicas from worker-2/own to worker-4/rented\n")
     assert "Nothing new on worker-2/own until 2026-11-20T10:10:00Z." in text
+
+
+def limited(number: int, *others: ClusterObservation, there: Placement, bound: int) -> Plan:
+    """Decide about what finds no node in a workspace that may have so many GPRs."""
+    llm = VLLM.workspace
+    wanted = replace(
+        adaptive(replace(OWN, most=None), RENTED), limits={llm: WorkspaceLimits(workspace=llm, most=number)}
+    )
+    return plan(short(4), stuck(there, bound=bound, since=30), *others, wanted=wanted, there=ledger(there))
+
+
+def test_what_moves_on_whole_begins_no_new_gpr() -> None:
+    there = stands("worker-2", 4, "own")
+    (move,) = limited(1, free("worker-4", 8), there=there, bound=0).changes
+    assert isinstance(move, Move)
+    assert (move.after.where, move.after.replicas) == ("worker-4/rented", 4)
+
+
+def test_what_leaves_some_behind_begins_one() -> None:
+    there = stands("worker-2", 4, "own")
+    assert limited(1, free("worker-4", 8), there=there, bound=1).changes == ()
+    assert limited(1, free("worker-4", 2), there=there, bound=0).changes == ()
+    assert out(limited(2, free("worker-4", 2), there=there, bound=0)) == {"worker-4/rented": 2}
 
 
 def test_before_its_time_it_waits_and_is_looked_at_again_then() -> None:
