@@ -56,7 +56,9 @@ def kept_apart(
     Ranges are apart as a spread stands. What was placed before it was changed keeps the ordinals that it was given.
     """
     left = dict(offers)
-    for place, offer in offers.items() if spread is not None and ordinal(spread) else ():
+    if spread is None or not ordinal(spread):
+        return left
+    for place, offer in offers.items():
         free, refusal = _past(growth, workload, spread, place, offer.replicas)
         if free:
             left[place] = replace(offer, replicas=free)
