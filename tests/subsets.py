@@ -80,6 +80,15 @@ def unknown_pods(made: Desired) -> Desired:
     return with_pods(made, {"spec": {"containers": [{"name": "vllm", "image": "vllm", "args": ["{{ replicas }}"]}]}})
 
 
+def adaptive(*subsets: Subset, after: int = 30) -> Desired:
+    """Make a fleet whose spread gives up on a subset where replicas have had no node for so many seconds."""
+    made = fleet(*subsets)
+    policy = made.policies[VLLM]
+    assert policy.spread is not None
+    spread = replace(policy.spread, reschedule=timedelta(seconds=after))
+    return replace(made, policies={VLLM: replace(policy, spread=spread)})
+
+
 def numbered(*subsets: Subset, **fields: object) -> Desired:
     """Make a fleet whose spread targets a StatefulSet; it names by subset what it makes."""
     made = fleet(*subsets, pools=True, **fields)

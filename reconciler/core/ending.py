@@ -13,6 +13,7 @@ from reconciler.core.releasing import astray, released
 from reconciler.core.seats import site
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
+from reconciler.core.subsets import first_ordinal
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Move, Reason, Refusal, Revert, Why
@@ -138,6 +139,7 @@ def moved(
         cluster=cluster.name,
         engine=cluster.engine,
         subset=subset,
+        first_ordinal=joined.first_ordinal if joined else first_ordinal(policy.spread, subset),
         shape=joined.shape if joined else offer.shape.recorded,
     )
     choice = growth.choice(offer, offer.shape, placement.workload.workspace)

@@ -17,14 +17,14 @@ from reconciler.core.kinds import group_kind
 from reconciler.core.mergedlists import Unmergeable
 from reconciler.core.narrowing import selects
 from reconciler.core.podsof import Place, places
-from reconciler.core.subsets import Injection, injection, pod_of_subset, subset_of
+from reconciler.core.subsets import Injection, injection, ordinal, pod_of_subset, subset_of
 from reconciler.core.workloadkinds import Kinds
 from reconciler.errors import InvalidInput
 from reconciler.model.placement import Placement
 from reconciler.model.policy import Desired, Workspace
 from reconciler.model.workload import DeploySpec, Json, ManifestResource
 from reconciler.model.workloadkind import Path, PodTemplate
-from reconciler.model.workloadspread import WorkloadSpread
+from reconciler.model.workloadspread import Subset, WorkloadSpread
 
 INSTEAD = "write it into the template itself, where an expression may ask for placement.subset"
 _TRY = "mend its patch: kubectl patch --local --type strategic shows what becomes of a Pod"
@@ -39,10 +39,12 @@ def of_placement(desired: Desired, placement: Placement) -> Injection | None:
     policy = desired.policies.get(placement.workload)
     spread = None if policy is None else policy.spread
     subset = None if spread is None else subset_of(spread, placement.subset)
+    own = placement.first_ordinal if spread is not None and ordinal(spread) else None
     if spread is None or subset is None:
-        return None
+        # What was placed for a subset that is gone keeps the ordinals that it has, and nothing else of it.
+        return Injection(spread=spread, subset=Subset(name=placement.subset), start=own) if spread and own else None
     try:
-        return injection(spread, subset, desired.clusters[placement.cluster])
+        return injection(spread, subset, desired.clusters[placement.cluster], start=own)
     except ValueError as error:
         hint = "give each subset before it a maxReplicas in replicas"
         raise refusal(Injection(spread=spread, subset=subset), str(error), hint) from error
@@ -106,7 +108,9 @@ def injected(manifest: Mapping[str, Json], asked: Injection, workspace: Workspac
 def refusal(asked: Injection, message: str, hint: str) -> InvalidInput:
     """Say why the pods of a subset cannot be made, at the subset's place in the file of its spread."""
     spread = asked.spread
-    loc: Loc = ("spec", "subsets", spread.subsets.index(asked.subset))
+    loc: Loc = ("spec", "subsets")
+    if asked.subset in spread.subsets:
+        loc = (*loc, spread.subsets.index(asked.subset))
     finding = Finding(loc=loc, message=f"{asked.called}: {message}", hint=hint)
     return InvalidInput(problems=(finding.problem(path=spread.path, line=spread.line),))
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 
+from reconciler.core.subsets import first_ordinal
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import MAX_PLACEMENT_NAME, ClusterName, PlacementName, WorkloadId
@@ -81,6 +82,7 @@ def begun(
         shape=shape.recorded,
         origin=Origin.REQUEST if template.request else Origin.BURST,
         subset=subset,
+        first_ordinal=first_ordinal(policy.spread, subset),
     )
 
 

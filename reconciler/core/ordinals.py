@@ -9,12 +9,13 @@ then the first that takes some.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from reconciler.core.growth import Growth
+from reconciler.core.growth import Growth, Offer
 from reconciler.core.quotas import Quota, quotas
 from reconciler.core.reach import Rung
 from reconciler.core.seats import Site, site
-from reconciler.core.subsets import ordinal
+from reconciler.core.subsets import first_ordinal, ordinal
 from reconciler.core.wording import plain
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement
@@ -36,7 +37,35 @@ def barred(
     found = quotas(growth.situation, workload, spread, held.total())
     at_home = any(quota.at_home and quota.subset.name == rung.subset for quota in found)
     there = sorted(cluster for (cluster, name), replicas in held.items() if name == rung.subset and replicas > 0)
-    return _refusal(spread, rung.site, [primary] if at_home else there)
+    needed = 1 if moving is None else moving.replicas
+    return (
+        _refusal(spread, rung.site, [primary] if at_home else there)
+        or (_past(growth, workload, spread, rung.site, needed, moving=moving)[1])
+    )
+
+
+def kept_apart(
+    growth: Growth,
+    workload: WorkloadId,
+    spread: WorkloadSpread | None,
+    offers: Mapping[Site, Offer],
+    refusals: list[Refusal],
+) -> dict[Site, Offer]:
+    """Cut offers down to the ordinals that no other placement has; refuse those of which nothing is left.
+
+    Ranges are apart as a spread stands. What was placed before it was changed keeps the ordinals that it was given.
+    """
+    left = dict(offers)
+    if spread is None or not ordinal(spread):
+        return left
+    for place, offer in offers.items():
+        free, refusal = _past(growth, workload, spread, place, offer.replicas)
+        if free:
+            left[place] = replace(offer, replicas=free)
+            continue
+        del left[place]
+        refusals += [refusal] if refusal is not None else []
+    return left
 
 
 def beside_the_first(
@@ -63,6 +92,42 @@ def beside_the_first(
             refusal = _refusal(spread, place, [primary] if quota.at_home else there) if place in offers else None
             if refusal is not None:
                 yield refusal
+
+
+def _past(
+    growth: Growth,
+    workload: WorkloadId,
+    spread: WorkloadSpread,
+    place: Site,
+    wanted: int,
+    *,
+    moving: Placement | None = None,
+) -> tuple[int, Refusal | None]:
+    """Count how many of the `wanted` ordinals from a subset's next one on are free of those that others were given."""
+    situation = growth.situation
+    policy, clusters = situation.desired.policies[workload], situation.desired.clusters
+    has, others = [], list[tuple[int, Placement]]()
+    for one in situation.ledger.placements.of(workload).placements:
+        if one.first_ordinal is None or (moving is not None and one.name == moving.name):
+            continue
+        if site(one, policy, clusters) == place:
+            has.append(one.first_ordinal + one.replicas)
+        elif one.subset != place[1]:
+            others.append((one.first_ordinal, one))
+    begin = max(has, default=first_ordinal(spread, place[1]) or 0)
+    ahead = min(((max(first, begin), one.where) for first, one in others if first + one.replicas > begin), default=None)
+    if ahead is None or ahead[0] >= begin + wanted:
+        return wanted, None
+    if ahead[0] > begin and moving is None:
+        return ahead[0] - begin, None
+    name = f"{spread.target.kind} {spread.target.name}"
+    return 0, Refusal(
+        cluster=place[0],
+        subset=place[1],
+        reason=Reason.TAKEN,
+        message=f"{name} has ordinal {ahead[0]} on {plain(ahead[1])} since before WorkloadSpread {spread.id} changed",
+        remedy="wait until that placement has ended, or end it with `overspill revert`",
+    )
 
 
 def _refusal(spread: WorkloadSpread, place: Site, taken: Sequence[ClusterName]) -> Refusal | None:

@@ -60,6 +60,7 @@ class Annotations(BaseModel):
     replica: Annotated[ReplicaShape, PlainValidator(_shape)]
     digest: str
     subset: str = ""
+    first_ordinal: Count | None = None
 
 
 class Metadata(BaseModel):

@@ -109,6 +109,7 @@ def _value(file: PlacementFile) -> Placement:
         origin=notes.origin,
         digest=notes.digest,
         subset=intern(notes.subset),
+        first_ordinal=notes.first_ordinal,
     )
 
 
@@ -161,6 +162,7 @@ def _document(placement: Placement, spec: DeploySpec, charts: str) -> Json:
         "digest": placement.digest,
         **({"template-version": placement.template_version} if placement.template_version else {}),
         **({"subset": placement.subset} if placement.subset else {}),
+        **({"first-ordinal": str(placement.first_ordinal)} if placement.first_ordinal is not None else {}),
     }
     return {
         "apiVersion": "worker.kubeslice.io/v1alpha1",

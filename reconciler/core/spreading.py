@@ -16,7 +16,7 @@ from reconciler.core.distribution.subsets import Counts, Layer, minimums, share_
 from reconciler.core.growth import MOST, Growth, Offer
 from reconciler.core.makers import told as called
 from reconciler.core.narrowing import narrowed
-from reconciler.core.ordinals import beside_the_first
+from reconciler.core.ordinals import beside_the_first, kept_apart
 from reconciler.core.packing import Wanted, fitting
 from reconciler.core.quotas import Quota, quotas
 from reconciler.core.seats import Site
@@ -174,7 +174,7 @@ class _Round:
                 refusals.append(answer)
             else:
                 offers[rung.site] = answer
-        return offers
+        return kept_apart(self.growth, self.template.workload, self.policy.spread, offers, refusals)
 
     def _alone(
         self, offers: dict[Site, Offer], held: Mapping[Site, int], found: Sequence[Quota], refusals: list[Refusal]

@@ -64,8 +64,8 @@ def subset_of(spread: WorkloadSpread, name: str) -> Subset | None:
     return next((one for one in spread.subsets if one.name == name), None)
 
 
-def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster) -> Injection:
-    """Say what a subset injects into pods on one of its clusters.
+def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster, *, start: int | None = None) -> Injection:
+    """Say what a subset injects into pods on one of its clusters; what has ordinals already has its `start`.
 
     Raises ValueError where the pods would have no ordinals that are the subset's own.
     """
@@ -74,7 +74,7 @@ def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster) -> Injec
         subset=subset,
         required=of_nodes(subset, cluster),
         preferred=tuple(one for term in subset.preferred if (one := _of_nodes(term, cluster)) is not None),
-        start=ordinals_start(spread, subset) if ordinal(spread) else 0,
+        start=start if start is not None else ordinals_start(spread, subset) if ordinal(spread) else 0,
     )
 
 
@@ -121,6 +121,17 @@ def ordinals_start(spread: WorkloadSpread, subset: Subset) -> int:
             raise ValueError(f"maxReplicas of subset {one.name} before it is a percentage, and ordinals need a number")
         start += one.most.number
     return start
+
+
+def first_ordinal(spread: WorkloadSpread | None, name: str) -> int | None:
+    """Return the first ordinal of what is placed for a subset now; None where nothing is numbered, or none is left."""
+    subset = None if spread is None else subset_of(spread, name)
+    if spread is None or subset is None or not ordinal(spread):
+        return None
+    try:
+        return ordinals_start(spread, subset)
+    except ValueError:
+        return None
 
 
 def _parts(subset: Subset) -> tuple[str, ...]:

@@ -38,7 +38,8 @@ class Placement:
     `changed_at` is when its replicas were last set: what is in flight counts from there. `expires_at` is absolute, so
     that nobody has to remember. `template_version` names the version of the template's file that is deployed, empty
     when it is not known. `digest` covers every file of the placement. `subset` is the one of its WorkloadSpread that
-    it was placed for, empty without one; a cluster may have a placement for each of several.
+    it was placed for, empty without one; a cluster may have a placement for each of several. Of the pods of a
+    StatefulSet that a WorkloadSpread numbers `first_ordinal` is the first, and stays so whatever becomes of the spread.
     """
 
     name: PlacementName
@@ -59,6 +60,7 @@ class Placement:
     template_version: str = ""
     digest: str = ""
     subset: str = ""
+    first_ordinal: int | None = None
 
     @property
     def where(self) -> str:

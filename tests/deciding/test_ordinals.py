@@ -8,11 +8,11 @@ from reconciler.core.decide import decide
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
-from reconciler.model.plan import Move, Place, Plan, Reason, Refusal
+from reconciler.model.plan import Move, Place, Plan, Reason, Refusal, Resize
 from reconciler.model.policy import Availability, Candidate
 from reconciler.model.workloadspread import Bound
 from tests.situations import VLLM, free, ledger, plan, short, situation
-from tests.subsets import CLUSTERS, OWN, RENTED, fleet, kept, numbered, out, stands, subset, term, wanted_before
+from tests.subsets import CLUSTERS, OWN, RENTED, fleet, kept, named, numbered, out, stands, subset, term, wanted_before
 
 
 def runs(placement: Placement, room: int) -> ClusterObservation:
@@ -90,3 +90,57 @@ def test_a_stateful_set_leaves_a_cluster_that_is_emptied_for_another_of_its_subs
     made = decide(situation(*seen, wanted=numbered(OWN, clusters=clusters), there=ledger(there), history=past))
     (move,) = [one for one in made.changes if isinstance(one, Move)]
     assert (move.before.where, move.after.where) == ("worker-2/own", "worker-3/own")
+
+
+HOME, AWAY = subset("home", term(tier="home"), most=2), subset("away", named("worker-3"), most=3)
+FOUR = subset("own", named("worker-2"), most=4)
+
+
+def spread_before() -> list[Placement]:
+    """Return what eight replicas come to where `home` has two ordinals, `own` four and `away` the next three."""
+    made = plan(
+        short(6, running=2), free("worker-2", 9), free("worker-3", 9), wanted=numbered(HOME, FOUR, AWAY, RENTED)
+    )
+    placed = [one.placement for one in made.changes if isinstance(one, Place)]
+    assert [(one.where, one.first_ordinal, one.replicas) for one in placed] == [
+        ("worker-2/own", 2, 4),
+        ("worker-3/away", 6, 2),
+    ]
+    return placed
+
+
+def test_what_runs_keeps_its_ordinals_when_the_subsets_before_it_change() -> None:
+    there = spread_before()
+    seen = [short(7, running=2), *(runs(one, 9) for one in there)]
+    for subsets in ((HOME, replace(FOUR, most=Bound(number=1)), AWAY), (HOME, AWAY), (HOME, AWAY, FOUR)):
+        wanted = numbered(*subsets, RENTED)
+        resized = [
+            one.after for one in plan(*seen, wanted=wanted, there=ledger(*there)).changes if isinstance(one, Resize)
+        ]
+        assert {(one.where, one.first_ordinal) for one in resized} <= {("worker-2/own", 2), ("worker-3/away", 6)}
+        assert ("worker-3/away", 3) in [(one.where, one.replicas) for one in resized]
+
+
+def test_a_subset_takes_no_ordinal_that_another_was_given_before_the_spread_changed() -> None:
+    there = spread_before()
+    seen = short(9, running=2), *(runs(one, 9) for one in there), free("worker-4", 9)
+    more = numbered(HOME, replace(FOUR, most=Bound(number=6)), replace(AWAY, most=Bound(number=2)), RENTED)
+    made = plan(*seen, wanted=more, there=ledger(*there))
+    assert kept(made) == []
+    assert out(made) == {"worker-4/rented": 3}
+    told = "StatefulSet vllm has ordinal 6 on worker-3/away since before WorkloadSpread demo/pools changed"
+    assert told in [one.message for one in refusals(made)]
+    fewer = numbered(HOME, replace(FOUR, most=Bound(number=2)), replace(AWAY, most=Bound(number=2)), RENTED)
+    again = plan(*seen, wanted=fewer, there=ledger(*there))
+    assert kept(again) == [("worker-2/own", 2)]
+    told = "StatefulSet vllm has ordinal 6 on worker-3/away since before WorkloadSpread demo/pools changed"
+    assert out(again) == {}
+    assert told in [one.message for one in refusals(again)]
+
+
+def test_a_subset_grows_up_to_the_ordinals_that_another_has() -> None:
+    own, away = spread_before()
+    there = ledger(replace(own, replicas=2), away)
+    seen = short(7, running=2), runs(replace(own, replicas=2), 9), runs(away, 9)
+    made = plan(*seen, wanted=numbered(HOME, replace(FOUR, most=Bound(number=6)), RENTED), there=there)
+    assert kept(made) == [("worker-2/own", 4)]

@@ -24,7 +24,7 @@ from reconciler.model.policy import Desired
 from reconciler.model.workloadspread import Bound, Subset
 from tests.deciding.test_spread_passes import NUMBERS, PERCENTAGES, Case, after, cases
 from tests.situations import NOW, VLLM, free, ledger, plan, seconds, shape, short, situation
-from tests.subsets import OWN, RENTED, TIER, fleet, named, numbered, stands, subset, wanted_before
+from tests.subsets import OWN, RENTED, TIER, adaptive, fleet, named, numbered, stands, subset, wanted_before
 
 
 def total(there: tuple[Placement, ...]) -> int:
@@ -182,14 +182,14 @@ def found_no_node(there: Placement) -> Restraint:
 def test_a_subset_that_is_held_back_keeps_what_it_has_and_gets_no_more() -> None:
     own, rented = stands("worker-2", 1, "own"), stands("worker-4", 3, "rented")
     there = ledger(own, rented, restraints={VLLM: (found_no_node(own),)})
-    assert made(fleet(OWN, RENTED), there, free("worker-2", 9), free("worker-4", 9)) == Plan()
+    assert made(adaptive(OWN, RENTED), there, free("worker-2", 9), free("worker-4", 9)) == Plan()
 
 
 def test_a_subset_that_is_held_back_gives_up_to_an_earlier_one_with_room_and_to_no_later_one() -> None:
     first = subset("first", named("worker-3"))
     own, rented = stands("worker-2", 2, "own"), stands("worker-4", 3, "rented")
     there = ledger(own, rented, restraints={VLLM: (found_no_node(own),)})
-    plan = made(fleet(first, OWN, RENTED), there, free("worker-2", 9), free("worker-3", 4), free("worker-4", 9))
+    plan = made(adaptive(first, OWN, RENTED), there, free("worker-2", 9), free("worker-3", 4), free("worker-4", 9))
     assert list(map(told, plan.changes)) == [
         ("Revert", "worker-4/rented", 0),
         ("Resize", "worker-2/own", 1),

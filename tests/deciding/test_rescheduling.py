@@ -15,16 +15,8 @@ from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import CommitId
 from reconciler.model.placement import Placement, RestraintKind
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Why
-from reconciler.model.policy import Desired
 from tests.situations import NOW, VLLM, free, ledger, plan, seconds, shape, short, situation
-from tests.subsets import OWN, RENTED, fleet, kept, out, stands, wanted_before
-
-
-def adaptive(*subsets, after: int = 30) -> Desired:
-    made = fleet(*subsets)
-    policy = made.policies[VLLM]
-    spread = replace(policy.spread, reschedule=seconds(after))
-    return replace(made, policies={VLLM: replace(policy, spread=spread)})
+from tests.subsets import OWN, RENTED, adaptive, fleet, kept, out, stands, wanted_before
 
 
 def stuck(there: Placement, *, bound: int, since: int, room: int = 0) -> ClusterObservation:

@@ -101,6 +101,15 @@ spec:
     )
 
 
+def test_the_first_ordinal_of_a_subset_is_recorded_where_there_is_one():
+    assert b"first-ordinal" not in write_placement(PLACEMENT, SPEC, charts="engine")
+    for ordinal in (0, 7):
+        numbered = replace(PLACEMENT, subset="spot", first_ordinal=ordinal)
+        data = write_placement(numbered, SPEC, charts="engine")
+        assert f'overspill.dev/first-ordinal: "{ordinal}"\n'.encode() in data
+        assert read_placement(data, PATH) == numbered
+
+
 def test_lists_and_values_are_there_when_they_are_empty():
     data = write_placement(PLACEMENT, DeploySpec(helm=(replace(SPEC.helm[0], values={}),)), charts="engine").decode()
     assert "values: {}\n" in data

@@ -461,6 +461,23 @@ def test_a_placement_has_the_subset_of_its_name() -> None:
     assert of_placement(Desired(commit=CommitId("")), replace(PLACEMENT, subset="c")) is None
 
 
+@pytest.mark.parametrize("name", ["c", "gone"])
+def test_a_placement_keeps_the_ordinals_that_it_was_given(name: str) -> None:
+    given = replace(PLACEMENT, subset=name, first_ordinal=7)
+    for subsets in ((*FIVE, REST), (Subset(name="a"), REST)):
+        found = of_placement(desired(spread_of(*subsets, target=STATEFUL)), given)
+        assert found is not None
+        assert (found.start, found.subset.name) == (7, name)
+        assert made_by(found)["spec"]["ordinals"] == {"start": 7}
+    found = of_placement(desired(spread_of(*FIVE, REST)), given)
+    assert found is None or found.start == 0
+
+
+def made_by(asked: Injection) -> dict[str, Any]:
+    """Return the StatefulSet that is written for a subset."""
+    return written(asked, ("web", stateful()))["StatefulSet/web"]
+
+
 def test_a_placement_without_ordinals_of_its_own_is_refused() -> None:
     with pytest.raises(InvalidInput) as refused:
         of_placement(desired(spread_of(Subset(name="a"), REST, target=STATEFUL)), replace(PLACEMENT, subset="c"))
