@@ -1,7 +1,7 @@
 """Shares that come to nothing, since an autoscaler owns the one number that they are written to.
 
-What it owns is not written (`engines.scaling`). So a share means something only where it bounds the autoscaler, or where
-another expression reads it.
+What it owns is not written (`engines.scaling`). So a share means something only where it bounds the autoscaler, or
+where another expression reads it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BOUNDS = {"ScaledObject": "maxReplicaCount", "HTTPScaledObject": "replicas.max"
 
 
 def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
-    """Warn of a spec with an autoscaler that owns a number of replicas, if nothing that is written follows from a share.
+    """Warn of a spec with an autoscaler that owns replicas, if nothing that is written follows from a share.
 
     `kinds` are those that the fleet repository declares.
     """
@@ -30,9 +30,8 @@ def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
     owned = [scaling.owned(manifest, namespace, scaled, kinds) for manifest, namespace in placed]
     if not any(owned):
         return None
-    rest = tuple(
-        replace(one, manifest=scaling.without(one.manifest, way)) for one, way in zip(spec.manifests, owned, strict=True)
-    )
+    both = zip(spec.manifests, owned, strict=True)
+    rest = tuple(replace(one, manifest=scaling.without(one.manifest, way)) for one, way in both)
     if templates.uses(replace(spec, manifests=rest), "replicas"):
         return None
     kind = next(str(manifest["kind"]) for manifest, _ in placed if scaling.autoscaler(manifest))
