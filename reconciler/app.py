@@ -1,7 +1,7 @@
 """Puts the parts together: the only place that knows which adapter stands behind which port.
 
 Commands call it with `Settings`; nothing else in the program builds an adapter, but for `api.entry`, which builds those
-that the door of the HTTP side needs.
+that the door of the HTTP side needs, and `ahead`, which lets time stand still.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import structlog
 
@@ -20,7 +20,6 @@ from reconciler.adapters import logs
 from reconciler.adapters.alarms import Alarms
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.files import FileObservations
-from reconciler.adapters.foresight import StillClock, StillView
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.helm import Helm
 from reconciler.adapters.notify import Notifier, Report
@@ -28,13 +27,12 @@ from reconciler.adapters.outboxes import JoinedOutbox, PushLog
 from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.adapters.pushed import PushedObservations
 from reconciler.adapters.views import Here, JoinedView
-from reconciler.core.schedule import next_turn
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.bulletin import Bulletin
 from reconciler.daemon.desk import Desk
 from reconciler.daemon.loop import OBSERVATION, Loop
-from reconciler.daemon.reconcile import Memory, Outcome, View, World, look
+from reconciler.daemon.reconcile import Memory, Outcome, World
 from reconciler.daemon.serving import Counter, Serving
 from reconciler.daemon.signals import signals_for
 from reconciler.daemon.source import SourceReader
@@ -49,8 +47,6 @@ PATIENCE = timedelta(seconds=10)
 
 LAST_WORDS = timedelta(seconds=2)
 """How long the daemon's end waits for engines to hear of the last push. They poll as well."""
-_MOST_TURNS = 100
-"""Moments that are looked at on the way to another one."""
 
 _TURN = 0.001
 """Seconds after which a thread that computes lets another one go on: a pass must not hold up every step of a caller."""
@@ -79,36 +75,6 @@ def connected(settings: Settings, outbox: Outbox | None = None) -> Iterator[tupl
     ):
         views: list[ClusterView] = [Here(charts=charts), *_files(settings), *clusters, prometheus]
         yield _world(settings, repository, JoinedView(*views), charts, outbox or JoinedOutbox()), _memory(repository)
-
-
-def look_ahead(world: World, memory: Memory, at: datetime | None) -> View:
-    """Look at the world now or, with `at`, as it would be then if everything stayed as it is seen now.
-
-    Looking twice lets the windows see how long things have been so: what is steady from now to then counts as watched.
-    What people have planned is not steady, so each begin and end of it on the way is looked at too.
-    """
-    view = look(world, memory)
-    if at is None:
-        return view
-    fresh = view.desired.fleet.observation_max_age
-    ahead = view
-    for moment in (*_turns(view, at), at):
-        seen = StillView(view=world.clusters, now=view.now, fresh=fresh, later=moment - view.now)
-        still = replace(world, clock=StillClock(at=moment), clusters=seen)
-        ahead = look(still, memory, fetch=False)
-    return ahead
-
-
-def _turns(view: View, at: datetime) -> list[datetime]:
-    """List the moments before `at` at which a planned burst begins or ends, as far back as a window looks at then."""
-    policies = view.reach.scheduled()
-    windows = [policy.scale_down_window for policy in policies]
-    moment = max(view.now, at - max(windows, default=timedelta()))
-    turns = [moment] if view.now < moment < at else []
-    while len(turns) < _MOST_TURNS and (turn := next_turn(policies, moment)) is not None and turn < at:
-        turns.append(turn)
-        moment = turn
-    return turns
 
 
 def serve(settings: Settings) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from reconciler import app
+from reconciler.ahead import look_ahead
 from reconciler.api.showing import Showing
 from reconciler.core.catalogue import Catalogue, Item
 from reconciler.core.requeststate import held_back
@@ -63,7 +64,7 @@ _ALL = 1 << 31
 def _reading(settings: Settings) -> Iterator[tuple[Reading, Showing]]:
     """Look once, as a pass would, and open the files of what stands."""
     with app.connected(settings) as (world, memory):
-        view, _ = draft(world, app.look_ahead(world, memory, None))
+        view, _ = draft(world, look_ahead(world, memory, None))
         ledger = view.ledger
         reading = Reading(
             view=view,

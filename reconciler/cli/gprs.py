@@ -7,6 +7,7 @@ from typing import Unpack
 import click
 
 from reconciler import app
+from reconciler.ahead import look_ahead
 from reconciler.cli import options, printing, remote
 from reconciler.cli.connection import asking
 from reconciler.cli.plan import problems_of
@@ -129,7 +130,7 @@ def inventory(settings: Settings, workspace: str | None, form: options.Output) -
 
 def _look(settings: Settings) -> View:
     with app.connected(settings) as (world, memory):
-        view, _ = draft(world, app.look_ahead(world, memory, None))
+        view, _ = draft(world, look_ahead(world, memory, None))
     return view
 
 

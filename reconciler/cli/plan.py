@@ -8,6 +8,7 @@ from datetime import datetime
 import click
 
 from reconciler import app
+from reconciler.ahead import look_ahead
 from reconciler.cli import options, printing
 from reconciler.cli.diff import patch
 from reconciler.core import requestmessages, shortages
@@ -63,7 +64,7 @@ def plan(settings: Settings, at: datetime | None, *, as_diff: bool, form: option
     window is here only where the observations say since when (deficitSince).
     """
     with app.connected(settings) as (world, memory):
-        view, rendered = draft(world, app.look_ahead(world, memory, at))
+        view, rendered = draft(world, look_ahead(world, memory, at))
         files = _before(world.repository, view, rendered.commits) if as_diff else {}
     if as_diff and form != "json":
         click.echo(patch(rendered.commits, files), nl=False)

@@ -7,6 +7,7 @@ from datetime import datetime
 import click
 
 from reconciler import app
+from reconciler.ahead import look_ahead
 from reconciler.cli import explanation, options, printing, remote
 from reconciler.cli.connection import asking
 from reconciler.cli.plan import problems_of
@@ -33,7 +34,7 @@ from reconciler.settings import Settings
 def status(settings: Settings, at: datetime | None, form: options.Output) -> None:
     """Show every workload's demand and every placement."""
     with app.connected(settings) as (world, memory):
-        view, _ = draft(world, app.look_ahead(world, memory, at))
+        view, _ = draft(world, look_ahead(world, memory, at))
         found = summed_up(view)
     if form == "json":
         printing.json_out(found)
@@ -62,7 +63,7 @@ def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: 
     will do where only one has it.
     """
     with app.connected(settings) as (world, memory):
-        view, _ = draft(world, app.look_ahead(world, memory, at))
+        view, _ = draft(world, look_ahead(world, memory, at))
     records = view.enrolment.records if view.enrolment is not None else {}
     named = _workload(
         workload, (*(one for one in view.desired.templates if not one.request), *records), by_name=by_name

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from reconciler.core import egsfiles, validate
 from reconciler.core.declaredkinds import workload_kinds
 from reconciler.core.draft import WORKLOAD, Draft
-from reconciler.core.findings import Finding, Loc, shortened
+from reconciler.core.findings import Finding, Loc
 from reconciler.core.firstneeds import burst_clusters, first_needs
-from reconciler.core.gathered import FEW, Gathered, Placed, places
+from reconciler.core.gathered import Gathered, Placed, foreign, places
 from reconciler.core.homes import home
 from reconciler.core.ignoring import ignored
 from reconciler.core.kindpaths import tell_astray
-from reconciler.core.namedkinds import unknown_kind
+from reconciler.core.namedkinds import told_apart, unknown_kind
 from reconciler.core.parsed import ParsedFile
 from reconciler.core.policies import policies_in_force
 from reconciler.core.prerequisites import prerequisites
@@ -197,7 +197,7 @@ def _templates(
             workspace=workspace.name,
             namespace=draft.namespace,
             spec=draft.spec,
-            ref=draft.ref,
+            ref=told_apart(draft.ref, draft.spec, kinds),
             namespaces=draft.namespaces,
             labels=draft.labels,
             gpr_templates=draft.gpr_templates,
@@ -235,20 +235,11 @@ def _declared(draft: Draft, workspace: Workspace) -> Iterator[Finding]:
     """Find namespaces that a template says it uses and that are not its workspace's (R15 of the EGS reference)."""
     for index, namespace in enumerate(draft.namespaces):
         if workspace.namespaces and namespace not in workspace.namespaces:
-            yield _foreign(("spec", "namespaces", index), namespace, workspace)
+            yield foreign(("spec", "namespaces", index), namespace, workspace)
 
 
 def _stray(ref: WorkloadRef, workspace: Workspace) -> Finding | None:
     """Warn of an annotation that names an object in a namespace that is not the workspace's."""
     if not workspace.namespaces or ref.namespace in workspace.namespaces:
         return None
-    return replace(_foreign(("metadata", "annotations", WORKLOAD), ref.namespace, workspace), severity=Severity.WARNING)
-
-
-def _foreign(loc: Loc, namespace: str, workspace: Workspace) -> Finding:
-    known = workspace.namespaces
-    return Finding(
-        loc=loc,
-        message=f"{shortened(namespace)!r} is no namespace of workspace {workspace.name}",
-        hint=f"it has {', '.join(known[:FEW])}" + (", …" if len(known) > FEW else ""),
-    )
+    return replace(foreign(("metadata", "annotations", WORKLOAD), ref.namespace, workspace), severity=Severity.WARNING)

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from reconciler.core import dialect, templates
+from reconciler.core.admitted import as_stated
 from reconciler.core.engines.deployment import target_namespace
 from reconciler.core.fieldpath import at
 from reconciler.core.injecting import injected, of_placement, targets, ways
@@ -43,6 +44,7 @@ _PARTS = (
     ("rules",),
     ("obstacle",),
     ("who",),
+    ("unstated",),
 )
 """What is said of a shape together; a subset changes neither the size of a group nor whether its pods are apart."""
 
@@ -69,60 +71,87 @@ class AsWritten:
     shapes: Shapes | None = None
 
 
-class Drafts:
-    """What would be written for the subsets of workloads in one pass, each made once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What is kept of what would be written: what it needs to be there first, and its shapes where these are known."""
 
-    def __init__(self, desired: Desired, now: datetime) -> None:
+    needed: tuple[Prerequisite, ...]
+    shapes: Shapes | None
+
+
+class Drafts:
+    """What would be written for the subsets of the workloads of one fleet, each made once for clusters that are alike.
+
+    What reads its placement, which has a name and times of its own, is made anew for each moment that is asked about.
+    """
+
+    def __init__(self, desired: Desired) -> None:
         """Begin with nothing."""
         self._desired = desired
-        self._now = now
-        self._made: dict[Hashable, AsWritten | None] = {}
-        self._local: dict[WorkloadId, bool] = {}
-
-    def of(self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster) -> AsWritten | None:
-        """Return what would be written for a subset on one of its clusters, as `as_written` does."""
-        workload = template.workload
-        if workload not in self._local:
-            self._local[workload] = uses(template.spec, "cluster") or uses(template.spec, "placement")
-        own = cluster.name if self._local[workload] else ""
-        key = workload, subset.name, of_nodes(subset, cluster), own
-        if key not in self._made:
-            placement = begun(
-                template,
-                policy,
-                self._desired,
-                self._now,
-                cluster=cluster.name,
-                replicas=1,
-                shape=ReplicaShape(requests=Resources()),
-                subset=subset.name,
-            )
-            self._made[key] = as_written(self._desired, placement)
-        return self._made[key]
+        self._reads: dict[WorkloadId, tuple[bool, bool]] = {}
+        self._made: dict[Hashable, tuple[datetime | None, Draft]] = {}
 
     def needed(
-        self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster
+        self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, *, now: datetime
     ) -> tuple[Prerequisite, ...]:
         """Return what one of its clusters must have first for a subset."""
-        if not subset.patch or policy.spread is None:
-            return template.prerequisites
-        made = self.of(template, policy, subset, cluster)
-        workspace, kinds = self._desired.workspaces[template.workspace], self._desired.kinds
-        if made is None:
-            return with_patch(template, subset, policy.spread.namespace, workspace)
-        return instead(template, made.own, made.spec, called(subset), workspace=workspace, kinds=kinds)
+        made = self._of(template, policy, subset, cluster, now)
+        return template.prerequisites if made is None else made.needed
 
     def shape(
-        self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, seen: ReplicaShape
+        self,
+        template: WorkloadTemplate,
+        policy: BurstPolicy,
+        subset: Subset,
+        cluster: Cluster,
+        seen: ReplicaShape,
+        *,
+        now: datetime,
     ) -> ReplicaShape:
         """Return the shape that a replica, `seen` on the primary, has for a subset on one of its clusters."""
-        made = self.of(template, policy, subset, cluster) if subset.patch else None
+        made = self._of(template, policy, subset, cluster, now)
         if made is not None and made.shapes is not None:
             labels = "metadata" in subset.patch
             told = there(seen, beside(seen, subset, cluster), made.shapes, labels=labels)
             if told is not None:
                 return told
         return narrowed(seen, subset, cluster)
+
+    def _of(
+        self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, now: datetime
+    ) -> Draft | None:
+        """Return what would be written for a subset on one of its clusters; None where it patches nothing."""
+        workload, spread = template.workload, policy.spread
+        if not subset.patch or spread is None:
+            return None
+        if workload not in self._reads:
+            self._reads[workload] = uses(template.spec, "cluster"), uses(template.spec, "placement")
+        reads_cluster, reads_placement = self._reads[workload]
+        own = cluster.name if reads_cluster or reads_placement else ""
+        moment = now if reads_placement else None
+        key = workload, subset.name, of_nodes(subset, cluster), own
+        known = self._made.get(key)
+        if known is None or known[0] != moment:
+            placement = begun(
+                template,
+                policy,
+                self._desired,
+                now,
+                cluster=cluster.name,
+                replicas=1,
+                shape=ReplicaShape(requests=Resources()),
+                subset=subset.name,
+            )
+            known = self._made[key] = moment, self._draft(template, spread, subset, placement)
+        return known[1]
+
+    def _draft(self, template: WorkloadTemplate, spread: WorkloadSpread, subset: Subset, placement: Placement) -> Draft:
+        workspace, kinds = self._desired.workspaces[template.workspace], self._desired.kinds
+        made = as_written(self._desired, placement)
+        if made is None:
+            return Draft(needed=with_patch(template, subset, spread.namespace, workspace), shapes=None)
+        needed = instead(template, made.own, made.spec, called(subset), workspace=workspace, kinds=kinds)
+        return Draft(needed=needed, shapes=made.shapes)
 
 
 def as_written(desired: Desired, placement: Placement) -> AsWritten | None:
@@ -178,12 +207,16 @@ def there(seen: ReplicaShape, narrowed: ReplicaShape, found: Shapes, *, labels: 
     patch leaves that alone; one that changes `labels` may change what the rules of such pods go by.
     """
     changes: dict[str, Any] = {}
+    bare = as_stated(seen)
+    stated = bare if (bare.requests, bare.unstated) == (found.own.requests, found.own.unstated) else seen
     for part in _PARTS:
         shown, own, before, after = (
-            tuple(getattr(one, field) for field in part) for one in (seen, found.own, found.injected, found.patched)
+            tuple(getattr(one, field) for field in part) for one in (stated, found.own, found.injected, found.patched)
         )
         if part == ("who",) and not seen.who:
             continue
+        if part == ("unstated",) and seen.unstated is None:
+            shown = own  # nobody has said it, but for the template
         if shown == own:
             changes |= zip(part, after, strict=True)
         elif before != after or (labels and part == ("rules",) and seen.rules is not None):

@@ -13,7 +13,7 @@ from reconciler.core.grouped import has_chart, in_groups, uncounted
 from reconciler.core.headcount import asks_for_devices
 from reconciler.core.needs import Gang, Part, Pods, needs_of
 from reconciler.core.wholes import Counted, Whole
-from reconciler.core.workloadkinds import BUILT_IN, NONE, Kinds
+from reconciler.core.workloadkinds import NONE, Kinds, called
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
 from reconciler.model.demand import Demand
 from reconciler.model.groupseen import Unit
@@ -152,8 +152,8 @@ def _said(spec: DeploySpec, ref: WorkloadRef | None, group_size: int | None, kin
         return True
     if ref is None or not ref.kind or not has_chart(spec):
         return False
-    known = [kind for kind in {**BUILT_IN, **kinds}.values() if kind.kind == ref.kind]
-    return bool(known) and all(kind.together is not None for kind in known)
+    found = [kind for kind in called(ref.kind, kinds) if ref.group in ("", kind.group)]
+    return bool(found) and all(kind.together is not None for kind in found)
 
 
 def _pods(seen: WorkloadObservation) -> tuple[_Alike, ...]:

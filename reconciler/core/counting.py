@@ -29,7 +29,7 @@ def counted_before(
 
     A reference without a kind is to an object of any kind. A template that is found here counts nothing itself.
     """
-    counting: dict[tuple[ClusterName, str, str], list[tuple[str, WorkloadTemplate]]] = {}
+    counting: dict[tuple[ClusterName, str, str], list[tuple[WorkloadRef, WorkloadTemplate]]] = {}
     found: dict[WorkloadId, Counted] = {}
     for template in sorted(templates, key=lambda template: (template.path, template.line)):
         ref = template.ref
@@ -37,9 +37,9 @@ def counted_before(
             continue
         key = (workspaces[template.workspace].primary, ref.namespace, ref.name)
         rivals = counting.setdefault(key, [])
-        first = next((other for kind, other in rivals if not ref.kind or not kind or kind == ref.kind), None)
+        first = next((other for known, other in rivals if known.may_be(ref)), None)
         if first is None:
-            rivals.append((ref.kind, template))
+            rivals.append((ref, template))
         else:
             found[template.workload] = Counted(ref=ref, by=first)
     return found

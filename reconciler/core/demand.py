@@ -181,7 +181,7 @@ def _find(
     reported: Mapping[tuple[str, str], list[WorkloadObservation]], ref: WorkloadRef
 ) -> WorkloadObservation | None:
     for seen in reported.get((ref.namespace, ref.name), ()):
-        if not ref.kind or not seen.ref.kind or ref.kind == seen.ref.kind:
+        if ref.may_be(seen.ref):
             return seen
     return None
 

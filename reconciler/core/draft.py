@@ -137,7 +137,9 @@ def _ref(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> 
             found.append(Finding(loc=loc, message=message, hint=hint))
             return None
         if namespace and name and all(kind):
-            return WorkloadRef(namespace=namespace, name=name, kind=kind[0] if kind else "")
+            plain, _, group = (kind[0] if kind else "").partition(".")
+            if plain or not kind:
+                return WorkloadRef(namespace=namespace, name=name, kind=plain, group=group)
         found.append(
             Finding(loc=loc, message=f"{shortened(written)!r} names no object", hint="try 'Deployment/namespace/name'")
         )

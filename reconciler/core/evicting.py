@@ -7,8 +7,7 @@ evict only what is less urgent still, so that every chain of evictions comes to 
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -18,16 +17,16 @@ from reconciler.core.gprlimits import within_limits
 from reconciler.core.gpuask import shapes
 from reconciler.core.grouping import whole
 from reconciler.core.growth import MOST, Growth
-from reconciler.core.needs import Needs, needs
+from reconciler.core.needs import needs
 from reconciler.core.placing import turn
 from reconciler.core.queueing import Turn
 from reconciler.core.reach import Rung
 from reconciler.core.releasing import close
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.core.starting import may_start, minimum
 from reconciler.core.subsetlimits import room_in
 from reconciler.core.terms import terms
+from reconciler.core.victims import all_of, fewest, served
 from reconciler.core.wording import count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
@@ -35,9 +34,6 @@ from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Amend, Reason, Suppressed, Why
 from reconciler.model.request import Provisioning
-
-_Point = tuple[ClusterName, WorkspaceName | None, int, WorkloadId | None, int, Hashable]
-"""A cluster, and everything on which it depends what is free there without those that give way."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +53,9 @@ class Evictions:
     situation: Situation
     standing: Standing
     growth: Growth
-    _evictable: dict[ClusterName, tuple[tuple[int, Placement], ...]] = field(default_factory=dict)
-    _rooms: dict[_Point, Room] = field(default_factory=dict)
+    _evictable: dict[ClusterName, tuple[int, tuple[tuple[int, Placement], ...]]] = field(default_factory=dict)
+    _rooms: dict[Hashable, tuple[Hashable, Room]] = field(default_factory=dict)
+    _found: dict[Hashable, tuple[Hashable, Eviction | None]] = field(default_factory=dict)
     _yielding: dict[int, tuple[tuple[Rung, ...], tuple[Rung, ...]]] = field(default_factory=dict)
     _hopeless: dict[Hashable, tuple[int, Suppressed]] = field(default_factory=dict)
 
@@ -71,17 +68,17 @@ class Evictions:
         limits = self.situation.desired.limits.get(turn.workload.workspace)
         if held is None or (limits is not None and not limits.evicts):
             return ()
-        kind = self._kind(turn.workload, held)
+        alike = self._kind(turn.workload)
+        kind = None if alike is None else (alike, id(held.refusals))  # the same for all that were told the same
         if kind is not None and self._hopeless.get(kind, (None,))[0] == self.standing.position:
             return ()
-        best = min(self._ways(turn.workload, held), key=self._cost, default=None)
-        best = best or min(self._ways(turn.workload, held, least=True), key=self._cost, default=None)
+        best = min(self._ways(turn.workload, held, alike), key=self._cost, default=None)
+        best = best or min(self._ways(turn.workload, held, alike, least=True), key=self._cost, default=None)
         if best is None:
             if kind is not None:
                 self._hopeless[kind] = self.standing.position, held
             return ()
         self.growth.rooms.evict(best.rung.cluster, best.victims, best.newcomer)
-        self._evictable.clear()
         self._yielding.clear()
         for victim in best.victims:
             self._evict(victim, turn.workload, best)
@@ -89,20 +86,22 @@ class Evictions:
         turn.take()
         return tuple(self._turns({victim.workload for victim in best.victims}, turn.workload))
 
-    def _kind(self, workload: WorkloadId, held: Suppressed) -> Hashable | None:
-        """Say for which of those who wait the same others would have to go; None where it is for one alone.
-
-        `held` has the same refusals for all that were told the same.
-        """
+    def _kind(self, workload: WorkloadId) -> Hashable | None:
+        """Say for which of those who wait the same others would have to go; None where it is for one alone."""
         enrolment = self.situation.enrolment
         entry = enrolment.entries.get(workload) if enrolment is not None else None
         if entry is None or self.standing.of(workload):
             return None
         request = entry.record.request
-        return self.growth.kind(entry), request.terms.priority, request.template, id(held.refusals)
+        return self.growth.kind(entry), request.terms.priority, request.template
 
-    def _ways(self, workload: WorkloadId, held: Suppressed, *, least: bool = False) -> Iterator[Eviction]:
-        """Yield what each cluster that lacks nothing but room could do; at `least` for the minimum of a gang."""
+    def _ways(
+        self, workload: WorkloadId, held: Suppressed, alike: Hashable, *, least: bool = False
+    ) -> Iterator[Eviction]:
+        """Yield what each cluster that lacks nothing but room could do; at `least` for the minimum of a gang.
+
+        A cluster is asked once for all who are `alike`, until something changes there.
+        """
         rungs = self._crowded(workload)
         if not rungs:
             return
@@ -110,10 +109,14 @@ class Evictions:
         if workload.request:
             otherwise |= {(placement.cluster, "") for placement in self.standing.of(workload)}
         for rung in rungs:
-            if rung.site not in otherwise and rung.cluster in self.situation.observed.clusters:
-                found = self._way(workload, held, rung, least=least)
-                if found is not None:
-                    yield found
+            if rung.site in otherwise or rung.cluster not in self.situation.observed.clusters:
+                continue
+            asked, now = (alike, rung.site, least), self.growth.rooms.moment(rung.cluster)
+            known = self._found.get(asked)
+            if alike is None or known is None or known[0] != now:
+                known = self._found[asked] = now, self._way(workload, held, rung, least=least)
+            if known[1] is not None:
+                yield known[1]
 
     def _crowded(self, workload: WorkloadId) -> tuple[Rung, ...]:
         """List the clusters that a workload may use and where somebody gives way to others, in order."""
@@ -140,15 +143,15 @@ class Evictions:
             return None
         newcomer = wanted[0][0]
         whose = None if self._reserves(workload) else workload.workspace
-        served = _served(self._emptied(rung.cluster, workload, whose, candidates, newcomer), wanted, whole=whole)
-        if not served:
+        serves = served(self._emptied(rung.cluster, workload, whose, candidates, newcomer), wanted, whole=whole)
+        if not serves:
             return None
 
         def enough(victims: Sequence[Placement]) -> bool:
             room = self.growth.rooms.room(rung.cluster, whose, without=victims, newcomer=newcomer)
-            return _served(room, wanted, whole=whole) >= served
+            return served(room, wanted, whole=whole) >= serves
 
-        return Eviction(rung=rung, newcomer=newcomer, victims=_fewest(candidates, enough), served=served)
+        return Eviction(rung=rung, newcomer=newcomer, victims=fewest(candidates, enough), served=serves)
 
     def _reserves(self, workload: WorkloadId) -> bool:
         """Tell whether it is a reservation, which needs room beside all others, those of its own workspace too."""
@@ -163,29 +166,32 @@ class Evictions:
         candidates: Sequence[Placement],
         newcomer: ReplicaShape,
     ) -> Room:
-        """Return the room without any of the candidates, the same for all who need the same at this point of the pass.
+        """Return the room without any of the candidates, the same for all who need the same until it changes.
 
         The candidates are the first of those that give way, less the workload's own.
         """
         own = workload if any(one.workload == workload for _, one in self._giving(cluster)) else None
-        key = (cluster, whose, len(candidates), own, self.standing.position, newcomer.likeness)
-        if key not in self._rooms:
-            self._rooms[key] = self.growth.rooms.room(cluster, whose, without=candidates, newcomer=newcomer)
-        return self._rooms[key]
+        key, now = (cluster, whose, len(candidates), own, newcomer.likeness), self.growth.rooms.moment(cluster)
+        known = self._rooms.get(key)
+        if known is None or known[0] != now:
+            room = self.growth.rooms.room(cluster, whose, without=candidates, newcomer=newcomer)
+            self._rooms[key] = known = now, room
+        return known[1]
 
     def _giving(self, cluster: ClusterName) -> tuple[tuple[int, Placement], ...]:
         """List the placements that give way to others, with their priorities: the least urgent and youngest first.
 
         What begins in this pass is not among them.
         """
-        if cluster not in self._evictable:
+        now, known = self.standing.moved(cluster), self._evictable.get(cluster)
+        if known is None or known[0] != now:
             youngest = sorted(self.standing.on(cluster), key=lambda one: (one.created_at, one.name), reverse=True)
             found = ((terms(one.workload, cluster, self.situation), one) for one in youngest)
             giving = (
                 (own.priority, one) for own, one in found if own.evictable and one.created_at < self.situation.now
             )
-            self._evictable[cluster] = tuple(sorted(giving, key=lambda pair: pair[0]))
-        return self._evictable[cluster]
+            known = self._evictable[cluster] = now, tuple(sorted(giving, key=lambda pair: pair[0]))
+        return known[1]
 
     def _wanted(
         self, workload: WorkloadId, held: Suppressed, rung: Rung, *, least: bool
@@ -200,14 +206,14 @@ class Evictions:
             return tuple((way, 1) for way in ways[:1]), True
         if record is not None:
             needed = needs(record.request, seen, kinds=self.situation.desired.kinds)
-            return _all_of(needed, least=least), True
+            return all_of(needed, least=least), True
         demand = self.situation.demands.get(workload)
         if not isinstance(demand, Demand) or demand.shape is None:
             return (), True
         goes_whole = whole(self.situation, workload)
         if goes_whole is not None:
             needed = goes_whole.of(held.replicas)
-            return (() if self.standing.of(workload) else _all_of(needed, least=least)), True
+            return (() if self.standing.of(workload) else all_of(needed, least=least)), True
         if least:
             return (), False
         policy = self.situation.desired.policies[workload]
@@ -265,31 +271,3 @@ class Evictions:
         self.standing.retract(turn.workload)
         message = f"evicted by {newcomer}, and no other cluster has room"
         close(self.situation, self.standing, record, Provisioning.FAILED, message)
-
-
-def _all_of(needed: Needs, *, least: bool) -> tuple[tuple[ReplicaShape, int], ...]:
-    """Return what has to fit; nothing of what wants domains of its own, since who goes may leave it none."""
-    if least:
-        return minimum(needed) if may_start(needed) else ()
-    return () if needed.domains else tuple(part.room for part in needed.parts)
-
-
-def _served(room: Room, wanted: Sequence[tuple[ReplicaShape, int]], *, whole: bool) -> int:
-    """Count the replicas that fit; of what goes to one cluster whole that is all of it, counted as one, or none."""
-    if whole:
-        return int(room.together(wanted) == len(wanted))
-    ((shape, most),) = wanted
-    return room.count(shape, most)
-
-
-def _fewest(candidates: list[Placement], enough: Callable[[Sequence[Placement]], bool]) -> tuple[Placement, ...]:
-    """Choose who goes: the first that is enough by itself, else as many in order as it takes, less who need not go."""
-    chosen = candidates[: bisect_left(range(len(candidates) + 1), True, key=lambda number: enough(candidates[:number]))]
-    alone = next((one for one in candidates if len(chosen) > 1 and enough([one])), None)
-    if alone is not None:
-        return (alone,)
-    for one in reversed(chosen[:-1]):
-        rest = [other for other in chosen if other is not one]
-        if enough(rest):
-            chosen = rest
-    return tuple(chosen)

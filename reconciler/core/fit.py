@@ -8,11 +8,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from reconciler.core import beside
+from reconciler.core import admitted, beside
 from reconciler.core.affinity import described, selected
 from reconciler.core.devices import Handed, Stockroom
 from reconciler.core.keeping import KEEPERS, KEPT_OUT, TO_COME, UNHINDERED, Domain, keeps_away, within
-from reconciler.core.noderoom import NodeRoom, apart, nodes_of, pod_on, pods_fitting, ways
+from reconciler.core.noderoom import (
+    NodeRoom,
+    admits,
+    apart,
+    held_by,
+    most_on_one,
+    nodes_of,
+    pod_on,
+    pods_fitting,
+    serves,
+    ways,
+    within_any,
+)
 from reconciler.core.roomanswers import UNTOUCHED, Answers
 from reconciler.core.scarcity import amount, scarcity
 from reconciler.core.tainting import repelled
@@ -71,6 +83,7 @@ class Room:
 
     def count(self, shape: ReplicaShape, limit: int) -> int:
         """Count the replicas of this shape that fit, up to `limit`. A replica is a whole group of pods or nothing."""
+        shape = self.admitted(shape)
         key = (shape.likeness, self.hindered(shape)), limit
         known = self._answers.counts.get(key)
         if known is None:
@@ -80,12 +93,13 @@ class Room:
 
     def take(self, shape: ReplicaShape, replicas: int) -> None:
         """Take the room of replicas, as much of it as there is: what was promised may have been lost since."""
+        shape = self.admitted(shape)
         self._change(shape)
         pods = replicas * shape.group_size
         for node in self._admitting(shape):
             if not pods:
                 return
-            here = self._held(node, shape, _on_one(shape, pods, replicas), self._handed)
+            here = self._held(node, shape, most_on_one(shape, pods, replicas), self._handed)
             if here:
                 node.free = node.free.minus(pod_on(node, shape).times(here))
                 pods -= here
@@ -95,28 +109,30 @@ class Room:
 
         Nobody tells which that were. Devices that are claimed do not come back, for nobody knows whose they were.
         """
+        shape = self.admitted(shape)
         self._change(shape)
         pods = replicas * shape.group_size
         for node in self._nodes:
-            if not pods or not _admits(node, shape):
+            if not pods or not admits(node, shape):
                 continue
             pod = pod_on(node, shape)
-            here = min(node.allocatable.minus(node.free).holds(pod), _on_one(shape, pods, replicas))
+            here = min(node.allocatable.minus(node.free).holds(pod), most_on_one(shape, pods, replicas))
             node.free = total([node.free, pod.times(here)])
             pods -= here
 
     def vacate(self, shape: ReplicaShape, replicas: int, newcomer: ReplicaShape) -> None:
         """Give back of the room of replicas that had a node what a newcomer can surely have, wherever they were."""
+        shape, newcomer = self.admitted(shape), self.admitted(newcomer)
         self._change(shape)
-        pods, there = replicas * shape.group_size, [node for node in self._nodes if _held_by(node, shape)]
-        places = [min(_held_by(node, shape), replicas) if shape.apart else _held_by(node, shape) for node in there]
+        pods, there = replicas * shape.group_size, [node for node in self._nodes if held_by(node, shape)]
+        places = [min(held_by(node, shape), replicas) if shape.apart else held_by(node, shape) for node in there]
         known = sure(places, pods)
         for node, number in zip(there, known, strict=True):
             node.free = total([node.free, pod_on(node, shape).times(number)])
         unsure = [node for node, most, number in zip(there, places, known, strict=True) if number < most]
         if newcomer.rules is not None and (newcomer.rules.together or newcomer.rules.evenly):
             self._change(newcomer)  # nobody knows which pods it will find there
-        if newcomer.devices or newcomer.rules or not all(_serves(node, newcomer) for node in unsure):
+        if newcomer.devices or newcomer.rules or not all(serves(node, newcomer) for node in unsure):
             return
         for _ in range(pods - sum(known) if unsure else 0):
             pod, wanted = pod_on(unsure[0], shape), pod_on(unsure[0], newcomer)
@@ -129,12 +145,14 @@ class Room:
 
     def choices(self, shape: ReplicaShape) -> int:
         """Count the nodes that hold at least one pod of this shape, devices aside."""
-        return sum(1 for node in self._nodes if _admits(node, shape) and pods_fitting(node, shape))
+        shape = self.admitted(shape)
+        return sum(1 for node in self._nodes if admits(node, shape) and pods_fitting(node, shape))
 
     def free(self, shape: ReplicaShape) -> Resources:
         """Add up what is free of the requested resources and devices on the nodes that admit this shape."""
+        shape = self.admitted(shape)
         names = shape.requests.amounts.keys()
-        nodes = [node for node in self._nodes if _admits(node, shape)]
+        nodes = [node for node in self._nodes if admits(node, shape)]
         summed = total(node.free for node in nodes)
         found = {name: summed.amounts.get(name, Quantity(0)) for name in names}
         for request in shape.devices:
@@ -145,6 +163,7 @@ class Room:
 
     def shortfall(self, shape: ReplicaShape) -> str:
         """Say with numbers why not one replica fits."""
+        shape = self.admitted(shape)
         key = shape.likeness, self.hindered(shape)
         known = self._answers.shortfalls.get(key)
         if known is None:
@@ -156,9 +175,15 @@ class Room:
         """Say what would let a replica fit of which not one does."""
         if shape.obstacle:
             return "change what its pods, or the patch of its subset, ask for"
+        if known := admitted.remedy(shape, self._observation):
+            return known
         if self.shortfall(shape).endswith(_REPELLED):
             return "tolerate the taint in its pods, or add nodes without it there"
         return "free or add nodes there"
+
+    def admitted(self, shape: ReplicaShape) -> ReplicaShape:
+        """Return a replica as it is made here, with what the cluster adds to its pods."""
+        return admitted.admitted(shape, self._observation)
 
     def hindered(self, shape: ReplicaShape) -> tuple[frozenset[Domain], bool]:
         """Say which domains other pods keep a shape out of, and whether some do so whose nodes nobody knows."""
@@ -237,7 +262,7 @@ class Room:
     def _admitting(self, shape: ReplicaShape) -> Iterable[NodeRoom]:
         """Yield the nodes that a replica may go to; none if nobody can count what it needs."""
         shut = KEEPERS.of(self._observation).shut(shape.who)
-        nodes = (node for node in self._nodes if _admits(node, shape) and not _within(node, shut))
+        nodes = (node for node in self._nodes if admits(node, shape) and not within_any(node, shut))
         if shape.obstacle:
             return ()
         if not shape.devices:
@@ -269,32 +294,3 @@ class Room:
             largest, summed = (amount(name, Quantity(number * ONE)) for number in (max(left), sum(left)))
             return f"{needs} on one node, largest has {largest} free ({summed} over {count(len(nodes), 'node')})"
         return ""
-
-
-def _on_one(shape: ReplicaShape, pods: int, replicas: int) -> int:
-    """Say how many of so many pods can be on one node, whatever room it has."""
-    if shape.rules is not None and (shape.rules.apart or shape.rules.ports):
-        return min(pods, 1)
-    return min(pods, replicas) if shape.apart else pods
-
-
-def _held_by(node: NodeRoom, shape: ReplicaShape) -> int:
-    """Count the pods of a shape that can be on a node at the most."""
-    there = not node.one_of and _admits(node, shape)
-    return node.allocatable.minus(node.free).holds(pod_on(node, shape)) if there else 0
-
-
-def _serves(node: NodeRoom, shape: ReplicaShape) -> bool:
-    """Tell whether pods may go to a node wherever else they go: those that are apart, where it never holds two."""
-    return _admits(node, shape) and not (shape.apart and node.allocatable.holds(shape.requests) > 1)
-
-
-def _admits(node: NodeRoom, shape: ReplicaShape) -> bool:
-    if node.one_of:
-        return all(_admits(one, shape) for one in node.one_of)
-    return selected(shape, node.labels, node.name) and repelled(shape.tolerations, node.taints) is None
-
-
-def _within(node: NodeRoom, shut: frozenset[Domain]) -> bool:
-    """Tell whether a pod may be kept out of a node, or of one of those that some room is on."""
-    return bool(shut) and any(within(one.labels, shut) for one in node.one_of or (node,))

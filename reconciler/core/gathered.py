@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
@@ -16,6 +16,7 @@ from reconciler.core.schema.workloadkind import WorkloadKindFile
 from reconciler.core.schema.workspace import WorkspaceFile
 from reconciler.core.spelling import nearest
 from reconciler.errors import Problem, Severity
+from reconciler.model.policy import Workspace
 
 V = TypeVar("V", bound=Value)
 M = TypeVar("M", ClusterFile, WorkspaceFile, BurstPolicyFile, GprTemplateFile, BindingFile, WorkloadKindFile)
@@ -113,6 +114,17 @@ class Gathered:
 def unknown(loc: Loc, kind: str, name: str, known: Iterable[str]) -> Finding:
     """Report a name that no file declares."""
     return Finding(loc=loc, message=f"no file describes {kind} {shortened(name)}", hint=nearest(name, known))
+
+
+def foreign(loc: Loc, namespace: str, workspace: Workspace) -> Finding:
+    """Report a namespace that a workspace may not touch."""
+    message = f"{shortened(namespace)!r} is no namespace of workspace {workspace.name}"
+    return Finding(loc=loc, message=message, hint=f"it has {few(workspace.namespaces)}")
+
+
+def few(names: Sequence[str]) -> str:
+    """List the first few names of many."""
+    return ", ".join(names[:FEW]) + (", …" if len(names) > FEW else "")
 
 
 def places(root: Loc, names: Iterable[str]) -> list[tuple[Loc, str]]:

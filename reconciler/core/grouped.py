@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.core import dialect, sandbox
 from reconciler.core.dialect import has_expression
 from reconciler.core.fieldpath import at
+from reconciler.core.kinds import group_kind
 from reconciler.core.needs import needs_of, pods_in
 from reconciler.core.templates import FAILURES
 from reconciler.core.wholes import Counted, Whole
@@ -15,9 +16,6 @@ from reconciler.core.workloadkinds import NONE, Kinds, known
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef, WorkloadTemplate
-
-_TEMPLATES = 16_384
-"""Templates of which it is kept whether they go whole; beyond that all is forgotten and begins anew."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,41 +41,15 @@ class Written(Whole):
         )
 
 
-class _Wholes:
-    """Which templates go whole, worked out once for each spec. Losing it costs time and changes nothing."""
-
-    def __init__(self) -> None:
-        self._last: dict[WorkloadId, tuple[DeploySpec, Kinds, Written | None]] = {}
-
-    def of(self, template: WorkloadTemplate, kinds: Kinds) -> Written | None:
-        last = self._last.get(template.workload)
-        same = last is not None and last[0] is template.spec and (last[1] is kinds or last[1] == kinds)
-        if last is not None and same and (last[2] is None or last[2].ref == template.ref):
-            return last[2]
-        if len(self._last) >= _TEMPLATES:
-            self._last.clear()
-        grouped = in_groups(template.spec, kinds)
-        made = (
-            Written(spec=template.spec, counts=template.uses_replicas, ref=template.ref, kinds=kinds)
-            if grouped
-            else None
-        )
-        self._last[template.workload] = template.spec, kinds, made
-        return made
-
-
-_WHOLES = _Wholes()
-
-
-def written(template: WorkloadTemplate, kinds: Kinds) -> Written | None:
-    """Return what a burst of a template takes if it goes whole by its manifests; None else, and for requests."""
-    return None if template.request else _WHOLES.of(template, kinds)
+_Known = tuple[Mapping[WorkloadId, WorkloadTemplate], Mapping[WorkloadId, Written | None]]
+"""The templates of a fleet, and what `wholes` returns for it."""
 
 
 class _Grouped:
-    """What `wholes` returns, kept for as long as a fleet's templates and kinds are the same objects.
+    """What `wholes` returns, for the fleets that were asked for last. Losing it costs time and changes nothing.
 
-    A pass asks for two fleets: the one in the repository, and the one with the requests of callers in it.
+    A pass asks for two: the one in the repository, and the one with the requests of callers in it. What follows from a
+    spec that a fleet shares with one of these is the same object, with all that it has worked out.
     """
 
     def __init__(self) -> None:
@@ -87,7 +59,12 @@ class _Grouped:
         for fleet, found in self._last:
             if fleet.templates is desired.templates and fleet.kinds is desired.kinds:
                 return found
-        made = {workload: written(template, desired.kinds) for workload, template in desired.templates.items()}
+        alike = [(fleet.templates, found) for fleet, found in self._last if fleet.kinds == desired.kinds]
+        made = {
+            workload: _written(template, desired.kinds, alike)
+            for workload, template in desired.templates.items()
+            if not template.request
+        }
         found = {
             workload: goes_whole
             for workload, goes_whole in made.items()
@@ -108,9 +85,19 @@ def wholes(desired: Desired) -> Mapping[WorkloadId, Written | None]:
     return _GROUPED.of(desired)
 
 
+def _written(template: WorkloadTemplate, kinds: Kinds, alike: Iterable[_Known]) -> Written | None:
+    """Return what a burst of a template takes if it goes whole by its manifests, as a fleet before may have it."""
+    for templates, found in alike:
+        last = templates.get(template.workload)
+        if last is not None and last.spec is template.spec and last.ref == template.ref:
+            return found.get(template.workload)
+    if not in_groups(template.spec, kinds):
+        return None
+    return Written(spec=template.spec, counts=template.uses_replicas, ref=template.ref, kinds=kinds)
+
+
 def _may_be_seen_to(template: WorkloadTemplate, kinds: Kinds) -> bool:
-    has_group = template.group_size is not None or has_chart(template.spec) or uncounted(template.spec, kinds)
-    return not template.request and has_group
+    return template.group_size is not None or has_chart(template.spec) or uncounted(template.spec, kinds)
 
 
 def has_chart(spec: DeploySpec) -> bool:
@@ -162,7 +149,9 @@ def _objects(spec: DeploySpec, ref: WorkloadRef | None) -> Iterator[DeploySpec]:
     steps = {step.name: step for step in spec.steps if step.type is StepType.MANIFEST}
     for one in spec.manifests if ref is not None else ():
         same = ref is not None and at(one.manifest, ("metadata", "name")) == ref.name
-        if same and ref is not None and ref.kind in {"", one.manifest.get("kind")} and one.name in steps:
+        group = group_kind(one.manifest).partition("/")[0]
+        kind = ref is not None and ref.kind in {"", one.manifest.get("kind")} and ref.group in {"", group}
+        if same and kind and one.name in steps:
             yield replace(spec, manifests=(one,), steps=(steps[one.name],))
 
 

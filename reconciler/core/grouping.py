@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from reconciler.core.charted import charted
-from reconciler.core.grouped import written
+from reconciler.core.grouped import wholes
 from reconciler.core.needs import Gang, Needs
 from reconciler.core.situation import Situation
 from reconciler.core.wholes import Whole
@@ -21,7 +21,7 @@ def whole(situation: Situation, workload: WorkloadId, placement: Placement | Non
     if template is None:
         return None
     demand = situation.demands.get(workload)
-    return written(template, kinds) or charted(
+    return wholes(situation.desired).get(workload) or charted(
         template, kinds, demand if isinstance(demand, Demand) else None, placement
     )
 

@@ -1,6 +1,6 @@
 """From the output branch's log back to placements: what ran where, from when to when, and why.
 
-The trailers say what happened to which placement, the body's text why; both were written by `core.messages`.
+The trailers say what happened to which placement, the body's text why; `core.trailers` and `core.messages` wrote them.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def injected(manifest: Mapping[str, Json], asked: Injection, workspace: Workspac
         _check_selector(manifest, made)
         _check_rules(manifest, made, workspace, kinds)
     except Unmergeable as error:
-        raise refusal(asked, f"{called}: {error}", _TRY) from error
+        raise refusal(asked, f"{called}: {error}", error.hint or _TRY) from error
     return made
 
 

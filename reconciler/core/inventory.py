@@ -91,7 +91,7 @@ def inventory(situation: Situation, within: frozenset[WorkspaceName] | None = No
     """
     desired, observed = situation.desired, situation.observed
     told = [one for name, one in sorted(desired.workspaces.items()) if within is None or name in within]
-    ours = {cluster for workspace in told for cluster in (workspace.primary, *workspace.clusters)}
+    ours = {cluster for workspace in told for cluster in workspace.everywhere}
     others = {*desired.clusters, *observed.clusters} - ours if within is None else set()
     return Inventory(
         managed=tuple(_nodes(situation, ours)),

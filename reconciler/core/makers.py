@@ -128,4 +128,7 @@ def _is(ref: WorkloadRef, thing: Thing) -> bool:
     kind, namespace, name = thing
     if (namespace, name) != (ref.namespace, ref.name):
         return False
-    return kind.rpartition("/")[2] == ref.kind if ref.kind else kind in BUILT_IN or kind == _RELEASE
+    if not ref.kind:
+        return kind in BUILT_IN or kind == _RELEASE
+    group, _, plain = kind.rpartition("/")
+    return plain == ref.kind and ref.group in ("", group)

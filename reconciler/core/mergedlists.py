@@ -18,13 +18,17 @@ Token = tuple[type, Json]
 
 
 class Unmergeable(ValueError):  # noqa: N818 -- it says what a patch is
-    """A patch that cannot be applied: `loc` is where in it, and `message` completes "field: ..."."""
+    """A patch that cannot be applied: `loc` is where in it, and `message` completes "field: ...".
 
-    def __init__(self, loc: Loc, message: str) -> None:
+    The way out is to mend the patch, unless there is a `hint`.
+    """
+
+    def __init__(self, loc: Loc, message: str, hint: str = "") -> None:
         """Say it as ``field: message``."""
         super().__init__(f"{dotted(loc)}: {message}" if loc else message)
         self.loc = loc
         self.message = message
+        self.hint = hint
 
 
 def one_type(loc: Loc, *lists: Sequence[Json]) -> type:

@@ -1,30 +1,26 @@
 """The commit message of every change, and its one line for a terminal.
 
-The subject says what, the body why with its numbers, the trailers what a program needs to read it back
-(`core.history`). The format is a promise to users: docs/commits.md shows an example of each, and a test compares them.
+The subject says what, the body why with its numbers, the `trailers` what a program needs to read it back. The format
+is a promise to users: docs/commits.md shows an example of each, and a test compares them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
 
 from reconciler.core import headcount, requestmessages, shortages
 from reconciler.core.times import format_time
+from reconciler.core.trailers import trailers
 from reconciler.core.wording import amounts, clause, count, listed, plain, sentence, wrapped
-from reconciler.model.ids import CommitId, WorkloadId
+from reconciler.model.ids import CommitId
 from reconciler.model.placement import Placement, Restraint, RestraintKind, where
 from reconciler.model.plan import (
-    Amend,
     Change,
     Choice,
-    Close,
     Extend,
-    Forget,
     Hold,
     Move,
     Place,
-    Receive,
     Refusal,
     Release,
     RequestChange,
@@ -97,8 +93,7 @@ def message(change: Change, *, source: CommitId, history: Sequence[LoggedCommit]
         paragraphs.append(reasons)
     if isinstance(change, (Revert, Move)) and history:
         paragraphs.append("\n".join(f"This reverts commit {commit.id}." for commit in history))
-    trailers = (*_trailers(change), ("Source", source), ("Digest", _digest(change)), *_added(change))
-    paragraphs.append("\n".join(f"Overspill-{key}: {plain(value)}" for key, value in trailers if value))
+    paragraphs.append("\n".join(trailers(change, source)))
     return "\n\n".join(paragraphs) + "\n"
 
 
@@ -237,66 +232,3 @@ def held(restraint: Restraint | None) -> str:
 
 def _since(restraint: Restraint) -> str:
     return f"held back on {_where(restraint)} since {format_time(restraint.since)}"
-
-
-def _trailers(change: Change) -> list[tuple[str, str]]:
-    """Give the trailers that say what happened to which placement."""
-    action = ("Action", type(change).__name__)
-    match change:
-        case Release(workload=workload, restraints=restraints):
-            names = sorted({restraint.placement for restraint in restraints})
-            clusters = sorted({restraint.cluster for restraint in restraints if restraint.cluster is not None})
-            placements = [("Placement", f"{workload.workspace}/{name}") for name in names]
-            return [*placements, action, *(("Cluster", cluster) for cluster in clusters)]
-        case Hold(placement=placement, restraint=restraint):
-            return _common(placement, action, restraint.until)
-        case Receive() | Amend() | Close() | Forget():
-            return [("Request", str(requestmessages.record_of(change).workload)), action]
-        case _:
-            placement = _left(change)
-            return _common(placement, action, placement.expires_at)
-
-
-def _common(placement: Placement, action: tuple[str, str], until: datetime) -> list[tuple[str, str]]:
-    return [
-        ("Placement", placement.id),
-        action,
-        ("Cluster", placement.cluster),
-        ("Subset", placement.subset),
-        ("Expires", format_time(until)),
-    ]
-
-
-def _added(change: Change) -> list[tuple[str, str]]:
-    """Give the trailers that only some changes have."""
-    match change:
-        case Revert(placement=placement, why=why, phase=phase):
-            return [("Why", why.value), ("Phase", phase.value), *_request(placement.workload)]
-        case Move(before=before, after=after, why=why):
-            moved = [("Why", why.value), ("Moved-From", str(before.cluster)), *_request(after.workload)]
-            return moved if before.id == after.id else [*moved, ("Replaces", before.id)]
-        case Place() | Extend() | Restore():
-            return _request(_left(change).workload)
-        case _:
-            return []
-
-
-def _request(workload: WorkloadId) -> list[tuple[str, str]]:
-    """Name the request that a placement is of, if it is of one."""
-    return [("Request", str(workload))] if workload.request else []
-
-
-def _left(change: Place | Resize | Extend | Move | Revert | Restore) -> Placement:
-    """Return the placement as a change leaves it, or as it removes it."""
-    match change:
-        case Place(placement=placement) | Revert(placement=placement):
-            return placement
-        case Resize(after=after) | Extend(after=after) | Move(after=after):
-            return after
-        case Restore(tampered=tampered):
-            return tampered.placement
-
-
-def _digest(change: Change) -> str:
-    """Return the digest of the files that a change writes or removes, if it touches any."""
-    return "" if isinstance(change, (Hold, Release, RequestChange)) else _left(change).digest

@@ -14,12 +14,13 @@ from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
 from reconciler.core.subsetlimits import full
 from reconciler.core.subsets import subset_of
-from reconciler.core.wording import plain
+from reconciler.core.wording import count, plain
 from reconciler.model.demand import Demand
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.workload import WorkloadTemplate
+from reconciler.model.workloadspread import Subset
 
 
 def elsewhere(
@@ -36,18 +37,16 @@ def elsewhere(
     own = seen if policy.spread is not None else None
     shape = own or replace(placement.shape, who=seen.who if seen is not None else ())
     made_for = subset_of(policy.spread, placement.subset) if policy.spread is not None and own is None else None
-    for offer in growth.offers(template, policy, shape, placement.replicas, refusals, begun=-1):
-        if offer.replicas < placement.replicas or offer.rung.cluster == placement.cluster:
-            continue
-        if made_for is not None and made_for.patch and offer.rung.subset != made_for.name:
-            message = f"nobody says what its replicas are without the patch of subset {plain(made_for.name)}"
-            refused = Refusal(cluster=offer.rung.cluster, reason=Reason.NO_SHAPE, message=message)
-            refusals.append(replace(refused, subset=offer.rung.subset))
-            continue
-        beyond = _beyond(growth, policy, placement, offer.rung)
-        if beyond is None:
-            return offer, tuple(refusals)
-        refusals.append(beyond)
+    for rung in growth.order(placement.workload):
+        # Each by itself: what another could take of it, and does not get, begins nothing there.
+        answer = growth.assess(template, policy, shape, rung, placement.replicas, more=-1)
+        if not isinstance(answer, Refusal):
+            if rung.cluster == placement.cluster:
+                continue
+            answer = _unsplit(growth, policy, placement, answer, made_for)
+        if not isinstance(answer, Refusal):
+            return answer, tuple(refusals)
+        refusals.append(answer)
     return None, tuple(refusals)
 
 
@@ -110,6 +109,28 @@ def _whole(
         shape=shape.recorded,
     )
     return Found(offer=offer, needs=needed, placement=moved)
+
+
+def _unsplit(
+    growth: Growth, policy: BurstPolicy, placement: Placement, offer: Offer, made_for: Subset | None
+) -> Offer | Refusal:
+    """Say why a placement may not move to a cluster that takes some of it; the offer where it may."""
+    rung, limit = offer.rung, offer.rung.limit
+    refusal: Refusal | None
+    if offer.replicas < placement.replicas:
+        limited = limit is not None and limit - growth.here(placement.workload, policy, rung) == offer.replicas
+        what = f"may have {offer.replicas} more" if limited else f"has room for {offer.replicas}"
+        refusal = Refusal(
+            cluster=rung.cluster,
+            reason=Reason.CLUSTER_LIMIT if limited else Reason.NO_CAPACITY,
+            message=f"{what} of its {count(placement.replicas, 'replica')}, which move together",
+        )
+    elif made_for is not None and made_for.patch and rung.subset != made_for.name:
+        message = f"nobody says what its replicas are without the patch of subset {plain(made_for.name)}"
+        refusal = Refusal(cluster=rung.cluster, reason=Reason.NO_SHAPE, message=message)
+    else:
+        refusal = _beyond(growth, policy, placement, rung)
+    return offer if refusal is None else replace(refusal, subset=rung.subset)
 
 
 def _beyond(growth: Growth, policy: BurstPolicy, placement: Placement, rung: Rung) -> Refusal | None:

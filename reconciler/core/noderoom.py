@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from reconciler.core.affinity import selected
+from reconciler.core.keeping import Domain, within
+from reconciler.core.tainting import repelled
 from reconciler.model.capacity import ClusterObservation, ReplicaShape, Taint
 from reconciler.model.devices import DeviceStock
 from reconciler.model.neighbours import PodOnNode
@@ -94,3 +97,33 @@ def apart(held: list[int], size: int, limit: int) -> int:
     while (fewer := sum(min(pods, groups) for pods in held) // size) < groups:
         groups = fewer
     return groups
+
+
+def most_on_one(shape: ReplicaShape, pods: int, replicas: int) -> int:
+    """Say how many of so many pods can be on one node, whatever room it has."""
+    if shape.rules is not None and (shape.rules.apart or shape.rules.ports):
+        return min(pods, 1)
+    return min(pods, replicas) if shape.apart else pods
+
+
+def held_by(node: NodeRoom, shape: ReplicaShape) -> int:
+    """Count the pods of a shape that can be on a node at the most."""
+    there = not node.one_of and admits(node, shape)
+    return node.allocatable.minus(node.free).holds(pod_on(node, shape)) if there else 0
+
+
+def serves(node: NodeRoom, shape: ReplicaShape) -> bool:
+    """Tell whether pods may go to a node wherever else they go: those that are apart, where it never holds two."""
+    return admits(node, shape) and not (shape.apart and node.allocatable.holds(shape.requests) > 1)
+
+
+def admits(node: NodeRoom, shape: ReplicaShape) -> bool:
+    """Tell whether pods may go to a node by its labels and taints; to each of those that some room is on."""
+    if node.one_of:
+        return all(admits(one, shape) for one in node.one_of)
+    return selected(shape, node.labels, node.name) and repelled(shape.tolerations, node.taints) is None
+
+
+def within_any(node: NodeRoom, shut: frozenset[Domain]) -> bool:
+    """Tell whether a pod may be kept out of a node, or of one of those that some room is on."""
+    return bool(shut) and any(within(one.labels, shut) for one in node.one_of or (node,))

@@ -22,7 +22,7 @@ def obstacle(situation: Situation, workspace: WorkspaceName, name: ClusterName) 
     if cluster is None:
         message = "no Cluster of this name is in the fleet repository"
         return refuse(Reason.UNKNOWN_CLUSTER, message, f"add a Cluster named {name}")
-    if tenant is None or name not in (tenant.primary, *tenant.clusters):
+    if tenant is None or name not in tenant.everywhere:
         message = f"not a cluster of workspace {workspace}"
         return refuse(Reason.NOT_IN_WORKSPACE, message, f"add it to spec.clusters of workspace {workspace}")
     if cluster.availability is not Availability.ACTIVE:

@@ -34,11 +34,14 @@ def begun(manifest: Mapping[str, Json], start: int) -> Mapping[str, Json]:
     if group != KRUISE:
         return {**manifest, "spec": {**there, "ordinals": _from(start, there.get("ordinals"))}}
     if version == "v1alpha1":
-        raise Unmergeable(("apiVersion",), "has no ordinals that a subset could leave to others; v1beta1 has")
+        hint = f"try apiVersion: {KRUISE}/v1beta1 in the template"
+        raise Unmergeable(("apiVersion",), "has no ordinals that a subset could leave to others; v1beta1 has", hint)
     if "ordinals" in there:
-        raise Unmergeable(_ORDINALS, "may count or not, by a feature gate of OpenKruise; a subset needs it left out")
+        message = "may count or not, by a feature gate of OpenKruise; a subset needs it left out"
+        raise Unmergeable(_ORDINALS, message, "leave it out of the template")
     if start > _MOST:
-        raise Unmergeable(_RESERVED, f"would have {start} numbers, and {_MOST} are written at most")
+        hint = "lower maxReplicas of the subsets before it"
+        raise Unmergeable(_RESERVED, f"would have {start} numbers, and {_MOST} are written at most", hint)
     own = there.get("reserveOrdinals") or []
     reserved = _numbers(own)
     before = islice((number for number in count() if number not in reserved), start)
@@ -62,5 +65,6 @@ def _numbers(own: Json) -> frozenset[int]:
         elif type(one) is int:
             found.add(one)
         else:
-            raise Unmergeable(_RESERVED, "is no list of numbers, and of ranges such as 3-5")
+            hint = "try reserveOrdinals: [0, 3-5] in the template"
+            raise Unmergeable(_RESERVED, "is no list of numbers, and of ranges such as 3-5", hint)
     return frozenset(found)

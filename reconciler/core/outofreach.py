@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from reconciler.core.findings import Finding, Loc, shortened
-from reconciler.core.gathered import FEW
+from reconciler.core.gathered import few
 from reconciler.core.reach import order
 from reconciler.core.spelling import nearest
 from reconciler.core.wording import count, listed
@@ -75,7 +75,7 @@ def _unlabelled(loc: Loc, wanted: str, workspaces: Sequence[str], there: Sequenc
     """Say that no cluster of these workspaces has a label, or a label's value; `there` are those of the first."""
     _, of, _ = wanted.partition("=")
     known = sorted({f"{key}={value}" if of else key for one in there for key, value in one.labels.items()})
-    which = ", ".join(workspaces[:FEW]) + (", …" if len(workspaces) > FEW else "")
+    which = few(workspaces)
     return Finding(
         loc=loc,
         message=f"no cluster that it may use in workspace {which} has label {shortened(wanted)}: nothing goes out",

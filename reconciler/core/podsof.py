@@ -117,8 +117,16 @@ def pods(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     """Count the pods of all templates that an object makes when it is awake; None where nobody knows how many."""
     if any(at(manifest, way) is not None for way in kind.unknown):
         return None
-    found = [_product(manifest, one.template.counts, one) for one in _places(manifest, kind)]
+    there = (one for one in _places(manifest, kind) if not one.template.optional or _stated(manifest, one))
+    found = [_product(manifest, one.template.counts, one) for one in there]
     return sum(one for one in found if one is not None) if None not in found else None
+
+
+def _stated(manifest: Mapping[str, Json], place: Place) -> bool:
+    """Tell whether something says what the pods of a template are like."""
+    template = place.template
+    ways = (tuple(map(str, place.loc)), within(template.resources, place.item, _pattern(template)))
+    return any(way and at(manifest, way) is not None for way in ways)
 
 
 def gang(manifest: Mapping[str, Json], kind: WorkloadKind, size: int) -> int:

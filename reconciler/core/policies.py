@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from reconciler.core.counting import counted_before
 from reconciler.core.draft import WORKLOAD, Draft
 from reconciler.core.findings import Finding, Loc, shortened
-from reconciler.core.gathered import FEW, NAME, Gathered, Placed, places
+from reconciler.core.gathered import NAME, Gathered, Placed, few, places
 from reconciler.core.governing import govern
 from reconciler.core.implicit import implied, unbound, unheard
 from reconciler.core.outofreach import findings as out_of_reach
@@ -37,7 +37,7 @@ def policies_in_force(work: Gathered, desired: Desired, templates: Templates) ->
         _tell_unknown(work, placed, desired, names)
     governed = govern([placed.value.value_of() for placed in placed_policies], templates)
     for position, rivals in governed.rivals.items():
-        which = ", ".join(str(workload) for workload, _ in rivals[:FEW]) + (", …" if len(rivals) > FEW else "")
+        which = few([str(workload) for workload, _ in rivals])
         winner = rivals[0][1].name
         work.tell(
             placed_policies[position],

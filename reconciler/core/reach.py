@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from reconciler.core.aswritten import Drafts
 from reconciler.core.makers import Makers
 from reconciler.core.narrowing import of_nodes, takes
 from reconciler.core.seats import Site
@@ -118,6 +119,7 @@ class Reach:
         self._scheduled: tuple[BurstPolicy, ...] | None = None
         self._adaptive: tuple[WorkloadId, ...] | None = None
         self.makers = Makers(desired)
+        self.drafts = Drafts(desired)
 
     def enrolling(self, desired: Desired, changed: Collection[WorkloadId]) -> Reach:
         """Return the reach for a fleet that differs in these requests only: what has been worked out stays."""
@@ -125,6 +127,7 @@ class Reach:
         other._orders, other._tightest = self._orders, self._tightest
         other._allowed, other._named = self._allowed, self._named
         other._scheduled, other._adaptive = self._scheduled, self._adaptive  # requests plan and spread nothing
+        other.drafts = self.drafts
         other.makers = self.makers.following(desired, changed)
         return other
 

@@ -21,7 +21,7 @@ from reconciler.core.people import respect_people
 from reconciler.core.reach import Rung
 from reconciler.core.seats import Site, site
 from reconciler.core.shares import Share, Spread, beyond_gprs, newest_first
-from reconciler.core.sharing import spoken_for
+from reconciler.core.sharing import spoken_for, target_of
 from reconciler.core.situation import Situation
 from reconciler.core.spreading import Anew, spread_anew
 from reconciler.core.standing import Standing
@@ -180,16 +180,7 @@ class _Rebalancing:
         """Make a target with room for what the cluster has and for what it offers beside that."""
         has = self.held[rung.site]
         most = min(MOST, has + answer.replicas if isinstance(answer, Offer) else self._keeps(rung.site, answer))
-        return Target(
-            cluster=rung.cluster,
-            rank=rung.rank,
-            keeps=has,
-            most=most,
-            capacity=most,
-            least=rung.least,
-            weight=rung.weight,
-            group=rung.group,
-        )
+        return target_of(rung, keeps=has, most=most, capacity=most)
 
     def _keeps(self, place: Site, refusal: Refusal | None) -> int:
         """Count what may stay where it is, by why a cluster gives nothing new.

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.core import messages, record, requestrecord, restraints
-from reconciler.core.engines import Deployment, anchor, engine, target_namespace
+from reconciler.core.engines import anchor, engine
 from reconciler.core.filling import Filled, Sheets
-from reconciler.core.injecting import of_placement
+from reconciler.core.layout import laid_out
 from reconciler.core.situation import Situation, Unwritable
 from reconciler.core.wording import listed
 from reconciler.errors import InvalidInput
@@ -39,7 +39,7 @@ from reconciler.model.plan import (
 from reconciler.model.policy import EngineName
 from reconciler.model.request import Asker, RequestRecord
 from reconciler.model.tree import Commit, Identity, LoggedCommit, checked_path
-from reconciler.model.workload import DeploySpec, Json
+from reconciler.model.workload import Json
 
 README = """\
 # Placements
@@ -186,7 +186,9 @@ class _Writer:
             self._refuse(placement, problem or "its template could not be filled in")
             return
         try:
-            placement, writes = self._files(placement, spec, self._material.charts.get(position, {}))
+            placement, writes = laid_out(self._desired, placement, spec, self._material.charts.get(position, {}))
+            path = f"{placement.path}/placement.yaml"
+            self.records[path, writes[path]] = placement
             if isinstance(change, Place) and change.record is not None:
                 writes |= self._recorded(change.record)
         except (InvalidInput, UnicodeError) as error:
@@ -202,37 +204,6 @@ class _Writer:
             history = self._material.history.get(change.before.id, ())
             removes = (*change.before.files, *placement.files)
             self._close(replace(change, after=placement), removes=removes, writes=writes, history=history, ledger=begun)
-
-    def _files(
-        self, placement: Placement, spec: DeploySpec, charts: Mapping[str, tuple[Json, ...]]
-    ) -> tuple[Placement, dict[str, bytes]]:
-        """Write a placement's files; the digest over them goes into its record and its marker.
-
-        Raises InvalidInput for what cannot be written, and for a record that could not be read again: nobody would
-        ever end such a placement.
-        """
-        chosen = engine(placement.engine)
-        workspace = self._desired.workspaces[placement.workload.workspace]
-        target = target_namespace(spec, workspace)
-        placement = replace(placement, target_namespace=target, deletion_policy=spec.deletion_policy, digest="")
-        deployment = Deployment(
-            placement=placement,
-            spec=spec,
-            workspace=workspace,
-            charts=charts,
-            flux=self._desired.fleet.flux,
-            kinds=self._desired.kinds,
-            injection=of_placement(self._desired, placement),
-        )
-        files = dict(chosen.files(deployment))
-        placement = replace(placement, digest=record.digest(files, placement, spec))
-        files[chosen.marker_path(placement)] = chosen.marker(replace(deployment, placement=placement))
-        path = f"{placement.path}/placement.yaml"
-        written = record.write_placement(placement, spec, charts=chosen.charts_mode(spec))
-        self.records[path, written] = placement
-        files[f"{placement.name}/placement.yaml"] = written
-        cluster = f"clusters/{placement.cluster}"
-        return placement, {checked_path(f"{cluster}/{name}"): data for name, data in sorted(files.items())}
 
     def _recorded(self, kept: RequestRecord, written: bytes | None = None) -> dict[str, bytes]:
         """Write a request's record where it is not `written`. Raises InvalidInput for one that could not be read again.

@@ -38,9 +38,9 @@ def moving_on(standing: Standing, workload: WorkloadId, now: datetime) -> Counte
     What is moved in one commit is not among them: it has its place.
     """
     found = Counter[str]()
-    # Most workloads have no such restraint, so that the plan is looked through for few.
+    # Most workloads have no such restraint, so that the changes are looked through for few.
     if any(one.kind is RestraintKind.UNSCHEDULABLE and one.since == now for one in standing.restraints(workload)):
-        for change in standing.plan().changes:
+        for change in standing.changes:
             match change:
                 case Resize(before=before, after=after, restraint=Restraint(kind=RestraintKind.UNSCHEDULABLE)):
                     left, rest = before, after.replicas
@@ -120,7 +120,7 @@ class _Turn:
         _, subset = site(placement, situation.desired.policies[placement.workload], situation.desired.clusters)
         seen = situation.observed.clusters.get(placement.cluster)
         homeless = seen.homeless.get(placement.name) if seen is not None else None
-        if subset in ("", spread.subsets[-1].name) or seen is None or homeless is None or homeless.since is None:
+        if not spread.gives_up(subset) or seen is None or homeless is None or homeless.since is None:
             return 0
         if unseen(situation.desired.fleet, situation.observed, placement.cluster, situation.now):
             return 0

@@ -75,7 +75,7 @@ class _Reservation:
     def make(self) -> None:
         """Reserve on the first cluster that has room beside all other reservations, or tell why none has."""
         workspace = self.situation.desired.workspaces.get(self.record.request.workspace)
-        everywhere = sorted({workspace.primary, *workspace.clusters}) if workspace else ()
+        everywhere = sorted({*workspace.everywhere}) if workspace else ()
         refusals: list[Refusal] = []
         for name in self.record.request.clusters or everywhere:
             refusal = self._refusal(name)

@@ -14,6 +14,7 @@ from reconciler.core.times import format_time
 from reconciler.core.yamlio import emit
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Restraint, RestraintKind
+from reconciler.model.policy import BurstPolicy
 
 
 class _Restraint(BaseModel):
@@ -77,6 +78,14 @@ def read_restraints(data: bytes, path: str) -> tuple[WorkloadId, tuple[Restraint
         finding = Finding(loc=("spec", "workload"), message=f"{workload} belongs in {ledger_path(workload)}")
         raise refused([finding], document, path)
     return workload, tuple(_value(restraint) for restraint in file.spec.restraints)
+
+
+def holds(restraint: Restraint, policy: BurstPolicy | None) -> bool:
+    """Tell whether a restraint holds under today's policy: a subset is unschedulable only as long as it may be."""
+    spread = policy.spread if policy is not None else None
+    return restraint.kind is not RestraintKind.UNSCHEDULABLE or (
+        spread is not None and spread.gives_up(restraint.subset)
+    )
 
 
 def _document(restraint: Restraint) -> dict[str, str]:

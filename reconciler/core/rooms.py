@@ -7,7 +7,7 @@ that were committed earlier and have no node yet, and what others have reserved.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core import headcount
@@ -42,7 +42,8 @@ class Rooms:
         self._handed: Counter[ClusterName] = Counter()
         self._views: dict[tuple[ClusterName, WorkspaceName | None], tuple[Hashable, Room]] = {}
         self._reserved: tuple[int, Reserved] | None = None
-        self._guards: tuple[Hashable, frozenset[ClusterName]] | None = None
+        self._guarded: set[ClusterName] | None = None
+        self._touched: set[ClusterName] = set()
         self._evicted: dict[ClusterName, tuple[tuple[Placement, ReplicaShape], ...]] = {}
 
     @property
@@ -83,29 +84,41 @@ class Rooms:
     def hindered(self, clusters: Iterable[ClusterName], pods: Sequence[ReplicaShape]) -> Hashable:
         """Return where others keep pods out of clusters, which tells apart what is alike otherwise; None if nowhere."""
         named = [shape for shape in pods if shape.who]
-        guarded = self._guarded() if named else frozenset[ClusterName]()
+        guarded = self._keep_out() if named else ()
         rooms = [self._all(name) for name in clusters if name in guarded] if guarded else []
         found = [room.hindered(shape) for room in rooms for shape in named]
         return tuple(found) if any(shut or coming for shut, coming in found) else None
 
-    def _guarded(self) -> frozenset[ClusterName]:
-        """Name the clusters where pods keep any others out."""
-        now = self.handed, self._standing.position
-        if self._guards is None or self._guards[0] != now:
-            names = self._observed.clusters.keys() & self._desired.clusters.keys()
-            self._guards = now, frozenset(name for name in names if self._all(name).guarded)
-        return self._guards[1]
+    def given(self, clusters: Iterable[ClusterName], pods: Iterable[ReplicaShape]) -> Hashable:
+        """Return whose LimitRanges add to pods in clusters, which tells apart what is alike otherwise; None if none."""
+        seen = (self._observed.clusters.get(name) for name in clusters)
+        if not any(one.limit_ranges for one in seen if one is not None):
+            return None
+        return frozenset(one.namespace for shape in pods for one in shape.who)
+
+    def _keep_out(self) -> Collection[ClusterName]:
+        """Name the clusters where pods keep any others out; those are looked at again that have handed out room."""
+        if self._guarded is None:
+            self._guarded, self._touched = set(), {*self._observed.clusters.keys() & self._desired.clusters.keys()}
+        self._guarded.difference_update(self._touched)
+        self._guarded.update(name for name in self._touched if self._all(name).guarded)
+        self._touched = set()
+        return self._guarded
 
     def take(self, cluster: ClusterName, shape: ReplicaShape, replicas: int) -> None:
         """Hand out room to replicas that have just been decided on."""
         self._all(cluster).take(shape, replicas)
-        self._handed[cluster] += 1
+        self._note(cluster)
 
     def evict(self, cluster: ClusterName, leaving: Iterable[Placement], newcomer: ReplicaShape) -> None:
         """Count the room of placements as free: they are ended for a newcomer."""
         self._evicted[cluster] = (*self._evicted.get(cluster, ()), *((one, newcomer) for one in leaving))
         self._rooms.pop(cluster, None)
+        self._note(cluster)
+
+    def _note(self, cluster: ClusterName) -> None:
         self._handed[cluster] += 1
+        self._touched.add(cluster)
 
     def needs(self, placement: Placement) -> Needs | None:
         """Return what a placement takes that went out whole; None where its replicas are all there is to it."""

@@ -72,7 +72,7 @@ def refuse(
         return Refusal(cluster=name, reason=Reason.ENGINE, message=text, remedy="choose another engine for the cluster")
     problem = situation.unwritable.get((workload, where(name, subset))) if situation.unwritable else None
     if problem is not None:
-        remedy = "mend the template"
+        remedy = "mend the template, or what its subset changes" if subset else "mend the template"
         return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)
     # 6. It does not have what the objects refer to.
     lacks = lacking(cluster, needed, observed.clusters.get(name))

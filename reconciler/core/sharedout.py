@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from reconciler.core.growth import Growth
 from reconciler.core.seats import Site
@@ -11,7 +11,7 @@ from reconciler.core.subsetorder import rows_of
 from reconciler.core.wording import plain
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import where
-from reconciler.model.plan import Reason, Refusal
+from reconciler.model.plan import Reason, Refusal, Suppressed
 from reconciler.model.policy import BurstPolicy
 from reconciler.model.workloadspread import WorkloadSpread
 
@@ -32,11 +32,14 @@ def ranks(
     return {place: rank for rank, place in enumerate(ordered, start=1)}
 
 
-def told(outcome: Spread, refused: Collection[Site]) -> Iterator[str]:
-    """Say how what is missing would be shared out, and what spoke for each cluster that does not refuse after all."""
+def told(outcome: Spread, refused: Collection[Site], held: Iterable[Suppressed]) -> Iterator[str]:
+    """Say how what is missing would be shared out, and what spoke for each cluster that does not refuse after all.
+
+    What is `held` back has been told.
+    """
     for share in outcome.shares:
         why = f" ({share.because})" if share.because else ""
         if share.offer.rung.site not in refused:
             yield f"{plain(where(*share.offer.rung.site))} would take {share.replicas} of what is missing{why}."
-    if outcome.lacking:
+    if outcome.lacking and outcome.lacking not in {one.message for one in held}:
         yield f"{outcome.lacking[0].upper()}{outcome.lacking[1:]}."

@@ -88,15 +88,7 @@ def given_back(
         held[placement.cluster] += placement.replicas
     room = _rooms(situation, standing, placements) if policy.distribution.strategy is StrategyName.BALANCED else {}
     targets = [
-        Target(
-            cluster=rung.cluster,
-            rank=rung.rank,
-            most=held[rung.cluster],
-            capacity=held[rung.cluster] + room.get(rung.cluster, 0),
-            least=rung.least,
-            weight=rung.weight,
-            group=rung.group,
-        )
+        target_of(rung, most=held[rung.cluster], capacity=held[rung.cluster] + room.get(rung.cluster, 0))
         for rung in rungs
         if rung.cluster in held
     ]
@@ -121,16 +113,27 @@ def told(policy: BurstPolicy) -> str:
         return subsetorder.told(policy.spread)
     if policy.fills_in_order:
         return ""
-    distribution, label = policy.distribution, policy.distribution.spread_by
+    distribution = policy.distribution
     said = [str(distribution.strategy)]
-    bounds = (
-        ("clusters", distribution.min_clusters, distribution.max_clusters),
-        (f"values of {label}", distribution.min_groups, distribution.max_groups),
-    )
-    for what, least, most in bounds:
-        said += [f"at least {least} {what}"] if least else []
-        said += [f"at most {most} {what}"] if most is not None else []
+    said += [f"at least {count(least, 'cluster')}"] if (least := distribution.min_clusters) else []
+    said += [f"at most {count(most, 'cluster')}"] if (most := distribution.max_clusters) is not None else []
+    said += [f"at least {values(least, policy)}"] if (least := distribution.min_groups) else []
+    said += [f"at most {values(most, policy)}"] if (most := distribution.max_groups) is not None else []
     return ", ".join(said)
+
+
+def target_of(rung: Rung, *, most: int, capacity: int, keeps: int = 0) -> Target:
+    """Make a target of a cluster in a workload's order, with all that its policy says of it."""
+    return Target(
+        cluster=rung.cluster,
+        rank=rung.rank,
+        keeps=keeps,
+        most=most,
+        capacity=capacity,
+        least=rung.least,
+        weight=rung.weight,
+        group=rung.group,
+    )
 
 
 def spoken_for(division: Division, rung: Rung, policy: BurstPolicy) -> str:
@@ -159,16 +162,7 @@ def _in_order(wanted: int, offers: Iterable[Offer]) -> Iterator[Share]:
 
 def _target(rung: Rung, has: int, offer: Offer | None) -> Target:
     most = has + (0 if offer is None else offer.replicas)
-    return Target(
-        cluster=rung.cluster,
-        rank=rung.rank,
-        keeps=has,
-        most=most,
-        capacity=most,
-        least=rung.least,
-        weight=rung.weight,
-        group=rung.group,
-    )
+    return target_of(rung, keeps=has, most=most, capacity=most)
 
 
 def _others(rungs: Sequence[Rung], held: Mapping[ClusterName, int], *, stay: bool = True) -> list[Target]:

@@ -193,8 +193,9 @@ def _instead(given: int | str) -> str:
     """Guess at the limit that was meant."""
     if isinstance(given, int):
         return "leave it out for no limit" if given > MOST else "try 0, or leave it out for no limit"
-    digits = re.sub(r"[^0-9]", "", given)[:3]
-    return f"try {digits} or '{digits}%'" if digits else "try 3 or '30%'"
+    found = re.search(r"([0-9]{1,3})(\.[0-9]+)?", given)
+    likely = int(found[1]) + bool(found[2]) if found else 0
+    return f"try {likely} or '{likely}%'" if found else "try 3 or '30%'"
 
 
 def longest(subsets: int, recovery: int) -> int:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from reconciler.core import spreadwarnings
+from reconciler.core import spreadwarnings, unmade
 from reconciler.core.charted import goes_whole
 from reconciler.core.draft import WORKLOAD
 from reconciler.core.findings import Finding, Loc, shortened
-from reconciler.core.gathered import FEW, Gathered, Placed
+from reconciler.core.gathered import Gathered, Placed, foreign
 from reconciler.core.kinds import group_kind
 from reconciler.core.kruise import CONFIGURATION
 from reconciler.core.policies import Templates
@@ -57,6 +57,7 @@ class _Spread:
         return (
             (ref.namespace, ref.name) == (target.namespace, target.name)
             and ref.kind in ("", target.kind)
+            and ref.group in ("", self.value.group)
             and self.workspace in ("", workspace.name)
             and _may_touch(workspace, target.namespace)
             and (deployed is None or group_kind(deployed).partition("/")[0] == self.value.group)
@@ -119,13 +120,15 @@ def _warn(
         *spreadwarnings.beside_policies(policies.values(), written),
         *spreadwarnings.whole(governed, desired.kinds),
         *spreadwarnings.unselected(spread.value, governed, desired.kinds),
-        *spreadwarnings.unmade(spread.value, governed, desired),
     ]
     if "Cluster" not in work.excused:
         homes = [desired.workspaces[name] for name in dict.fromkeys(template.workspace for template in governed)]
         found += spreadwarnings.unmet(spread.value, spread.placed.value, homes, desired.clusters)
         found += spreadwarnings.misspelt(spread.value, spread.placed.value, homes, desired.clusters)
         found += spreadwarnings.shared_ordinals(spread.value, homes, desired.clusters)
+    found += unmade.unpatched(spread.value, governed, desired)
+    if work.excused.isdisjoint({"Cluster", "Fleet", "WorkloadKind", CONFIGURATION}):
+        found += unmade.refused(spread.value, governed, desired)
     for finding in found:
         work.tell(spread.placed, finding)
 
@@ -200,9 +203,7 @@ def _tell_workspace(work: Gathered, spread: _Spread, desired: Desired) -> None:
     work.tell_unknown(spread.placed, "Workspace", [(_ANNOTATION, spread.workspace)], desired.workspaces)
     workspace = next((one for one in desired.workspaces.values() if one.name == spread.workspace), None)
     if workspace is not None and not _may_touch(workspace, spread.value.namespace):
-        message = f"{shortened(spread.value.namespace)!r} is no namespace of workspace {workspace.name}"
-        hint = f"it has {', '.join(workspace.namespaces[:FEW])}" + (", …" if len(workspace.namespaces) > FEW else "")
-        work.tell(spread.placed, Finding(loc=_ANNOTATION, message=message, hint=hint))
+        work.tell(spread.placed, foreign(_ANNOTATION, spread.value.namespace, workspace))
 
 
 def _may_touch(workspace: Workspace, namespace: str) -> bool:

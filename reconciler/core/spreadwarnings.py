@@ -11,17 +11,16 @@ from reconciler.core.dialect import has_expression
 from reconciler.core.draft import WORKLOAD
 from reconciler.core.fieldpath import at
 from reconciler.core.findings import Finding, Loc, shortened
-from reconciler.core.gathered import FEW
-from reconciler.core.injecting import injected
+from reconciler.core.gathered import FEW, few
 from reconciler.core.narrowing import selects, takes
 from reconciler.core.schema.complaints import nearest
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
-from reconciler.core.subsets import Injection, ordinal, ordinals_start
+from reconciler.core.subsets import ordinal, ordinals_start
 from reconciler.core.workloadkinds import Kinds, known
-from reconciler.errors import InvalidInput, Severity
+from reconciler.errors import Severity
 from reconciler.model.capacity import NodeRequirement, NodeTerm
 from reconciler.model.ids import ClusterName
-from reconciler.model.policy import BurstPolicy, Cluster, Desired, Distribution, Workspace
+from reconciler.model.policy import BurstPolicy, Cluster, Distribution, Workspace
 from reconciler.model.workload import Json, WorkloadRef, WorkloadTemplate
 from reconciler.model.workloadspread import WorkloadSpread
 
@@ -105,7 +104,7 @@ def unmet(
     clusters: Mapping[ClusterName, Cluster],
 ) -> Iterator[Finding]:
     """Warn of subsets that no cluster of these workspaces is in; of a cluster that nobody describes, who knows."""
-    names = {name for workspace in workspaces for name in (workspace.primary, *workspace.clusters)}
+    names = {name for workspace in workspaces for name in workspace.everywhere}
     if not names <= clusters.keys():
         return
     there = [clusters[name] for name in sorted(names)]
@@ -118,11 +117,10 @@ def unmet(
         keys = wrong or {one.key for one in term.labels}
         values = sorted({f"{key}={value}" for one in there for key, value in one.labels.items() if key in keys})
         which = ", ".join(sorted(workspace.name for workspace in workspaces))
-        hint = f"they have {', '.join(values[:FEW])}" + (", …" if len(values) > FEW else "") if values else ""
         yield Finding(
             loc=(*_SUBSETS, index, file.spec.subsets[index].required()[0]),
             message=f"no Cluster of workspace {which} meets it, so that the subset holds nothing",
-            hint=hint or f"they are {', '.join(sorted(names)[:FEW])}" + (", …" if len(names) > FEW else ""),
+            hint=f"they have {few(values)}" if values else f"they are {few(sorted(names))}",
             severity=Severity.WARNING,
         )
 
@@ -137,12 +135,7 @@ def misspelt(
 
     Any other key may be a label of nodes, which no file tells of; those of nodes that a cluster may get are told.
     """
-    there = [
-        clusters[name]
-        for workspace in workspaces
-        for name in (workspace.primary, *workspace.clusters)
-        if name in clusters
-    ]
+    there = [clusters[name] for workspace in workspaces for name in workspace.everywhere if name in clusters]
     known = {key for one in there for key in one.labels}
     known |= {key for one in there for nodes in one.autoscaling for key in nodes.labels}
     guesses, told = _MOST_GUESSES, set[str]()
@@ -217,20 +210,6 @@ def unselected(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], ki
             some = ", ".join(f"{key}: {value}" for key, value in [*labels.items()][:FEW])
             loc: Loc = ("spec", "targetFilter", "selector")
             yield Finding(loc=loc, message=message, hint=f"they have {some}", severity=Severity.WARNING)
-
-
-def unmade(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], desired: Desired) -> Iterator[Finding]:
-    """Tell which patches make no pods of those that templates deploy; what a chart makes is not known yet."""
-    for template in templates:
-        manifest, workspace = deployed(template, spread.target), desired.workspaces[template.workspace]
-        for index, subset in enumerate(spread.subsets if manifest is not None else ()):
-            try:
-                injected(manifest or {}, Injection(spread=spread, subset=subset), workspace, desired.kinds)
-            except InvalidInput as error:
-                for problem in error.problems:
-                    loc: Loc = (*_SUBSETS, index, "patch" if subset.patch else "tolerations")
-                    message = f"{template.workload}: {problem.message}"
-                    yield Finding(loc=loc, message=message, hint=problem.hint)
 
 
 def deployed(template: WorkloadTemplate, target: WorkloadRef) -> Mapping[str, Json] | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from reconciler.core.flight import Flight, flight
 from reconciler.core.folding import written_once
+from reconciler.core.restraints import holds
 from reconciler.core.situation import Situation
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement, Restraint
@@ -57,7 +58,9 @@ class Standing:
         self._held: Counter[WorkspaceName] | None = None
         self._moments: list[datetime] = []
         self._restraints = {
-            workload: tuple(restraint for restraint in restraints if now < restraint.until)
+            workload: tuple(
+                one for one in restraints if now < one.until and holds(one, self._desired.policies.get(workload))
+            )
             for workload, restraints in ledger.restraints.items()
         }
         self._recorded = ledger.requests
@@ -233,6 +236,11 @@ class Standing:
             policies = self._desired.policies
             self._flights[cluster] = flight(self.on(cluster), seen, self._rollouts, policies, self._now)
         return self._flights[cluster]
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """What has been decided on so far, in its order; the plan may write two of these down as one."""
+        return self._changes
 
     def plan(self) -> Plan:
         """Close the decision. The next wake-up is the first expiry, plan, or end of a window or restraint."""

@@ -27,10 +27,12 @@ Sites = tuple[tuple[Site, ...], ...]
 
 def told(spread: WorkloadSpread) -> str:
     """Say how a spread shares out, in one line."""
-    subsets = ", ".join(
-        f"{plain(one.name)} (at most {one.most})" if one.most is not None else plain(one.name) for one in spread.subsets
-    )
-    return f"WorkloadSpread {spread.id}, in order: {subsets}"
+    said = []
+    for one in spread.subsets:
+        bounds = [f"at least {one.least}"] if one.least else []
+        bounds += [f"at most {one.most}"] if one.most is not None else []
+        said.append(f"{plain(one.name)} ({', '.join(bounds)})" if bounds else plain(one.name))
+    return f"WorkloadSpread {spread.id}, in order: {', '.join(said)}"
 
 
 def rows_of(

@@ -30,8 +30,10 @@ def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
     owned = [scaling.owned(manifest, namespace, scaled, kinds) for manifest, namespace in placed]
     if not any(owned):
         return None
-    both = zip(spec.manifests, owned, strict=True)
-    rest = tuple(replace(one, manifest=scaling.without(one.manifest, way)) for one, way in both)
+    rest = tuple(
+        replace(one, manifest=scaling.without(one.manifest, way))
+        for one, way in zip(spec.manifests, owned, strict=True)
+    )
     if templates.uses(replace(spec, manifests=rest), "replicas"):
         return None
     kind = next(str(manifest["kind"]) for manifest, _ in placed if scaling.autoscaler(manifest))

@@ -73,7 +73,7 @@ class Wait:
 def waits(asking: Asking, situation: Situation, plan: Plan) -> tuple[Wait, ...]:
     """Estimate the wait on each cluster of the workspace, the shortest first, then by the order of the clusters."""
     workspace = situation.desired.workspaces.get(asking.workspace)
-    own = (workspace.primary, *workspace.clusters) if workspace else ()
+    own = workspace.everywhere if workspace else ()
     named = asking.clusters or (workspace.clusters if workspace else ())
     ahead = _ahead(asking, situation, plan)
     found = [

@@ -74,6 +74,18 @@ POD_TEMPLATES = frozenset(
 """Kinds of Kubernetes itself whose pods are made from ``spec.template``."""
 
 
+_CALLED: Mapping[str, tuple[WorkloadKind, ...]] = {
+    name: tuple(kind for kind in BUILT_IN.values() if kind.kind == name)
+    for name in (one.kind for one in BUILT_IN.values())
+}
+
+
+def called(name: str, declared: Kinds) -> list[WorkloadKind]:
+    """Return what is known of the kinds of this name, whichever API groups they are of."""
+    own = [kind for kind in declared.values() if kind.kind == name]
+    return [*own, *(kind for kind in _CALLED.get(name, ()) if kind.name not in declared)]
+
+
 def known(manifest: Mapping[str, Json], declared: Kinds) -> WorkloadKind | None:
     """Return what is known of an object's kind; None where nothing is, as of what makes no pods."""
     name = group_kind(manifest)

@@ -139,6 +139,11 @@ class Workspace:
     shared_networking: SharedNetworking | None = None
 
     @property
+    def everywhere(self) -> tuple[ClusterName, ...]:
+        """All clusters that are the tenant's, the primary first; `clusters` may name it as well."""
+        return self.primary, *self.clusters
+
+    @property
     def destinations(self) -> tuple[ClusterName, ...]:
         """The clusters that any placement of its may go to, in the order in which they are written."""
         if self.requests_on_primary:

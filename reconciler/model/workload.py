@@ -100,11 +100,28 @@ class DeploySpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRef:
-    """The object on the primary cluster whose replicas are counted. An empty `kind` matches any."""
+    """The object on the primary cluster whose replicas are counted.
+
+    An empty `kind` matches any, and so does an empty `group`: the API group is said where several have such a kind.
+    """
 
     namespace: str
     name: str
     kind: str = ""
+    group: str = ""
+
+    @property
+    def full_kind(self) -> str:
+        """The kind as kubectl takes it, ``Job.batch.volcano.sh``; without a group where nobody says which."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+    def may_be(self, other: WorkloadRef) -> bool:
+        """Tell whether both may be one object: what either leaves open matches anything."""
+        return (
+            (self.namespace, self.name) == (other.namespace, other.name)
+            and (not self.kind or not other.kind or self.kind == other.kind)
+            and (not self.group or not other.group or self.group == other.group)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,3 +79,7 @@ class WorkloadSpread:
     def id(self) -> str:
         """How it is told: ``demo/gpu-pools``."""
         return f"{self.namespace}/{self.name}"
+
+    def gives_up(self, subset: str) -> bool:
+        """Tell whether a subset may count as unschedulable: none where nothing adapts, and never the last."""
+        return self.reschedule is not None and subset not in ("", self.subsets[-1].name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from structlog.testing import capture_logs
 
 from reconciler.cli import main
 from reconciler.core.times import format_time
+from tests.api.daemon import EDITOR, Daemon, daemon
 from tests.conftest import Remote
 from tests.passes import SOURCE_FILES
 
@@ -80,6 +82,27 @@ def shown_then_done(overspill: Terminal, remote: Remote, *arguments: str) -> lis
     changes = [one["change"] for one in shown["commits"]]
     assert rows == [[change["action"], "llm/vllm"] for change in changes]
     return [subject for subject, *_ in first]
+
+
+def over(*subsets: str) -> dict[str, str]:
+    """Write a WorkloadSpread of the workload, of subsets in flow style, and a policy that names no clusters."""
+    spread = """\
+apiVersion: apps.kruise.io/v1alpha1
+kind: WorkloadSpread
+metadata: {name: pools, namespace: demo}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: vllm}
+  subsets:
+"""
+    return {
+        "policy.yaml": SOURCE_FILES["policy.yaml"].replace("  clusters: [{name: worker-2}, {name: worker-3}]\n", ""),
+        "spread.yaml": spread + "".join(f"  - {{{one}}}\n" for one in subsets),
+    }
+
+
+def on(cluster: str) -> str:
+    """Say that a subset is one cluster."""
+    return f"requiredNodeSelectorTerm: {{matchFields: [{{key: metadata.name, operator: In, values: [{cluster}]}}]}}"
 
 
 @pytest.fixture(autouse=True)
@@ -156,3 +179,16 @@ def see(observations: Path) -> Callable[..., None]:
             (observations / f"{name}.json").write_text(json.dumps(seen))
 
     return write
+
+
+@pytest.fixture
+def running(remote: Remote, tmp_path: Path) -> Iterator[Daemon]:
+    """Run a daemon over a fleet, with its API."""
+    with capture_logs(), daemon(remote, tmp_path / "cache") as one:  # its log is no answer of a command
+        yield one
+
+
+@pytest.fixture
+def laptop(running: Daemon) -> Terminal:
+    """Open a terminal that knows a daemon, and no repository."""
+    return Terminal(env={"OVERSPILL_SERVER": f"http://127.0.0.1:{running.port}", "OVERSPILL_TOKEN": EDITOR})

@@ -7,32 +7,19 @@ import os
 import pty
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import CliRunner
-from structlog.testing import capture_logs
 
 from reconciler.cli import main
-from tests.api.daemon import EDITOR, VIEWER, Daemon, daemon, small
+from tests.api.daemon import EDITOR, VIEWER, Daemon, small
 from tests.cli.conftest import Terminal
 from tests.conftest import Remote
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def running(remote: Remote, tmp_path: Path) -> Iterator[Daemon]:
-    with capture_logs(), daemon(remote, tmp_path / "cache") as one:  # its log is no answer of a command
-        yield one
-
-
-@pytest.fixture
-def laptop(running: Daemon) -> Terminal:
-    """Open a terminal that knows a daemon, and no repository."""
-    return Terminal(env={"OVERSPILL_SERVER": f"http://127.0.0.1:{running.port}", "OVERSPILL_TOKEN": EDITOR})
 
 
 def file(path: Path, *documents: object) -> str:

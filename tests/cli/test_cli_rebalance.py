@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.cli.conftest import ANN, Terminal, push_first, shown_then_done
+from tests.cli.conftest import ANN, Terminal, on, over, push_first, shown_then_done
 from tests.conftest import Remote
 from tests.passes import SOURCE_FILES
 
@@ -137,19 +137,7 @@ def test_what_is_no_workload_is_refused_with_what_there_is(
 def test_subsets_of_a_spread_are_filled_in_order_as_if_nothing_stood(
     overspill: Terminal, fleet: Remote, lopsided: str
 ) -> None:
-    spread = """\
-apiVersion: apps.kruise.io/v1alpha1
-kind: WorkloadSpread
-metadata: {name: vllm, namespace: demo}
-spec:
-  targetRef: {apiVersion: apps/v1, kind: Deployment, name: vllm}
-  subsets:
-    - name: near
-      requiredNodeSelectorTerm: {matchFields: [{key: metadata.name, operator: In, values: [worker-2]}]}
-    - name: far
-"""
-    policy = SOURCE_FILES["policy.yaml"].replace("clusters: [{name: worker-2}, {name: worker-3}]", "priority: 1")
-    fleet.commit("main", {"spread.yaml": spread, "policy.yaml": policy}, at=datetime.now(UTC))
+    fleet.commit("main", over(f"name: near, {on('worker-2')}", "name: far"), at=datetime.now(UTC))
     assert overspill.done("plan").startswith("Nothing to change."), lopsided
     subjects = shown_then_done(overspill, fleet, "rebalance", "llm/vllm", "--author", ANN)
     assert subjects == [

@@ -3,27 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
-from tests.api.daemon import EDITOR, STRANGER, Daemon, daemon, small
+from tests.api.daemon import STRANGER, Daemon, small
 from tests.cli.conftest import Terminal
-from tests.conftest import Remote
-
-
-@pytest.fixture
-def running(remote: Remote, tmp_path: Path) -> Iterator[Daemon]:
-    with capture_logs(), daemon(remote, tmp_path / "cache") as one:  # its log is no answer of a command
-        yield one
-
-
-@pytest.fixture
-def laptop(running: Daemon) -> Terminal:
-    """Open a terminal that knows a daemon, and no repository."""
-    return Terminal(env={"OVERSPILL_SERVER": f"http://127.0.0.1:{running.port}", "OVERSPILL_TOKEN": EDITOR})
 
 
 @pytest.fixture

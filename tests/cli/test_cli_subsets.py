@@ -6,34 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cli.conftest import Terminal
+from tests.cli.conftest import Terminal, on, over
 from tests.conftest import Remote
-from tests.passes import SOURCE_FILES
 
 See = Callable[..., None]
-SPREAD = """\
-apiVersion: apps.kruise.io/v1alpha1
-kind: WorkloadSpread
-metadata: {name: pools, namespace: demo}
-spec:
-  targetRef: {apiVersion: apps/v1, kind: Deployment, name: vllm}
-  subsets:
-  - name: own
-    requiredNodeSelectorTerm: {matchFields: [{key: metadata.name, operator: In, values: [worker-2]}]}
-  - name: spot
-    requiredNodeSelectorTerm: {matchFields: [{key: metadata.name, operator: In, values: [worker-3]}]}
-    patch: {metadata: {labels: {capacity: spot}}}
-"""
 TOLD = "subset spot of WorkloadSpread demo/pools changes its pods: patches metadata.labels"
 
 
 @pytest.fixture
 def spread(fleet: Remote) -> Remote:
-    plain = SOURCE_FILES["policy.yaml"].replace("  clusters: [{name: worker-2}, {name: worker-3}]\n", "")
-    files = {
-        path: text.encode() for path, text in {**SOURCE_FILES, "policy.yaml": plain, "spread.yaml": SPREAD}.items()
-    }
-    fleet.commit("main", files, message="spread over two clusters")
+    spot = f"name: spot, {on('worker-3')}, patch: {{metadata: {{labels: {{capacity: spot}}}}}}"
+    fleet.commit("main", over(f"name: own, {on('worker-2')}", spot), message="spread over two clusters")
     return fleet
 
 

@@ -104,6 +104,20 @@ def test_draining_a_cluster_moves_its_placement_in_one_change() -> None:
     assert change.after.expires_at == there.expires_at
 
 
+def test_a_move_says_which_clusters_could_not_have_all_of_it() -> None:
+    clusters = (cluster("worker-1"), cluster("worker-2", availability=Availability.DRAINING))
+    clusters += tuple(map(cluster, ("worker-3", "worker-4", "worker-5")))
+    wanted = desired(ordering("worker-2", ("worker-3", 2), "worker-4", "worker-5"), clusters=clusters)
+    seen = (short(3), free("worker-3", 8), free("worker-4", 1), free("worker-5", 8))
+    (change,) = plan(*seen, there=ledger(placement("worker-2", 3)), wanted=wanted).changes
+    assert isinstance(change, Move)
+    assert change.after.cluster == "worker-5"
+    assert [(one.cluster, one.reason, one.message) for one in change.refused[1:]] == [
+        ("worker-3", Reason.CLUSTER_LIMIT, "may have 2 more of its 3 replicas, which move together"),
+        ("worker-4", Reason.NO_CAPACITY, "has room for 1 of its 3 replicas, which move together"),
+    ]
+
+
 def test_a_placement_with_nowhere_to_move_is_reverted() -> None:
     draining = cluster("worker-2", availability=Availability.DRAINING)
     wanted = desired(clusters=(cluster("worker-1"), draining, cluster("worker-3")))

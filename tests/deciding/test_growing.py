@@ -1,8 +1,9 @@
 """A lasting deficit becomes placements, in the policy's order, as far as they fit."""
 
+from dataclasses import replace
 from datetime import timedelta
 
-from reconciler.model.capacity import Taint, Toleration
+from reconciler.model.capacity import ClusterObservation, Taint, Toleration
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.plan import Place, Reason, Resize
@@ -82,15 +83,15 @@ def test_replicas_in_flight_for_too_long_block_nobody() -> None:
     assert placed(plan(short(3), free("worker-2", 6), wanted=wanted, there=ledger(stuck))) == [("worker-2", 3)]
 
 
+def both_short() -> ClusterObservation:
+    """Observe a primary on which both workloads lack three replicas, the other one for longer."""
+    longer = short(3, workload=OTHER, since=NOW - seconds(90))
+    return replace(short(3), workloads=short(3).workloads + longer.workloads)
+
+
 def test_two_workloads_never_get_the_same_room() -> None:
     wanted = desired(ordering("worker-2"), workloads=(VLLM, OTHER))
-    primary = short(3)
-    both = type(primary)(
-        cluster=primary.cluster,
-        observed_at=NOW,
-        workloads=primary.workloads + short(3, workload=OTHER, since=NOW - seconds(90)).workloads,
-    )
-    made = plan(both, free("worker-2", 4), wanted=wanted)
+    made = plan(both_short(), free("worker-2", 4), wanted=wanted)
     assert [(change.placement.workload, change.placement.replicas) for change in made.changes] == [
         (OTHER, 3),
         (VLLM, 1),
@@ -100,13 +101,7 @@ def test_two_workloads_never_get_the_same_room() -> None:
 def test_priority_comes_before_waiting_time() -> None:
     urgent = ordering("worker-2", priority=10)
     wanted = desired(workloads=(VLLM, OTHER), policies={VLLM: urgent, OTHER: ordering("worker-2")})
-    primary = short(3)
-    both = type(primary)(
-        cluster=primary.cluster,
-        observed_at=NOW,
-        workloads=primary.workloads + short(3, workload=OTHER, since=NOW - seconds(90)).workloads,
-    )
-    made = plan(both, free("worker-2", 4), wanted=wanted)
+    made = plan(both_short(), free("worker-2", 4), wanted=wanted)
     assert made.changes[0].placement.workload == VLLM
 
 

@@ -106,6 +106,19 @@ def test_until_it_recovers_a_subset_gets_nothing_and_then_takes_again_without_mo
     assert kept(again) == [("worker-2/own", 3)]
 
 
+def test_a_hold_ends_where_the_spread_is_fixed_or_the_subset_becomes_the_last() -> None:
+    there = stands("worker-2", 4, "own")
+    (resize, *_) = decided(there, stuck(there, bound=1, since=60), free("worker-4", 3)).changes
+    seen = (short(4), free("worker-2", 8), free("worker-4", 0))
+    held = ledger(resize.after, restraints={VLLM: (resize.restraint,)})
+    own = replace(OWN, most=None)
+    for wanted in (fleet(own, RENTED), adaptive(RENTED, own), adaptive(own)):
+        assert kept(plan(*seen, wanted=wanted, there=held)) == [("worker-2/own", 4)]
+        told = explain(VLLM, situation(*seen, wanted=wanted, there=held), plan(*seen, wanted=wanted, there=held))
+        assert told.restraints == ()
+    assert kept(plan(*seen, wanted=adaptive(own, RENTED), there=held)) == []
+
+
 def test_pods_that_an_engine_has_yet_to_take_away_take_no_more_replicas_with_them() -> None:
     before = stands("worker-2", 4, "own")
     after = replace(before, replicas=1, changed_at=NOW - seconds(5))

@@ -193,6 +193,27 @@ def test_explain_tells_the_shares_and_what_bounds_them() -> None:
     assert [one.refusal.reason for one in told.assessments if one.cluster == "worker-4"] == [Reason.SPREAD_LIMIT]
 
 
+def test_explain_refuses_what_is_beyond_a_bound_also_where_nothing_is_missing() -> None:
+    chosen, there = policy(StrategyName.ORDERED, max_clusters=1), ledger(placement("worker-2", 3))
+    seen = situation(short(3), *roomy(4, 8), wanted=fleet(chosen), there=there)
+    told = explain(VLLM, seen, plan(short(3), *roomy(4, 8), wanted=fleet(chosen), there=there))
+    refused = {one.cluster: one.refusal.message for one in told.assessments if one.refusal and one.fits}
+    assert refused == {"worker-3": "policy gpu spreads over 1 cluster at most: worker-2"}
+    assert told.distribution == "Ordered, at most 1 cluster"
+    assert [line for line in told.conclusion if "would take" in line] == []
+
+
+def test_explain_says_once_which_lower_bound_is_out_of_reach() -> None:
+    chosen = policy(StrategyName.ORDERED, spread_by=REGION, min_groups=3)
+    told = explain(
+        VLLM,
+        situation(short(6), *roomy(4, 8, 2), wanted=fleet(chosen)),
+        plan(short(6), *roomy(4, 8, 2), wanted=fleet(chosen)),
+    )
+    (line,) = (line for line in told.conclusion if "spreads over 3 values" in line)
+    assert line.startswith("Held back, SpreadLimit: ")
+
+
 def test_a_cluster_of_no_weight_is_not_chosen_for_its_room() -> None:
     chosen = policy(
         StrategyName.WEIGHTED,

@@ -373,7 +373,10 @@ def test_a_subset_that_cannot_be_written_is_no_reason_to_leave_the_others_out() 
     assert out(decide(one_left)) == {"worker-4/first": 2, "worker-2/second": 2}
     failures |= {(VLLM, "worker-4/first"): "its patch cannot be merged"}
     none_left = replace(seen, unwritable=given_up(seen, failures))
-    assert out(decide(none_left)) == {"worker-2/second": 2}
+    made = decide(none_left)
+    assert out(made) == {"worker-2/second": 2}
+    remedies = {one.remedy for one in made.changes[0].refused if one.reason is Reason.NOT_RENDERED}
+    assert remedies == {"mend the template, or what its subset changes"}
 
 
 def test_who_gives_way_is_on_nodes_that_the_subset_may_use() -> None:
@@ -425,6 +428,24 @@ def test_explain_refuses_no_cluster_that_it_says_would_take_some() -> None:
     assert verdicts["worker-3/own"] == ""
     assert verdicts["worker-2/own"] == "subset own comes to 4 of at most 4 replicas"
     assert "worker-3/own would take 4 of what is missing (subset own then has 4 of at most 4)." in told.conclusion
+
+
+def test_explain_refuses_what_would_take_no_more_also_where_nothing_is_missing() -> None:
+    seen = (short(4), free("worker-2", 9), free("worker-4", 9))
+    wanted = fleet(subset("none", named("worker-4"), most=0), OWN, RENTED)
+    there = ledger(stands("worker-2", 4, "own"))
+    told = explain(VLLM, situation(*seen, wanted=wanted, there=there), plan(*seen, wanted=wanted, there=there))
+    verdicts = {one.where: one.refusal.message if one.refusal else "" for one in told.assessments}
+    assert verdicts["worker-4/none"] == "subset none has 0 of at most 0 replicas"
+    assert verdicts["worker-2/own"] == "subset own has 4 of at most 4 replicas"
+    assert verdicts["worker-4/rented"] == ""
+    assert [line for line in told.conclusion if "would take" in line] == []
+
+
+def test_explain_tells_what_each_subset_has_to_hold() -> None:
+    seen, wanted = (short(1),), fleet(replace(OWN, least=1), replace(RENTED, least=2))
+    told = explain(VLLM, situation(*seen, wanted=wanted), plan(*seen, wanted=wanted))
+    assert told.distribution == "WorkloadSpread demo/pools, in order: own (at least 1, at most 4), rented (at least 2)"
 
 
 def test_explain_lists_the_clusters_of_a_subset_as_they_are_filled_the_roomiest_first() -> None:

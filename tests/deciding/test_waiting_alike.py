@@ -19,11 +19,11 @@ from reconciler.core.reserving import reservations_that_wait
 from reconciler.core.rooms import Rooms
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.model.capacity import ClusterObservation, ReplicaShape, Taint
+from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape, Taint
 from reconciler.model.gpr import GprTerms, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Origin, Placement
-from reconciler.model.plan import Plan
+from reconciler.model.plan import Plan, Revert
 from reconciler.model.policy import Availability, Workspace
 from reconciler.model.request import Request, RequestRecord
 from reconciler.model.workload import DeploySpec
@@ -65,18 +65,36 @@ class Forgetful(Growth):
         return object()
 
 
-def waits_out(one: Situation, growing: type[Growth]) -> Plan:
-    """Give out what is free to all who wait, as a pass does."""
+class Watched(Rooms):
+    """Rooms that count how often one is worked out without those who would have to go."""
+
+    looks = 0
+
+    def room(
+        self,
+        cluster: ClusterName,
+        workspace: WorkspaceName | None,
+        *,
+        without: Sequence[Placement] = (),
+        newcomer: ReplicaShape | None = None,
+    ) -> Room:
+        self.looks += bool(without)
+        return super().room(cluster, workspace, without=without, newcomer=newcomer)
+
+
+def waits_out(one: Situation, growing: type[Growth], rooms: type[Rooms] | None = None) -> tuple[Plan, Rooms]:
+    """Give out what is free to all who wait, as a pass does; the rooms are those that it was given out of."""
     one = one.enrolling(one.ledger.requests)
     standing = Standing(one)
     growth = growing(one, standing)
+    growth.rooms = rooms(one, standing) if rooms is not None else growth.rooms
     waiting = [
         *bursts_that_wait(one, standing, growth),
         *requests_that_wait(one, standing, growth),
         *reservations_that_wait(one, standing, growth),
     ]
     serve(waiting, Evictions(situation=one, standing=standing, growth=growth).after)
-    return standing.plan()
+    return standing.plan(), growth.rooms
 
 
 terms = st.builds(GprTerms, priority=st.sampled_from([50, 101, 200]), evictable=st.booleans(), requeue=st.booleans())
@@ -99,6 +117,13 @@ def asked(draw: st.DrawFn, name: str) -> Request:
     )
 
 
+def of_its_own(one: Request) -> Request:
+    """Have a request deploy an object of its own name, so that others may be where it is."""
+    (made,) = one.spec.manifests
+    manifest = {**made.manifest, "metadata": {**made.manifest["metadata"], "name": one.name}}
+    return replace(one, spec=manifests(manifest))
+
+
 @st.composite
 def records(draw: st.DrawFn) -> tuple[RequestRecord, ...]:
     """Draw requests that wait, of which many are alike, and reservations."""
@@ -106,6 +131,7 @@ def records(draw: st.DrawFn) -> tuple[RequestRecord, ...]:
     kinds = [draw(asked("kind")) for _ in range(draw(st.integers(1, 3)))]
     for number in range(draw(st.integers(2, 12))):
         one = replace(draw(st.sampled_from(kinds)), name=TemplateName(f"r-{number}"), terms=draw(terms))
+        one = of_its_own(one) if draw(st.booleans()) else one
         since = NOW - timedelta(seconds=draw(st.integers(0, 3)))
         avoids = draw(st.sampled_from([(), (), (), CLUSTERS[:1], CLUSTERS[1:2]]))
         found.append(record(one, at=since, avoids=avoids, attempts=len(avoids)))
@@ -123,14 +149,24 @@ def records(draw: st.DrawFn) -> tuple[RequestRecord, ...]:
 def standing_ones(draw: st.DrawFn) -> tuple[tuple[RequestRecord, ...], tuple[Placement, ...]]:
     """Draw requests that have a placement, of which some give way to others."""
     known, placed = [], []
-    for number in range(draw(st.integers(0, 4))):
+    for number in range(draw(st.integers(0, 8))):
         one = replace(draw(asked(f"s-{number}")), spec=manifests(deployment(1, 1)), ask=None)
         where = draw(st.sampled_from(CLUSTERS))
-        one = replace(one, clusters=(where,), placements=1)
+        one = of_its_own(replace(one, clusters=(where,), placements=1))
         known.append(record(one, at=NOW - timedelta(minutes=5), began_at=NOW - timedelta(minutes=2)))
         made = placement(where, 1, workload=one.workload, lasting=timedelta(minutes=9), origin=Origin.REQUEST)
         placed.append(made)
     return tuple(known), tuple(placed)
+
+
+def used(seen: ClusterObservation) -> ClusterObservation:
+    """Have what is not free of nodes of eight GPUs be used, so that it comes free when somebody goes."""
+    pools = (replace(pool, nodes=tuple(map(of_eight, pool.nodes))) for pool in seen.pools)
+    return replace(seen, pools=tuple(pools))
+
+
+def of_eight(node: Node) -> Node:
+    return replace(node, allocatable=shape(8).requests)
 
 
 @st.composite
@@ -153,14 +189,14 @@ def situations(draw: st.DrawFn) -> Situation:
         templates={one: template(one) for one in bursts},
         policies=dict.fromkeys(bursts, ordering("worker-2", "worker-3")),
     )
-    nodes = st.lists(st.integers(0, 8), min_size=1, max_size=4)
+    nodes = st.lists(st.sampled_from([0, 0, 0, 0, 1, 2, 8]), min_size=1, max_size=3)
     home = replace(
         short(1, workload=bursts[0]),
         workloads=tuple(short(draw(st.integers(0, 3)), workload=one).workloads[0] for one in bursts),
         pools=free("worker-1", *draw(nodes)).pools,
     )
     bound = {one.name: 1 for one in there}
-    seen = [home, *(free(name, *draw(nodes)) for name in CLUSTERS[1:])]
+    seen = [used(one) for one in (home, *(free(name, *draw(nodes)) for name in CLUSTERS[1:]))]
     if draw(st.booleans()):
         seen[2] = replace(seen[2], healthy=False)
     seen = [replace(one, bound=bound) for one in seen]
@@ -170,7 +206,44 @@ def situations(draw: st.DrawFn) -> Situation:
 @given(situations())
 @settings(max_examples=150)
 def test_what_others_were_told_changes_no_plan(one: Situation):
-    assert waits_out(one, Growth) == waits_out(one, Forgetful)
+    assert waits_out(one, Growth)[0] == waits_out(one, Forgetful)[0]
+
+
+def evicting(clusters: int, urgent: int) -> int:
+    """Count the looks at rooms without others where so many are urgent, and each cluster is full of who is not."""
+    names = tuple(f"worker-{number}" for number in range(2, 2 + clusters))
+
+    def ask(name: str, priority: int) -> Request:
+        terms = GprTerms(priority=priority, evictable=priority < 200, requeue=True)
+        return of_its_own(request(*names, name=name, ask=gpus(4), terms=terms, placements=1))
+
+    low = [ask(f"low-{name}-{number}", 50) for name in names for number in range(4)]
+    running = [
+        placement(name, 1, workload=one.workload, shape=shape(4), lasting=timedelta(days=1), origin=Origin.REQUEST)
+        for one, name in zip(low, [name for name in names for _ in range(4)], strict=True)
+    ]
+    waiting = [record(ask(f"high-{number}", 250)) for number in range(urgent)]
+    known = [*(record(one, began_at=NOW - timedelta(minutes=1)) for one in low), *waiting]
+    made = [cluster("worker-1"), *(cluster(name) for name in names)]
+    full = [Node(name=f"n-{one}", free=shape(0).requests, allocatable=shape(4).requests) for one in "abcd"]
+    seen = [
+        replace(
+            free(name),
+            pools=(Pool(name="p", nodes=tuple(full)),),
+            bound={one.name: 1 for one in running if one.cluster == name},
+        )
+        for name in names
+    ]
+    wanted = wants(*(one.request for one in known), clusters=made)
+    plan, rooms = waits_out(situation(*seen, wanted=wanted, there=holds(*known, placed=running)), Growth, Watched)
+    assert len({change.placement.path for change in plan.changes if isinstance(change, Revert)}) == urgent
+    assert isinstance(rooms, Watched)
+    return rooms.looks
+
+
+def test_an_eviction_has_no_other_cluster_looked_at_again() -> None:
+    more = {clusters: evicting(clusters, 4) - evicting(clusters, 1) for clusters in (5, 10)}
+    assert more[5] == more[10] > 0
 
 
 @st.composite

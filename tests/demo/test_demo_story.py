@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
+README = (CHECKOUT / "README.md").read_text()
 TEMPO = "0.6"
 
 
@@ -50,6 +51,7 @@ def test_the_demo_does_what_it_promises(tmp_path: Path) -> None:
     the_speed_up_is_a_persons_commit(out)
     the_daemon_speaks_for_itself(out, folded)
     it_ends_with_commands_that_work(out, said)
+    the_readme_shows_its_commit(out)
     assert processes_about(out) == []
 
 
@@ -112,6 +114,19 @@ def it_ends_with_commands_that_work(out: Path, said: str) -> None:
     seen = [re.search(r"observedAt: \W?([\dT:-]+Z)", text) for text in texts]
     newest = max(datetime.fromisoformat(found[1]) for found in seen if found)
     assert timedelta() <= datetime.fromisoformat(moment) - newest < timedelta(minutes=1)
+
+
+def the_readme_shows_its_commit(out: Path) -> None:
+    blocks = re.findall(r"^```text\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    (shown,) = [block for block in blocks if "Overspill-Digest" in block]
+    made = git(out / "remote.git", "log", "--format=%B%x00", "--grep=^burst.* on worker-3", "placements").split("\0")
+    assert [plain(one) for one in made] == [plain(shown), ""]
+
+
+def plain(message: str) -> str:
+    """Write a commit message without what another play of the demo has otherwise: times, ids and how long it takes."""
+    digits = r"\b[0-9a-f]{8,}\b|\b\d+s\b|\d{4}-\d\d-\d\dT[\d:]+Z"
+    return re.sub(digits, "...", message).strip()
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

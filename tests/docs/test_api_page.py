@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.pushed import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.finding import Filters
 from reconciler.api.management import Management
+from reconciler.api.paging import LIMIT, MOST
 from reconciler.api.refusal import envelope
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.bulletin import Bulletin
@@ -17,7 +21,10 @@ from reconciler.daemon.desk import Desk
 from reconciler.daemon.loop import Vitals
 from reconciler.model.plan import Reason
 from reconciler.model.request import Denial
+from tests.api.daemon import daemon
+from tests.conftest import Remote
 from tests.memory import MemoryRepository
+from tests.passes import SOURCE_FILES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
 DOCUMENTED = {
@@ -47,6 +54,47 @@ def _document() -> dict[str, dict[str, dict[str, dict[str, object]]]]:
 def _plain(path: str) -> str:
     """Put hosts of webhooks together, and leave out how a part of a path is called."""
     return re.sub(r"\{\w+\}", "{}", re.sub(r"webhooks/\w+$", "webhooks/{host}", path))
+
+
+def test_every_call_it_shows_is_answered_as_it_says(remote: Remote, tmp_path: Path) -> None:
+    """Make them in their order; the GPR of one of them is nobody's, since ids are made up."""
+    workspace = SOURCE_FILES["workspace.yaml"].replace("[demo]", "[demo, vllm-demo]")
+    with daemon(remote, tmp_path / "cache") as running:
+        running.edit({"workspace.yaml": workspace})
+        replies = [(method, path, running.call(method, path, body)) for method, path, body in calls()]
+        asked = calls()[0]
+        running.call(*asked)
+        again = running.call(*asked)
+    assert [(method, path, reply.status) for method, path, reply in replies if reply.status != 200] == [
+        ("PUT", "/api/v1/gpr", 404)
+    ]
+    created, error = (
+        json.loads(block) for block in re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    )
+    first = replies[0][2].body
+    assert created == first | {"data": first["data"] | {"commit": created["data"]["commit"]}}
+    assert (again.status, again.body["message"]) == (error["statusCode"], error["message"])
+    assert {**error["error"], "data": ""}.items() <= {**again.body["error"], "data": ""}.items()
+    assert again.body["error"]["data"].startswith(error["error"]["data"].removesuffix(", ...}}"))
+    (waits,) = [reply.body["data"] for _, path, reply in replies if path.endswith("/waittime")]
+    assert waits
+
+
+def calls() -> list[tuple[str, str, Any]]:
+    """List the calls that the page shows: method, path and body."""
+    found = []
+    for block in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL):
+        for line in re.findall(r"^curl (?:.*\\\n)*?(?:.|\n(?!curl))*", block, re.MULTILINE):
+            words = shlex.split(line.replace("\\\n", " ").replace("$API", "/api/v1"))
+            (path,) = [word for word in words if word.startswith("/api/v1")]
+            body = json.loads(words[words.index("-d") + 1]) if "-d" in words else None
+            method = words[words.index("-X") + 1] if "-X" in words else "POST" if body is not None else "GET"
+            found.append((method, path, body))
+    return found
+
+
+def test_the_length_of_a_page_is_told() -> None:
+    assert f"| `limit` | entries of a page: {LIMIT}, at most {MOST} |" in PAGE
 
 
 def test_every_route_is_in_the_table_and_no_other() -> None:
@@ -80,6 +128,12 @@ def test_every_status_and_key_that_can_come_is_in_the_table_of_errors() -> None:
     for denial in (Denial.INVALID_UPDATE, Denial.DELETION_RESTRICTED, Denial.INVALID, Denial.KEY_REUSED):
         assert f"`{denial}`" in table
     assert f"`{Denial.EXISTS}`" in table
+
+
+def test_every_status_of_pushed_observations_is_on_their_page() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "observations.md").read_text().partition("\n## By HTTP\n")[2]
+    told = " ".join(re.findall(r"^\| ([\d, ]+) \|", page, re.MULTILINE))
+    assert set(told.replace(",", "").split()) == set(_document()["paths"]["/api/v1/observations"]["post"]["responses"])
 
 
 def test_reference_of_an_error_is_a_heading_of_the_page() -> None:

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.deciding.neighbourhood import HOST, LABELS, ZONE, apart, evenly, node, other, pod, term, why_not
+from reconciler.core.fit import Room
+from reconciler.core.kubernetes.shapes import replica_shape
+from reconciler.core.needs import pods_of
+from tests.deciding.neighbourhood import HOST, LABELS, ZONE, apart, evenly, node, other, pod, seen, term, why_not
 from tests.deciding.scheduler import REQUIRED, Raw
+from tests.requests.asking import deployment, manifests, request
+from tests.situations import free
 
 PAGE = (Path(__file__).parents[2] / "docs" / "fit.md").read_text()
 WORDS = re.findall(r"^\| .* \| `([^`]+)` \|$", PAGE.split("## What is not guessed")[1], re.MULTILINE)
@@ -28,5 +33,32 @@ def test_what_is_refused_is_on_the_page_in_its_words(wanted: Raw, there: list[Ra
     assert [words for words in WORDS if words in said] != [], said
 
 
-def test_the_page_has_words_for_every_row() -> None:
-    assert len(WORDS) == len(REFUSED) + 3  # those of several manifests, of files and of pods on their way
+def test_each_of_its_words_is_said_of_something() -> None:
+    said = [why_not([node("a", 8, zone="a", pods=there)], wanted) for wanted, there in REFUSED]
+    said += [of_files(), of_pods_on_their_way(), of_several_manifests()]
+    assert {words: [words in one for one in said].count(True) for words in WORDS} == dict.fromkeys(WORDS, 1)
+    assert len(WORDS) == len(said)
+
+
+def of_files() -> str:
+    """Say why pods with rules find no room where an observation lists no pods."""
+    wanted = pod(**apart(HOST))
+    return Room(free("worker-2", 8)).shortfall(replica_shape(wanted["spec"], {"labels": LABELS, "namespace": "llm"}))
+
+
+def of_pods_on_their_way() -> str:
+    """Say why pods with rules find no room while some of them have no node yet."""
+    wanted = replica_shape(pod(**apart(HOST))["spec"], {"labels": LABELS, "namespace": "llm"})
+    room = Room(seen([node("a", 8), node("b", 8)]))
+    room.take(wanted, 1)
+    return room.shortfall(wanted)
+
+
+def of_several_manifests() -> str:
+    """Say why pods find no room whose rules are about those of another manifest, too."""
+    first, second = deployment(), deployment()
+    first["spec"]["template"]["spec"] |= apart(HOST)
+    for made in (first, second):
+        made["spec"]["template"]["metadata"] = {"labels": LABELS}
+    second["metadata"] = {**second["metadata"], "name": "second"}
+    return next(part.shape.obstacle for part in pods_of(request(spec=manifests(first, second))).parts)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from reconciler.core.load import assemble, parse_file
+from reconciler.core.schedule import planned
 from reconciler.model.ids import CommitId
+from reconciler.model.policy import Desired
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "signals.md").read_text()
@@ -18,12 +21,26 @@ POLICIES = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 @pytest.mark.parametrize("policy", POLICIES, ids=("schedule", "prometheus"))
 def test_each_policy_it_shows_is_in_force_without_a_complaint(policy: str) -> None:
+    desired = fleet(policy)
+    assert desired.problems == ()
+    assert any(one.schedules or one.queries for one in desired.policies.values())
+
+
+def test_its_schedule_plans_what_the_page_says_in_its_words() -> None:
+    (moment,) = re.findall(r"`overspill plan --at (\S+)` shows what a schedule will do then", PAGE)
+    (begun,) = re.findall(r"`schedule office-hours plans 3 from (\S+) on`", PAGE)
+    desired = fleet(POLICIES[0])
+    for now, since in ((begun, begun), (moment, "2026-11-23T06:50:00Z")):
+        (ask,) = [ask for one in desired.policies.values() for ask in planned(one, datetime.fromisoformat(now))]
+        assert (ask.signal, ask.cause) == ("schedule office-hours", f"plans 3 from {since} on")
+
+
+def fleet(policy: str) -> Desired:
+    """Load the recommended layout with this policy for its first template, and its own for the other."""
     files = {path.name: path.read_bytes() for path in LAYOUT.rglob("*.yaml") if path.parent.name != "policies"}
     others = (LAYOUT / "policies" / "serving.yaml").read_text().replace("  - vllm\n", "")
     parsed = {**files, "a.yaml": policy.encode(), "b.yaml": others.encode()}
-    desired = assemble(CommitId(""), {path: parse_file(data) for path, data in parsed.items()})
-    assert desired.problems == ()
-    assert any(one.schedules or one.queries for one in desired.policies.values())
+    return assemble(CommitId(""), {path: parse_file(data) for path, data in parsed.items()})
 
 
 def test_the_commit_it_shows_was_made_in_the_story_of_three_signals() -> None:

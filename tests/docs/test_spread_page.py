@@ -7,6 +7,7 @@ from pathlib import Path
 
 from reconciler.core.distribution import returns
 from reconciler.core.load import assemble, parse_file
+from reconciler.core.remainders import shares
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Distribution, StrategyName
 from tests import subsets
@@ -39,6 +40,14 @@ def test_the_picture_of_subsets_is_what_comes_of_them() -> None:
 def test_the_commit_it_shows_was_made_in_the_story_of_weights() -> None:
     (shown,) = [block for block in blocks() if block.startswith("burst(")]
     assert shown in (CHECKOUT / "tests" / "golden" / "weighted" / "expected" / "log.txt").read_text()
+
+
+def test_the_shares_of_two_roles_are_what_comes_of_them() -> None:
+    header, *rows = re.findall(r"^\| (\w+) \| (\d) \| (\d) \|$", PAGE, re.MULTILINE)
+    assert rows
+    assert [shares(int(total), [*map(int, header[1:])]) for total, *_ in rows] == [
+        [int(one), int(other)] for _, one, other in rows
+    ]
 
 
 def test_what_comes_home_first_is_said_as_commits_say_it() -> None:

@@ -389,7 +389,7 @@ def test_an_annotation_that_leaves_the_namespace_is_a_warning():
 
 @pytest.mark.parametrize(
     ("kind", "meant"),
-    [("Job.batch.volcano.sh", "Job"), ("Jobb", "Job"), ("job", "Job"), ("deployments", "Deployment"), ("Xyzzy", "")],
+    [("Jobs.batch.volcano.sh", "Job"), ("Jobb", "Job"), ("job", "Job"), ("deployments", "Deployment"), ("Xyzzy", "")],
 )
 def test_an_annotation_of_a_kind_that_nobody_knows_is_a_warning_with_the_nearest(kind: str, meant: str):
     desired = load(annotated(f"{kind}/llm-demo/volc"))

@@ -87,6 +87,20 @@ def test_what_moves_begins_nothing() -> None:
     assert [type(change) for change in made.changes] == [Move]
 
 
+def test_a_cluster_without_room_for_all_that_moves_takes_none_of_what_its_workspace_may_have() -> None:
+    away = cluster("worker-2", availability=Availability.DRAINING)
+    clusters = (cluster("worker-1"), away, cluster("worker-3"), cluster("worker-4"))
+    wanted = desired(ordering("worker-2", "worker-3", "worker-4"), clusters=clusters, **most(1))
+    seen = (short(3), free("worker-3", 2), free("worker-4", 8))
+    made = decide(situation(*seen, wanted=wanted, there=ledger(placement("worker-2", 3))))
+    (change,) = made.changes
+    assert isinstance(change, Move)
+    assert change.after.cluster == "worker-4"
+    assert [(one.cluster, one.message) for one in change.refused if one.reason is Reason.NO_CAPACITY] == [
+        ("worker-3", "has room for 2 of its 3 replicas, which move together")
+    ]
+
+
 def test_an_end_makes_room_in_the_same_pass() -> None:
     over = placement(workload=TRAIN, created=NOW - timedelta(minutes=20), origin=Origin.REQUEST)
     known = record(request(ask=GpuAsk(gpus=1)), began_at=NOW - timedelta(days=8))

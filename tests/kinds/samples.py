@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from reconciler.model.workload import Json
 from tests.situations import GPU
 
@@ -33,6 +35,41 @@ def lws(replicas: Json = 2, size: int = 4, *, leader: int | None = None, worker:
         "leaderworkerset.x-k8s.io/v1",
         "LeaderWorkerSet",
         {"replicas": replicas, "leaderWorkerTemplate": group, **spec},
+    )
+
+
+GAME_SERVERS = """\
+apiVersion: overspill.dev/v1alpha1
+kind: WorkloadKind
+metadata: {name: game-servers}
+spec:
+  group: game.example.com
+  kind: GameServerSet
+"""
+"""The head of a kind that a fleet repository declares; the next line is line 7, and belongs into the spec."""
+
+
+def game_servers(size: int, **more: Json) -> Json:
+    """Make an object of that kind."""
+    return workload("game.example.com/v1", "GameServerSet", {"size": size, **more})
+
+
+def asked(made: Json, *clusters: str, **spec: Json) -> str:
+    """Write a file that asks for an object on some clusters; `spec` is more of what it asks."""
+    return json.dumps(
+        {
+            "apiVersion": "gpr.kubeslice.io/v1alpha1",
+            "kind": "WorkloadPlacement",
+            "metadata": {"name": "model"},
+            "spec": {
+                "workspaceName": "llm",
+                "clusterNames": [*clusters],
+                "burstDuration": "15m",
+                "manifestResources": [{"name": "model", "manifest": made}],
+                "steps": [{"name": "model", "type": "manifest"}],
+                **spec,
+            },
+        }
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from reconciler.core import countrules
 from reconciler.core.findings import dotted
 from reconciler.model.workload import Json
-from reconciler.model.workloadkind import Count, PodTemplate, WorkloadKind, path
+from reconciler.model.workloadkind import Count, Group, PodTemplate, WorkloadKind, path
 from tests.fleet.samples import FLEET, TEMPLATE, errors, load
 from tests.kinds.samples import SAMPLES, lws, pod, template, workload
 from tests.kinds.test_kind_rules import findings
@@ -140,6 +140,20 @@ def test_the_numbers_of_a_kind_that_is_declared_are_looked_at_as_well() -> None:
     found = [*countrules.findings(made, (), {kind.name: kind})]
     assert [dotted(finding.loc) for finding in found] == ["spec.roles[1].size", "spec.roles[0].least"]
     assert [*countrules.findings(made)] == []
+
+
+def test_pods_of_a_template_that_may_be_missing_and_is_are_not_there_for_a_minimum() -> None:
+    leader = PodTemplate(spec=path("spec.leader.spec"), optional=True)
+    workers = PodTemplate(spec=path("spec.worker.spec"), counts=(Count(path=path("spec.size")),))
+    room = Group(called="room", gang=path("spec.atLeast"))
+    kind = WorkloadKind(group="game.example.com", kind="GameServerSet", templates=(leader, workers), together=room)
+
+    def told(**roles: Json) -> list[str]:
+        made = workload("game.example.com/v1", "GameServerSet", {"size": 2, "atLeast": 3, **roles})
+        return [finding.message for finding in countrules.findings(made, (), {kind.name: kind})]
+
+    assert told(worker=template()) == ["is 3, and there are 2 pods, so that none of them ever starts"]
+    assert told(worker=template(), leader=template()) == []
 
 
 def test_a_template_of_the_fleet_is_refused_for_it() -> None:

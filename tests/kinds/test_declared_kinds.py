@@ -10,16 +10,12 @@ from reconciler.core.needs import pods_of
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
 from tests.fleet.samples import FLEET, errors, load, warnings
-from tests.kinds.samples import lws, template, workload
+from tests.kinds.samples import GAME_SERVERS, asked, game_servers, lws, template, workload
 from tests.requests.asking import manifests, request
 
-SET = """\
-apiVersion: overspill.dev/v1alpha1
-kind: WorkloadKind
-metadata: {name: game-servers}
-spec:
-  group: game.example.com
-  kind: GameServerSet
+SET = (
+    GAME_SERVERS
+    + """\
   versions: [v1]
   replicasPaths: [spec.size]
   podTemplates:
@@ -28,14 +24,9 @@ spec:
     - {path: spec.proxy, optional: true}
   groups: {called: room, counts: [{path: spec.size}], minimumPath: spec.atLeast}
 """
-SERVERS = workload(
-    "game.example.com/v1",
-    "GameServerSet",
-    {
-        "size": 3,
-        "atLeast": 2,
-        "roles": {"map": {"number": 3, "template": template(1)}, "bot": {"template": template(2)}},
-    },
+)
+SERVERS = game_servers(
+    3, atLeast=2, roles={"map": {"number": 3, "template": template(1)}, "bot": {"template": template(2)}}
 )
 
 
@@ -167,26 +158,9 @@ def test_what_else_kruise_is_configured_with_is_nobodys_business():
     assert load({**FLEET, "kruise.json": other}).problems == load(FLEET).problems
 
 
-def placement(made: Json) -> str:
-    return json.dumps(
-        {
-            "apiVersion": "gpr.kubeslice.io/v1alpha1",
-            "kind": "WorkloadPlacement",
-            "metadata": {"name": "model"},
-            "spec": {
-                "workspaceName": "llm",
-                "clusterNames": ["worker-2"],
-                "burstDuration": "15m",
-                "manifestResources": [{"name": "model", "manifest": made}],
-                "steps": [{"name": "model", "type": "manifest"}],
-            },
-        }
-    )
-
-
 def test_groups_of_a_request_are_written_out_since_replicas_counts_their_pods():
     made = lws("{{ replicas }}") | {"metadata": {"name": "model"}}
-    (found,) = errors(load({**FLEET, "asked.json": placement(made)}))
+    (found,) = errors(load({**FLEET, "asked.json": asked(made, "worker-2")}))
     assert found == (
         "asked.json:1: spec.manifestResources[0].manifest: in a request replicas counts pods, and a LeaderWorkerSet "
         "makes several for each of its own (write the number out)"
@@ -197,7 +171,7 @@ def test_groups_of_a_request_are_written_out_since_replicas_counts_their_pods():
 def test_a_template_lends_to_what_is_like_a_deployment(kind: str):
     api_version = {"CloneSet": "apps.kruise.io/v1alpha1", "Rollout": "argoproj.io/v1alpha1"}[kind]
     made = workload(api_version, kind, {"replicas": "{{ replicas }}", "template": template(1)}, namespace="llm-demo")
-    text = placement(made).replace("WorkloadPlacement", "WorkloadTemplate")
+    text = asked(made, "worker-2").replace("WorkloadPlacement", "WorkloadTemplate")
     (found,) = (one for one in load({**FLEET, "a.json": text}).templates.values() if one.name == "model")
     assert found.ref is not None
     assert (found.ref.kind, found.ref.namespace, found.ref.name) == (kind, "llm-demo", "model")

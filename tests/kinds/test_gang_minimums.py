@@ -15,7 +15,7 @@ from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
 from tests.fleet.samples import FLEET, errors, load
 from tests.kinds.gangs import grove, torch, volcano
-from tests.kinds.samples import SAMPLES, template, workload
+from tests.kinds.samples import GAME_SERVERS, SAMPLES, game_servers, template
 from tests.requests.asking import manifests, request
 from tests.situations import (
     GPU,
@@ -70,26 +70,18 @@ def test_without_a_minimum_all_pods_have_to_be_there(made: Json) -> None:
     assert all(part.start == part.replicas for part in pods_of(request(spec=manifests(made))).parts)
 
 
-SERVERS = workload(
-    "game.example.com/v1",
-    "GameServerSet",
-    {
-        "size": 2,
-        "roles": {"map": {"number": 3, "enough": 1, "template": template(1)}, "bot": {"template": template(2)}},
-    },
+SERVERS = game_servers(
+    2, roles={"map": {"number": 3, "enough": 1, "template": template(1)}, "bot": {"template": template(2)}}
 )
-KIND = """\
-apiVersion: overspill.dev/v1alpha1
-kind: WorkloadKind
-metadata: {name: game-servers}
-spec:
-  group: game.example.com
-  kind: GameServerSet
+KIND = (
+    GAME_SERVERS
+    + """\
   podTemplates:
     - path: spec.roles.*.template
       counts: [{path: spec.size}, {path: spec.roles.*.number, minimumPath: spec.roles.*.enough}]
   groups: {called: room, counts: [{path: spec.size}]}
 """
+)
 
 
 def test_a_declared_kind_says_where_its_roles_have_their_minimums() -> None:

@@ -23,12 +23,13 @@ from reconciler.model.ids import BlobId, ClusterName, WorkspaceName
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Revert
 from reconciler.model.policy import Availability, BurstPolicy, Desired, EngineName
 from reconciler.model.units import ONE, Quantity, Resources
-from reconciler.model.workload import DeploySpec, HelmConfig, Step, StepType, WorkloadRef
+from reconciler.model.workload import WorkloadRef
 from tests.fleet.samples import FLEET, errors, load, warnings
 from tests.kinds.bursting import lacks, lent, roomy
 from tests.kinds.samples import lws
 from tests.kube.objects import NO_GPU, pod
 from tests.kube.objects import workload as made_by_server
+from tests.rendering.specs import chart, spec
 from tests.situations import NOW, VLLM, cluster, desired, free, ledger, ordering, plan, seconds, shape, situation
 from tests.subsets import wanted_before
 
@@ -46,21 +47,10 @@ def charted(
 ) -> Desired:
     """Make a fleet whose template is a chart that makes an object of a kind; `size` is its owner's word of a group."""
     made = desired(policy or ordering("worker-2", "worker-3"), **fields)
-    chart = HelmConfig(
-        name="engine",
-        chart="vllm-stack",
-        repo_url="https://charts.example.com",
-        version="0.1.7",
-        release_name="vllm",
-        release_namespace="demo",
-        values={"groups": "{{ replicas }}" if shared else 1},
-    )
-    spec = DeploySpec(
-        helm=(chart,), steps=(Step(name="engine", type=StepType.HELM),), burst_duration=timedelta(hours=1)
-    )
+    engine = chart("engine", release_namespace="demo", values={"groups": "{{ replicas }}" if shared else 1})
     template = replace(
         made.templates[VLLM],
-        spec=spec,
+        spec=spec(engine, burst_duration=timedelta(hours=1)),
         ref=WorkloadRef(namespace="demo", name="vllm", kind=kind),
         uses_replicas=shared,
         group_size=size,

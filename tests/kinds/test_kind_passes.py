@@ -8,43 +8,20 @@ import pytest
 import yaml
 
 from reconciler.adapters.git.repository import GitRepository
-from reconciler.core import yamlio
 from reconciler.core.explaining import explain_request
 from reconciler.model.workload import Json
 from tests.conftest import Remote
-from tests.kinds.samples import SAMPLES, lws, template, workload
+from tests.kinds.samples import GAME_SERVERS, SAMPLES, asked, game_servers, lws, template
 from tests.passes import QUIET, Passes
 
-KIND = """\
-apiVersion: overspill.dev/v1alpha1
-kind: WorkloadKind
-metadata: {name: game-servers}
-spec:
-  group: game.example.com
-  kind: GameServerSet
-  podTemplates: [{path: spec.roles.*.template, counts: [{path: spec.size}]}]
-"""
-SERVERS = workload("game.example.com/v1", "GameServerSet", {"size": 2, "roles": [{"template": template(4)}]})
+KIND = GAME_SERVERS + "  podTemplates: [{path: spec.roles.*.template, counts: [{path: spec.size}]}]\n"
+SERVERS = game_servers(2, roles=[{"template": template(4)}])
 LABEL = "overspill.dev/placement"
 
 
 def asks(made: Json) -> str:
     """Ask for an object on worker-2, else on worker-3."""
-    return yamlio.emit(
-        {
-            "apiVersion": "gpr.kubeslice.io/v1alpha1",
-            "kind": "WorkloadPlacement",
-            "metadata": {"name": "model"},
-            "spec": {
-                "workspaceName": "llm",
-                "clusterNames": ["worker-2", "worker-3"],
-                "numPlacements": 1,
-                "burstDuration": "15m",
-                "manifestResources": [{"name": "model", "manifest": made}],
-                "steps": [{"name": "model", "type": "manifest"}],
-            },
-        }
-    )
+    return asked(made, "worker-2", "worker-3", numPlacements=1)
 
 
 @pytest.fixture

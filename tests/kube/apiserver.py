@@ -37,6 +37,8 @@ class Cluster:
         """Watches stand, and nothing comes of them: a proxy holds it back."""
         self.curt = threading.Event()
         """Each watch is ended well, at once."""
+        self.groups: dict[str, list[str]] = {}
+        """The versions of API groups that tell of them, that of the server's own choice last."""
         self.redirects: dict[str, str] = {}
         """Other addresses, by the end of the paths that lead there."""
         self.asked: list[tuple[str, str, dict[str, str]]] = []
@@ -83,6 +85,12 @@ class Cluster:
         self.changed.notify_all()
 
 
+def stored(path: str) -> str:
+    """Say under which name the objects of a path are held: their plural, beside Kubernetes' own with its group."""
+    plural = path.rpartition("/")[2]
+    return f"{plural}.batch.volcano.sh" if path.startswith("/apis/batch.volcano.sh/") else plural
+
+
 def meant(raw: Raw, path: str, query: dict[str, str]) -> bool:
     """Tell whether an object is in the namespace of a path, if that has one, and has the label that is asked for."""
     scope = path.partition("/namespaces/")[2].split("/")
@@ -119,13 +127,22 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(302, {}, Location=target)
         elif "watch" in query:
             self._watch(parts.path, query)
+        elif parts.path.startswith("/apis/") and parts.path.count("/") == 2:
+            self._group(parts.path.rpartition("/")[2])
         elif parts.path == "/version":
             self._answer(200, {"gitVersion": "v1.37.0"})
         else:
             self._list(parts.path, query)
 
+    def _group(self, name: str) -> None:
+        versions = [{"version": one} for one in self.server.cluster.groups.get(name, [])]
+        if not versions:
+            self._answer(404, {"kind": "Status", "message": f"{name} is not served"})
+        else:
+            self._answer(200, {"versions": versions, "preferredVersion": versions[-1]})
+
     def _list(self, path: str, query: dict[str, str]) -> None:
-        plural = path.rpartition("/")[2]
+        plural = stored(path)
         with self.server.cluster.changed:
             known = self.server.cluster.objects.get(plural, {}).values()
             items = [raw for raw in known if meant(raw, path, query)]
@@ -143,7 +160,7 @@ class Handler(BaseHTTPRequestHandler):
         if error := next((one for end, one in cluster.ends_watches.items() if path.endswith(end)), None):
             self._answer(200, {"type": "ERROR", "object": error})
             return
-        plural, version = path.rpartition("/")[2], int(query["resourceVersion"])
+        plural, version = stored(path), int(query["resourceVersion"])
         if version < self.server.cluster.oldest:
             self._answer(410, {"kind": "Status", "code": 410})
             return

@@ -44,12 +44,14 @@ def pod(
     since: str = SINCE,
     reason: str = "Unschedulable",
     ready: bool = True,
+    version: str = "",
     **spec: Any,
 ) -> Raw:
-    """Make a pod on a node, or one that has none yet; `waits` is the scheduler's message."""
+    """Make a pod on a node, or one that has none yet; `waits` is the scheduler's message, `version` its owner's."""
     metadata: Raw = {"name": name, "namespace": namespace, "labels": dict(labels or {}), "creationTimestamp": SINCE}
     if owner:
         metadata["ownerReferences"] = [{"kind": owner[0], "name": owner[1], "controller": True}]
+        metadata["ownerReferences"][0] |= {"apiVersion": version} if version else {}
     told = {"type": "PodScheduled", "status": "False", "reason": reason, "message": waits, "lastTransitionTime": since}
     conditions = [told] if waits else []
     if on:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -16,13 +17,13 @@ from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE
 from reconciler.model.workload import WorkloadRef
-from reconciler.model.workloadkind import WorkloadKind
+from reconciler.model.workloadkind import Count, PodTemplate, WorkloadKind, path
 from tests.fleet.samples import FLEET, load
-from tests.kinds.gangs import torch
+from tests.kinds.gangs import torch, volcano
 from tests.kinds.samples import SAMPLES, lws
 from tests.kinds.test_declared_kinds import SERVERS
 from tests.kinds.test_declared_kinds import SET as DECLARED
-from tests.kube.objects import GPU, NO_GPU, pod
+from tests.kube.objects import GPU, NO_GPU, pod, queued, workload
 from tests.kube.test_cluster_state import AT, NAME
 from tests.kube.watched import Fleet, seen, until
 from tests.situations import VLLM
@@ -145,13 +146,15 @@ def test_objects_are_read_anew_once_their_kind_is_declared_otherwise() -> None:
     assert custom in made.follow({ref}, marks_of(other), other)
 
 
-def test_a_kind_is_watched_only_where_it_is_named_and_its_versions_are_known() -> None:
+def test_a_kind_is_watched_only_where_it_is_named_and_known() -> None:
     assert {one.full_name for one in customs({SET})} == {"leaderworkersets.leaderworkerset.x-k8s.io"}
     assert customs({WorkloadRef(namespace="demo", name="model")}) == frozenset()
-    assert customs({WorkloadRef(namespace="demo", name="model", kind="Job")}) == frozenset()
-    unknown = WorkloadKind(group="game.example.com", kind="GameServerSet")
+    job = WorkloadRef(namespace="demo", name="model", kind="Job")
+    assert customs({job, replace(job, group="batch")}) == frozenset()
+    assert names(customs({replace(job, group="batch.volcano.sh")})) == {"jobs.batch.volcano.sh"}
+    assert customs({replace(SET, group="example.com")}) == frozenset()
     named = WorkloadRef(namespace="demo", name="arena", kind="GameServerSet")
-    assert customs({named}, {unknown.name: unknown}) == frozenset()
+    assert customs({named}) == frozenset()
     assert {*customs({named}, GAMES)} <= needed({named}, GAMES)
 
 
@@ -176,10 +179,109 @@ def test_the_newest_version_is_asked_for_first() -> None:
     assert found.paths() == ("/apis/apps.kruise.io/v1beta1/clonesets", "/apis/apps.kruise.io/v1alpha1/clonesets")
 
 
-def following(clusters: Fleet) -> None:
+def names(found: Iterable[Custom]) -> set[str]:
+    return {one.full_name for one in found}
+
+
+UNNAMED = WorkloadRef(namespace="demo", name="model")
+
+
+@pytest.mark.parametrize(
+    ("made", "kinds"),
+    [
+        (leader(), {"leaderworkersets.leaderworkerset.x-k8s.io"}),
+        (pod("a", owner=("CloneSet", "model"), version="apps.kruise.io/v1alpha1"), {"clonesets.apps.kruise.io"}),
+        (pod("a", owner=("Job", "model"), version="batch.volcano.sh/v1alpha1"), {"jobs.batch.volcano.sh"}),
+        (pod("a", owner=("Job", "model"), version="batch/v1"), set()),
+        (pod("a", owner=("Job", "model")), set()),
+        (pod("a", owner=("StatefulSet", "model"), version="apps/v1"), set()),
+        (pod("a", owner=("Engine", "model"), version="example.com/v1"), set()),
+        (pod("a", owner=("CloneSet", "other"), version="apps.kruise.io/v1alpha1"), set()),
+        (pod("a", owner=("CloneSet", "model"), namespace="other"), set()),
+    ],
+    ids=["by label", "by owner", "Volcano's", "own", "no version", "a set", "unknown", "another", "elsewhere"],
+)
+def test_where_no_kind_is_named_that_of_whose_the_pods_turn_out_to_be_is_followed(
+    made: dict[str, Any], kinds: set[str]
+) -> None:
+    state = ClusterState({UNNAMED})
+    assert state.customs == frozenset()
+    state.apply(Resource.PODS, made)
+    assert names(state.customs) == kinds
+
+
+def test_the_owner_of_what_makes_the_pods_is_followed_as_well() -> None:
+    state = ClusterState({UNNAMED})
+    state.apply(Resource.REPLICA_SETS, workload("model-1", 3, owner=("Rollout", "model")))
+    assert names(state.customs) == {"rollouts.argoproj.io"}
+
+
+def test_an_object_that_kueue_holds_back_before_there_is_any_pod_goes_whole_as_well() -> None:
+    ref = WorkloadRef(namespace="demo", name="model")
+    state = ClusterState({ref})
+    state.apply(Resource.QUEUED, queued("jobset-model", 9, owner=("JobSet", "model")))
+    assert names(state.customs) == {"jobsets.jobset.x-k8s.io"}
+    state.follow({replace(ref, name="other")})
+    state.follow({ref})
+    (custom,) = state.customs
+    state.apply(custom, SAMPLES["JobSet"][0])
+    (found,) = state.observation(ClusterName(NAME), AT).workloads
+    assert (found.wanted, group(found), [ask.replicas for ask in found.asks]) == (9, (0, [(0, 1), (8, 8)]), [9])
+
+
+def test_a_kind_that_is_named_is_the_only_one_that_is_followed() -> None:
+    state = ClusterState({replace(UNNAMED, kind="Deployment")})
+    state.apply(Resource.PODS, leader())
+    assert state.customs == frozenset()
+
+
+def test_an_object_that_no_template_gives_a_kind_says_how_many_pods_it_wants() -> None:
+    state = ClusterState({UNNAMED})
+    state.apply(Resource.PODS, leader())
+    (custom,) = state.customs
+    state.apply(custom, lws(2, 4))
+    (found,) = state.observation(ClusterName(NAME), AT).workloads
+    assert (found.wanted, group(found)) == (8, (2, [(8, 4)]))
+
+
+def test_pods_that_are_known_already_say_of_which_kind_it_is_that_is_followed_from_now_on() -> None:
+    state = ClusterState({replace(UNNAMED, name="other")})
+    state.apply(Resource.PODS, leader())
+    assert state.customs == frozenset()
+    state.follow({UNNAMED})
+    assert names(state.customs) == {"leaderworkersets.leaderworkerset.x-k8s.io"}
+    state.follow({replace(UNNAMED, name="other")})
+    assert state.customs == frozenset()
+
+
+def test_a_kind_that_has_been_met_stays_though_its_pods_go_for_a_while() -> None:
+    state = ClusterState({UNNAMED})
+    state.apply(Resource.PODS, leader())
+    state.remove(Resource.PODS, "demo/model-0-0")
+    assert names(state.customs) == {"leaderworkersets.leaderworkerset.x-k8s.io"}
+
+
+def test_a_declared_kind_may_be_named_like_one_of_kubernetes_own() -> None:
+    advanced = WorkloadKind(
+        group="apps.kruise.io",
+        kind="StatefulSet",
+        versions=("v1beta1",),
+        templates=(PodTemplate(spec=path("spec.template.spec"), counts=(Count(path=path("spec.replicas")),)),),
+    )
+    kinds = {advanced.name: advanced}
+    state = ClusterState({replace(UNNAMED, kind="StatefulSet")}, marks_of(kinds), kinds)
+    made = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", **workload("model", 3)}
+    state.apply(Resource.PODS, pod("a", owner=("StatefulSet", "model"), version="apps.kruise.io/v1beta1"))
+    (custom,) = state.customs
+    state.apply(custom, made)
+    (found,) = state.observation(ClusterName(NAME), AT).workloads
+    assert (custom.full_name, found.ref.group, found.wanted) == ("statefulsets.apps.kruise.io", "apps.kruise.io", 3)
+
+
+def following(clusters: Fleet, ref: WorkloadRef = SET) -> None:
     """Have the fleet's template lend replicas of the set."""
     template = clusters.desired.templates[VLLM]
-    clusters.desired = replace(clusters.desired, templates={VLLM: replace(template, ref=SET)})
+    clusters.desired = replace(clusters.desired, templates={VLLM: replace(template, ref=ref)})
     clusters.one.put("pods", leader())
     clusters.one.put("leaderworkersets", lws(2, 4))
 
@@ -211,6 +313,74 @@ def test_a_cluster_that_refuses_them_is_told_once_with_a_way_out_and_keeps_nothi
     assert problem.message.endswith("(apply bootstrap/rbac.yaml there)")
 
 
+def test_an_object_whose_kind_no_template_names_is_watched_before_its_cluster_counts_as_seen(clusters: Fleet) -> None:
+    following(clusters, UNNAMED)
+    view = clusters.following()
+    assert [one.wanted for one in seen(view).workloads] == [8]
+    clusters.one.put("leaderworkersets", lws(3, 4))
+    until(lambda: [one.wanted for one in seen(view).workloads] == [12])
+
+
+def test_an_object_is_watched_from_its_first_pod_on_and_no_more_once_it_is_not_followed(clusters: Fleet) -> None:
+    following(clusters, UNNAMED)
+    clusters.one.delete("pods", "model-0-0", "demo")
+    view = clusters.following()
+    assert seen(view).workloads == ()
+    assert not clusters.one.count(LISTED, watch=False)
+    clusters.one.put("pods", leader())
+    told: list[list[int]] = []
+    until(lambda: told.append([one.wanted for one in seen(view).workloads]) or told[-1])
+    assert told[-1] == [8]
+    following(clusters, replace(UNNAMED, kind="Deployment"))
+    view.follow(clusters.desired)
+    until(lambda: not seen(view).workloads)
+    asked = clusters.one.count(LISTED, watch=True)
+    clusters.one.put("leaderworkersets", lws(4, 4))
+    clusters.one.drop()
+    until(lambda: clusters.one.count("/pods", watch=True) > 1)
+    assert clusters.one.count(LISTED, watch=True) == asked
+
+
+VOLCANO = "batch.volcano.sh/v1alpha1"
+
+
+def jobs(clusters: Fleet, version: str) -> None:
+    """Have the fleet's template lend replicas of a Job, of which a pod waits."""
+    following(clusters, replace(UNNAMED, kind="Job"))
+    clusters.one.put("jobs", {**workload("model"), "spec": {"parallelism": 2}})
+    clusters.one.put("jobs.batch.volcano.sh", volcano((5, 8, None), least=3))
+    clusters.one.put("pods", pod("a", owner=("Job", "model"), version=version, waits=NO_GPU))
+
+
+def test_jobs_of_volcano_are_watched_beside_kubernetes_own_of_the_same_plural(clusters: Fleet) -> None:
+    jobs(clusters, VOLCANO)
+    clusters.one.delete("jobs", "model", "demo")
+    view = clusters.following()
+    (found,) = seen(view).workloads
+    assert found.group is not None
+    assert (found.wanted, found.ref.group, found.group.least) == (5, "batch.volcano.sh", 3)
+
+
+@pytest.mark.parametrize("refused", [403, 404])
+def test_who_has_no_job_of_volcano_needs_no_rights_on_them(clusters: Fleet, refused: int) -> None:
+    jobs(clusters, "batch/v1")
+    clusters.one.refuses[f"{VOLCANO}/jobs"] = refused
+    view = clusters.following()
+    assert [one.wanted for one in seen(view).workloads] == [2]
+    assert view.observe().problems == ()
+    assert not clusters.one.count(f"{VOLCANO}/jobs", watch=False)
+
+
+def test_who_has_a_job_of_volcano_and_no_rights_on_them_is_told_a_way_out(clusters: Fleet) -> None:
+    jobs(clusters, VOLCANO)
+    clusters.one.refuses[f"{VOLCANO}/jobs"] = 403
+    view = clusters.following()
+    assert [one.wanted for one in seen(view).workloads] == [2, 1]
+    (problem,) = view.observe().problems
+    assert problem.message.startswith("jobs.batch.volcano.sh are not looked at: ")
+    assert problem.message.endswith("(apply bootstrap/rbac.yaml there)")
+
+
 def test_of_a_kind_that_is_declared_no_file_has_the_rights(clusters: Fleet) -> None:
     following(clusters)
     template, ref = clusters.desired.templates[VLLM], replace(SET, kind="GameServerSet")
@@ -222,8 +392,43 @@ def test_of_a_kind_that_is_declared_no_file_has_the_rights(clusters: Fleet) -> N
     assert problem.message.endswith("(let overspill-reader list and watch gameserversets there)")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in BUILT_IN.values() if "." in kind.group and kind.kind != "Job"])
+def unversioned(clusters: Fleet) -> None:
+    """Have the fleet's template lend replicas of a declared kind of which no version is said."""
+    ref = WorkloadRef(namespace="demo", name="model", kind="GameServerSet")
+    following(clusters, ref)
+    (kind,) = GAMES.values()
+    clusters.desired = replace(clusters.desired, kinds={kind.name: replace(kind, versions=())})
+    clusters.one.put("pods", pod("a", owner=("GameServerSet", "model"), waits=NO_GPU))
+    clusters.one.put("gameserversets", SERVERS)
+
+
+@pytest.mark.parametrize(("versions", "first"), [(["v1"], "v1"), (["v1", "v2beta1", "v2"], "v2")])
+def test_of_a_kind_that_is_declared_without_versions_the_server_says_which_it_has(
+    clusters: Fleet, versions: list[str], first: str
+) -> None:
+    unversioned(clusters)
+    clusters.one.groups["game.example.com"] = versions
+    view = clusters.following()
+    assert [one.wanted for one in seen(view).workloads] == [9]
+    assert view.observe().problems == ()
+    asked = {path for _, path, _ in clusters.one.asked if path.endswith("/gameserversets")}
+    assert asked == {f"/apis/game.example.com/{first}/gameserversets"}
+
+
+@pytest.mark.parametrize("groups", [{}, {"game.example.com": ["v1"]}], ids=["no group", "no such kind in it"])
+def test_a_cluster_without_a_kind_that_is_declared_without_versions_is_no_problem(
+    clusters: Fleet, groups: dict[str, list[str]]
+) -> None:
+    unversioned(clusters)
+    clusters.one.groups |= groups
+    clusters.one.refuses["/gameserversets"] = 404
+    view = clusters.following()
+    assert [one.wanted for one in seen(view).workloads] == [1]
+    assert view.observe().problems == ()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in BUILT_IN.values() if "." in kind.group])
 def test_rights_on_what_is_built_in_come_with_the_layout(kind: WorkloadKind) -> None:
-    (custom,) = customs({WorkloadRef(namespace="demo", name="x", kind=kind.kind)})
+    (custom,) = customs({WorkloadRef(namespace="demo", name="x", kind=kind.kind, group=kind.group)})
     assert isinstance(custom, Custom)
     assert stream.rights(custom) == "bootstrap/rbac.yaml"

@@ -22,7 +22,9 @@ PARTS = {
         | CONTROLLERS
         | SIGNALS
         | {Resource.TEMPLATES}
-        | customs(WorkloadRef(namespace="demo", name="any", kind=kind.kind) for kind in BUILT_IN.values()),
+        | customs(
+            WorkloadRef(namespace="demo", name="any", kind=kind.kind, group=kind.group) for kind in BUILT_IN.values()
+        ),
     ),
     "rbac-flux.yaml": (Flux().namespace, FLUX),
     "rbac-argocd.yaml": (ArgoCD().namespace, {Resource.APPLICATIONS}),

@@ -16,7 +16,7 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE
 from reconciler.model.workload import WorkloadRef
 from reconciler.model.workloadkind import Group, Mark, WorkloadKind
-from tests.kube.objects import GPU, NO_GPU, NO_QUOTA, SINCE, pod, workload
+from tests.kube.objects import GPU, NO_GPU, NO_QUOTA, SINCE, autoscaler, pod, workload
 from tests.kube.test_cluster_state import AT, NAME, state
 
 _OPERATOR = "training.kubeflow.org/operator-name"
@@ -264,3 +264,17 @@ def test_workers_that_differ_in_nothing_but_their_index_are_alike() -> None:
         made["metadata"]["labels"]["leaderworkerset.sigs.k8s.io/worker-index"] = str(index)
         made["spec"]["affinity"] = apart
     assert told(one(state(ref("LeaderWorkerSet"), pods=pods))) == (1, 0, [(1, 3)])
+
+
+def test_what_is_only_named_like_one_of_kubernetes_own_is_another_object() -> None:
+    made = state(ref("StatefulSet"), statefulsets=[workload("llm", 2)])
+    made.apply(Resource.PODS, pod("a", on="gpu-1", owner=("StatefulSet", "llm"), version="apps/v1"))
+    made.apply(Resource.PODS, pod("b", on="gpu-1", owner=("StatefulSet", "llm"), version="apps.kruise.io/v1beta1"))
+    scaled = autoscaler("llm", kind="StatefulSet")
+    scaled["spec"]["scaleTargetRef"]["apiVersion"] = "apps.kruise.io/v1beta1"
+    made.apply(Resource.AUTOSCALERS, scaled)
+    seen = made.observation(ClusterName(NAME), AT).workloads
+    assert [(one.ref.group, one.wanted, one.running, len(one.asks)) for one in seen] == [
+        ("", 2, 1, 0),
+        ("apps.kruise.io", 1, 1, 1),
+    ]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.core import observation
+from reconciler.core.deviceselectors import selector
 from reconciler.core.schema import json_schema
 from reconciler.model.deployed import EngineState
 from reconciler.model.ids import PlacementName
@@ -54,3 +55,15 @@ def test_every_field_of_the_format_is_told() -> None:
         for name in parts[part]["properties"]
     }
     assert fields | set(json_schema("Observation")["properties"]) - {"apiVersion", "kind"} <= told
+
+
+def test_every_selector_that_it_shows_is_understood_and_no_other_expression() -> None:
+    (shown,) = re.findall(r"^```text\n(device\..*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+    driver, model, cores, memory = (line.partition("  ")[0] for line in shown.splitlines())
+    joined = f"({driver} && !({model})) || {cores}"
+    texts = [model.replace("==", "!="), model.replace("== ", "in [") + "]"]
+    calls = [model.replace(" == ", f".{word}(") + ")" for word in ("startsWith", "endsWith", "contains")]
+    sizes = [re.sub(r"compareTo(.*) >= 0", rf"{word}\1", memory) for word in ("isGreaterThan", "isLessThan")]
+    for expression in (driver, model, cores, memory, joined, *texts, *calls, *sizes):
+        assert selector(expression) is not None, expression
+    assert selector('device.driver.matches("gpu.*")') is None

@@ -33,6 +33,16 @@ def subsets(*given: str) -> str:
     return spread("subsets:\n" + "".join(f"- {{name: s{index}, {one}}}\n" for index, one in enumerate(given)))
 
 
+def labelled(name: str, zone: str) -> str:
+    """Write a cluster in a zone."""
+    return cluster(name).replace("  name:", f"  labels: {{zone: {zone}}}\n  name:")
+
+
+def in_zone(zone: str) -> str:
+    """Write what a subset requires to be of a zone, in flow style."""
+    return f"requiredNodeSelectorTerm: {{matchExpressions: [{{key: zone, operator: In, values: [{zone}]}}]}}"
+
+
 def wrong(more: str) -> list[str]:
     """Return the errors of a spread with these lines, without the path."""
     return [line.removeprefix("s.yaml:") for line in errors(load({**FLEET, "s.yaml": spread(more)}))]

@@ -10,17 +10,9 @@ from reconciler.daemon.source import SourceReader
 from reconciler.model.ids import WorkloadId
 from tests.conftest import Remote
 from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, load, policy, warnings, workspace
-from tests.spreads.files import HEAD, VLLM, doubtful, governing, spread, subsets
+from tests.spreads.files import HEAD, VLLM, doubtful, governing, in_zone, labelled, spread, subsets
 
 CHAT = WorkloadId("chat", "vllm")
-
-
-def labelled(name: str, zone: str) -> str:
-    return cluster(name).replace("  name:", f"  labels: {{zone: {zone}}}\n  name:")
-
-
-def in_zone(zone: str) -> str:
-    return f"requiredNodeSelectorTerm: {{matchExpressions: [{{key: zone, operator: In, values: [{zone}]}}]}}"
 
 
 def annotated(workspace: str, source: str = "") -> str:
@@ -352,37 +344,6 @@ def test_a_target_that_meets_another_spread_keeps_the_last_good_version(remote: 
     assert any("its last good version" in line for line in warnings(desired))
     assert not desired.incomplete
     assert governing(desired).name == "vllm"
-
-
-POD = TEMPLATE.replace(
-    '        replicas: "{{ replicas }}"\n',
-    '        replicas: "{{ replicas }}"\n        selector: {matchLabels: {app: vllm}}\n        template:\n'
-    "          metadata: {labels: {app: vllm}}\n"
-    "          spec: {containers: [{name: server, image: registry.example.com/vllm:1.0}]}\n",
-)
-PATCHES = {
-    "of a container that is not there": (
-        "patch: {spec: {containers: [{name: sever, env: [{name: A, value: b}]}]}}",
-        "'sever' has no image (there is server)",
-    ),
-    "of a volume that is not there": (
-        "patch: {spec: {containers: [{name: server, volumeMounts: [{name: data, mountPath: /data}]}]}}",
-        "there is no volume 'data'",
-    ),
-}
-
-
-@pytest.mark.parametrize(("patch", "why"), PATCHES.values(), ids=PATCHES)
-def test_a_patch_that_makes_no_pod_is_told_where_it_is_written(patch: str, why: str):
-    (told,) = errors(load({**FLEET, "templates/vllm.yaml": POD, "s.yaml": spread(f"subsets: [{{name: a, {patch}}}]")}))
-    assert "spec.subsets[0].patch: llm/vllm: " in told
-    assert why in told
-
-
-def test_a_patch_may_add_a_container_with_its_image():
-    patch = "patch: {spec: {containers: [{name: log, image: registry.example.com/log:1.0}]}}"
-    files = {**FLEET, "templates/vllm.yaml": POD, "s.yaml": spread(f"subsets: [{{name: a, {patch}}}]")}
-    assert errors(load(files)) == []
 
 
 STATEFUL = HEAD.replace("kind: Deployment", "kind: StatefulSet")

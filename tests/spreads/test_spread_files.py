@@ -285,6 +285,31 @@ REFUSED = {
         "subsets: [{name: a, minReplicas: 1, maxReplicas: 0%}, {name: b}]",
         "8: spec.subsets[0].minReplicas: minReplicas 1 is more than maxReplicas 0% (try 0)",
     ),
+    "a fraction of a percentage": (
+        "subsets: [{name: a, maxReplicas: 5.5%}]",
+        "8: spec.subsets[0].maxReplicas: maxReplicas is not valid for subset (try 6 or '6%')",
+    ),
+    "labels as a pod's nodeSelector has them": (
+        "subsets: [{name: a, requiredNodeSelectorTerm: {matchLabels: {pool: spot}}}]",
+        (
+            "8: spec.subsets[0].requiredNodeSelectorTerm.matchLabels: unknown field "
+            "(try matchExpressions: [{key: ..., operator: In, values: [...]}])"
+        ),
+    ),
+    "several terms": (
+        "subsets: [{name: a, requiredNodeSelectorTerm: {nodeSelectorTerms: []}}]",
+        (
+            "8: spec.subsets[0].requiredNodeSelectorTerm.nodeSelectorTerms: unknown field "
+            "(a subset has one term: write its matchExpressions here)"
+        ),
+    ),
+    "seconds with their unit": (
+        "subsets: [{name: a}]\nscheduleStrategy: {type: Adaptive, adaptive: {rescheduleCriticalSeconds: 30s}}",
+        (
+            "9: spec.scheduleStrategy.adaptive.rescheduleCriticalSeconds: must be a whole number, not the text '30s' "
+            "(try 30)"
+        ),
+    ),
     "a minimum as a percentage": (
         "subsets: [{name: a, minReplicas: 30%}]",
         "8: spec.subsets[0].minReplicas: must be a whole number, not the text '30%'",

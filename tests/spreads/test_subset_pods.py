@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
@@ -18,13 +19,16 @@ from reconciler.core.growth import Growth
 from reconciler.core.injecting import of_placement
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.moving import elsewhere
+from reconciler.core.reach import Reach
 from reconciler.core.standing import Standing
+from reconciler.core.times import format_time
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Node, NodeTerm, Pool, ReplicaShape, Taint, Toleration
 from reconciler.model.plan import Choice, Place, Plan
 from reconciler.model.policy import Desired
+from reconciler.model.prerequisites import Prerequisite
 from reconciler.model.workloadspread import Subset
-from tests.situations import GPU, VLLM, free, gpus, ledger, plan, short, situation
+from tests.situations import GPU, NOW, VLLM, free, gpus, ledger, plan, short, situation
 from tests.subsets import OWN, POOL, RENTED, TIER, fleet, out, pooled, stands, subset, term, unknown_pods, with_pods
 
 SPOT = Toleration(key="spot", operator="Exists")
@@ -32,7 +36,7 @@ HOSTNAME = "kubernetes.io/hostname"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def pods(*, spec: Any = None, number: int = 1, **labels: str) -> dict[str, Any]:
+def pods(*, spec: Any = None, number: int | str = 1, **labels: str) -> dict[str, Any]:
     """Make a pod template of one container that asks for so many GPUs."""
     container = {"name": "vllm", "image": "vllm", "resources": {"limits": {GPU: number}}}
     return {"metadata": {"labels": labels}, "spec": {"containers": [container], **(spec or {})}}
@@ -63,6 +67,7 @@ def patched(spec: Any, **fields: Any) -> Subset:
 
 
 H100, A100 = ({"spec": {"nodeSelector": {POOL: name}}} for name in ("h100", "a100"))
+SIDECAR = {"name": "probe", "image": "probe", "restartPolicy": "Always", "resources": {"requests": {GPU: 1}}}
 
 
 def test_a_null_in_a_node_selector_does_not_free_what_affinity_requires() -> None:
@@ -104,8 +109,7 @@ def test_resources_that_a_patch_raises_are_counted() -> None:
 
 
 def test_a_sidecar_that_a_patch_adds_is_counted() -> None:
-    sidecar = {"name": "probe", "image": "probe", "restartPolicy": "Always", "resources": {"requests": {GPU: 1}}}
-    made = decided(pods(), patched({"initContainers": [sidecar]}), free("worker-4", 5))
+    made = decided(pods(), patched({"initContainers": [SIDECAR]}), free("worker-4", 5))
     assert out(made) == {"worker-4/rented": 2}
 
 
@@ -147,6 +151,20 @@ def test_where_the_primary_shows_other_requests_than_the_template_a_patch_of_the
     assert refused.message == "subset rented patches the resources of containers vllm, which nobody can count here"
 
 
+def test_what_the_primary_s_limit_range_gave_to_its_pods_does_not_keep_a_patch_of_requests_from_being_counted() -> None:
+    own = pods(number=1)
+    given_ = {"annotations": {"kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu request for container vllm"}}
+    filled_in = {**own, "metadata": {**own["metadata"], **given_}}
+    (container,) = own["spec"]["containers"]
+    requests = {"limits": {GPU: 1}, "requests": {GPU: 1, "cpu": "1"}}
+    filled_in["spec"] = {**own["spec"], "containers": [{**container, "resources": requests}]}
+    more = patched({"containers": [{"name": "vllm", "resources": {"limits": {GPU: 4}}}]})
+    made = plan(short(1, replica=seen(filled_in)), free("worker-4", 8), wanted=with_pods(fleet(more), own))
+    (change,) = made.changes
+    assert isinstance(change, Place)
+    assert change.placement.shape.requests == gpus(4)
+
+
 def test_where_the_primary_shows_other_requests_a_patch_of_anything_else_leaves_them_as_they_are_seen() -> None:
     own = pods(number=1)
     filled_in = replace(seen(own), requests=gpus(2))
@@ -162,6 +180,35 @@ def test_of_pods_that_are_not_known_a_label_that_affinity_may_require_is_not_pat
         wanted=unknown_pods(fleet(patched({"nodeSelector": {POOL: None}}))),
     )
     assert out(made) == {}
+
+
+def rented(wanted: Desired, reach: Reach, now: datetime) -> tuple[ReplicaShape, tuple[Prerequisite, ...]]:
+    """Say what a replica asks for on the rented cluster, and what has to be there first, in a pass of this moment."""
+    begun = replace(situation(free("worker-4", 8), wanted=wanted, now=now), reach=reach)
+    growth, template, policy = Growth(begun, Standing(begun)), wanted.templates[VLLM], wanted.policies[VLLM]
+    (rung,) = (one for one in growth.order(VLLM) if one.cluster == "worker-4")
+    return growth.shaped(template, policy, rung, seen(pods())), growth.needed(template, policy, rung)
+
+
+def test_a_template_that_reads_the_time_is_counted_as_it_is_in_each_pass() -> None:
+    number = f"{{{{ 1 if placement.createdAt == '{format_time(NOW)}' else 2 }}}}"
+    wanted = with_pods(fleet(patched({"initContainers": [SIDECAR]})), pods(number=number))
+    reach = Reach(wanted)
+    assert rented(wanted, reach, NOW)[0].requests == gpus(2)
+    later, _ = rented(wanted, reach, NOW + timedelta(seconds=1))
+    assert later.obstacle.startswith("subset rented patches the resources of initContainers probe")
+    assert rented(wanted, reach, NOW)[0].requests == gpus(2)
+
+
+@pytest.mark.parametrize("name", ["vllm", "{{ cluster.name }}", "{{ template.name }}"])
+def test_a_template_that_does_not_is_filled_in_once_for_as_long_as_the_repository_stays(name: str) -> None:
+    secret = {"name": "vllm", "envFrom": [{"secretRef": {"name": "token"}}]}
+    wanted = with_pods(fleet(patched({"containers": [secret]})), pods(spec={"serviceAccountName": name}))
+    reach = Reach(wanted)
+    _, first = rented(wanted, reach, NOW)
+    assert "demo/token" in [one.name for one in first]
+    assert rented(wanted, reach.enrolling(wanted, ()), NOW + timedelta(hours=1))[1] is first
+    assert rented(wanted, Reach(wanted), NOW)[1] == first
 
 
 # Whatever a patch says

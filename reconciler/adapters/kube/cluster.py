@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import Lock
@@ -80,7 +81,7 @@ class FollowedCluster:
         with self._lock:
             anew = self._state.follow(target.refs, target.marks, target.kinds)
             self._dirty = True
-        resources = needed(target.refs, target.kinds)
+            resources = needed(target.refs, target.kinds) | self._state.customs
         gone = {one for one in self._tasks if one not in resources or one in anew}
         await cancel([self._tasks.pop(resource) for resource in gone])
         with self._lock:
@@ -89,6 +90,7 @@ class FollowedCluster:
             for resource in gone - resources:
                 self._state.retain(resource, set())
         self._run(resources - self._tasks.keys())
+        self._run_customs()
 
     async def renew(self) -> None:
         """Use another login at once if there is one, and try anew what failed for want of one."""
@@ -97,6 +99,7 @@ class FollowedCluster:
                 return
             await cancel(self._tasks.values())
             self._start(self._streams)
+            self._run_customs()
             if self._engine is not None:
                 await self._engine.restart()
         self._changed(Effect.CAPACITY)
@@ -216,11 +219,20 @@ class FollowedCluster:
         """Keep nobody waiting for a stream that fails."""
         self.settled.set()
 
-    def _run(self, resources: frozenset[Watched] | set[Watched]) -> None:
+    def _run(self, resources: AbstractSet[Watched]) -> None:
         with self._lock:
             for resource in resources:
                 self._streams[resource] = Stream(self._server, resource, self, self._pace)
         self._start(resources)
+
+    def _run_customs(self) -> None:
+        """Watch the objects of kinds that pods of what is followed turn out to be of.
+
+        Until they have been listed, what was seen before holds.
+        """
+        with self._lock:
+            new = self._state.customs - self._streams.keys()
+        self._run(new)
 
     def _start(self, resources: Iterable[Watched]) -> None:
         for resource in resources:
@@ -253,5 +265,7 @@ class FollowedCluster:
     def _note(self, effect: Effect) -> None:
         if effect:
             self._dirty = True
+            if not self._turning.locked():
+                self._run_customs()
             if self._complete():
                 self._changed(effect)

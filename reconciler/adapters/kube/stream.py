@@ -16,6 +16,7 @@ from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, Sile
 from reconciler.adapters.kube.pace import Pace
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.sink import Sink
+from reconciler.adapters.kube.versions import served_at
 from reconciler.core.kubernetes.parts import key_of
 from reconciler.core.kubernetes.resources import FLUX, Custom, Resource, Watched
 from reconciler.core.workloadkinds import BUILT_IN
@@ -79,7 +80,7 @@ class Stream:
         self._paths = resource.paths(scope.namespace)
         self._selected: dict[str, object] = {"labelSelector": scope.selector} if scope.selector else {}
         self._limit = min(scope.page or pace.page, pace.page)
-        self._path = self._paths[0]
+        self._path = ""
         self._version = ""
         self._lacks = 0
         self.watched = False
@@ -196,11 +197,12 @@ class Stream:
 
     async def _list(self) -> None:
         """List in the newest version of the API that is served."""
-        for path in self._paths[:-1]:
+        paths = self._paths or await served_at(self._server, self.resource, self._pace.answer)
+        for path in paths[:-1]:
             with suppress(NotServed):
                 await self._list_at(path)
                 return
-        await self._list_at(self._paths[-1])
+        await self._list_at(paths[-1])
 
     async def _list_at(self, path: str) -> None:
         """List all pages; the last one says from which version to watch."""

@@ -15,9 +15,11 @@ from reconciler.core import injecting
 from reconciler.core.engines import payload, subsetpods
 from reconciler.core.engines.deployment import Deployment, chart_steps
 from reconciler.core.engines.wanting import chart_refusals, command_refusals, once, unreachable
+from reconciler.core.subsets import Injection
+from reconciler.core.workloadkinds import Kinds
 from reconciler.model.placement import Placement
 from reconciler.model.policy import EngineName, Workspace
-from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig, StepType
+from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig, Json, StepType
 
 WAVE = "argocd.argoproj.io/sync-wave"
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
@@ -57,6 +59,13 @@ class ArgoCDEngine:
             found = chart_refusals(charts, why, helm=helm)
         return (*found, *command_refusals(spec, workspace))
 
+    def patches(self, left: Injection, kinds: Kinds) -> list[Json]:  # noqa: ARG002 - it is the same for all
+        """Refuse any change: an Application of a chart has no patches."""
+        if left.changes:
+            message = "Argo CD installs the chart itself, and changes nothing in it"
+            raise injecting.refusal(left, message, subsetpods.INSTEAD)
+        return []
+
     def files(self, deployment: Deployment) -> Mapping[str, bytes]:
         """Write ``<placement>/manifests/``.
 
@@ -65,9 +74,8 @@ class ArgoCDEngine:
         rendered = self.to_render(deployment.spec)
         made = payload.items(deployment, rendered)
         left = subsetpods.left_to_charts(deployment, payload.of_subset(made), rendered)
-        if left is not None and left.changes:
-            message = "Argo CD installs the chart itself, and changes nothing in it"
-            raise injecting.refusal(left, message, subsetpods.INSTEAD)
+        if left is not None:
+            self.patches(left, deployment.kinds)
         target = deployment.placement.target_namespace  # Argo CD makes this one itself (CreateNamespace)
         made = [*payload.namespaces(rendered, made, but=target), *made]
         helm = [number for number, step in enumerate(deployment.spec.steps) if step.type is StepType.HELM]

@@ -56,6 +56,13 @@ class Engine(Protocol):
         """Say why this engine cannot take a spec, a sentence each; `helm` tells whether charts can be rendered."""
         ...
 
+    def patches(self, left: Injection, kinds: Kinds) -> list[Json]:
+        """Say what a subset changes in the pods of charts that it installs itself, in patches as it takes them.
+
+        Raises InvalidInput with what of it cannot be said.
+        """
+        ...
+
     def files(self, deployment: Deployment) -> Mapping[str, bytes]:
         """Write the files of a placement, by path below its cluster's directory, but for placement.yaml and the marker.
 

@@ -18,6 +18,8 @@ from reconciler.core.engines.deployment import Deployment, chart_steps
 from reconciler.core.engines.fluxnames import APPLIER, SOURCE, SUBSTITUTE, TOOLKIT, lasting
 from reconciler.core.engines.wanting import command_refusals, once, unreachable
 from reconciler.core.kinds import group_kind
+from reconciler.core.subsets import Injection
+from reconciler.core.workloadkinds import Kinds
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName
@@ -59,6 +61,10 @@ class FluxEngine:
         """Refuse charts from nowhere."""
         found = [reason for chart in once(chart_steps(spec)) if (reason := unreachable(chart, "Flux"))]
         return (*found, *command_refusals(spec, workspace))
+
+    def patches(self, left: Injection, kinds: Kinds) -> list[Json]:
+        """Write patches of Kustomize."""
+        return subsetpods.patches(left, kinds)
 
     def files(self, deployment: Deployment) -> Mapping[str, bytes]:
         """Write ``<placement>/stages/``."""

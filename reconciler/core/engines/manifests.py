@@ -16,9 +16,11 @@ from reconciler.core.engines import payload
 from reconciler.core.engines.deployment import Deployment, chart_steps
 from reconciler.core.engines.wanting import chart_refusals, command_refusals, command_steps, once
 from reconciler.core.findings import shortened
+from reconciler.core.subsets import Injection
+from reconciler.core.workloadkinds import Kinds
 from reconciler.model.placement import Placement
 from reconciler.model.policy import EngineName, Workspace
-from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig
+from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig, Json
 
 DELETION_POLICY = "overspill.dev/deletion-policy"
 
@@ -49,6 +51,10 @@ class ManifestsEngine:
             if isinstance(outcome, commands.Makes) and outcome.partial
         ]
         return tuple(found)
+
+    def patches(self, left: Injection, kinds: Kinds) -> list[Json]:  # noqa: ARG002 - it is the same for all
+        """Write none: it installs no charts."""
+        return []
 
     def files(self, deployment: Deployment) -> Mapping[str, bytes]:
         """Write ``<placement>/manifests/`` and the kustomization that lists it."""

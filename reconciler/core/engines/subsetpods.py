@@ -16,7 +16,8 @@ from reconciler.core.ordinalfields import KRUISE
 from reconciler.core.subsets import Injection
 from reconciler.core.workloadkinds import BUILT_IN, Kinds
 from reconciler.core.yamlio import emit
-from reconciler.model.workload import HelmConfig, Json
+from reconciler.errors import InvalidInput
+from reconciler.model.workload import DeploySpec, HelmConfig, Json
 from reconciler.model.workloadkind import EACH
 
 INSTEAD = "give the cluster the manifests engine, or use placement.subset in the chart's values"
@@ -35,9 +36,8 @@ def injected(deployment: Deployment, objects: Objects, rendered: tuple[HelmConfi
     if injection is None:
         return [*objects]
     chosen = _targets(objects, injection)
-    if not chosen and injection.changes and not _installed(deployment, rendered):
-        target = f"{injection.spread.target.kind} {injection.spread.target.name}"
-        raise injecting.refusal(injection, f"the placement makes no {target}, which it targets", injecting.INSTEAD)
+    if not chosen and injection.changes and not installs(deployment.spec, rendered):
+        raise unaimed(injection)
     return [
         injecting.injected(one, injection, deployment.workspace, deployment.kinds)
         if one is not None and index in chosen
@@ -46,10 +46,22 @@ def injected(deployment: Deployment, objects: Objects, rendered: tuple[HelmConfi
     ]
 
 
+def unaimed(injection: Injection) -> InvalidInput:
+    """Say that a subset would change the pods of an object that is not made."""
+    target = f"{injection.spread.target.kind} {injection.spread.target.name}"
+    return injecting.refusal(injection, f"the placement makes no {target}, which it targets", injecting.INSTEAD)
+
+
+def installs(spec: DeploySpec, rendered: tuple[HelmConfig, ...]) -> bool:
+    """Tell whether an engine installs a chart of a spec itself, beside those that are rendered for it."""
+    names = {chart.name for chart in rendered}
+    return any(chart.name not in names for chart in chart_steps(spec))
+
+
 def left_to_charts(deployment: Deployment, objects: Objects, rendered: tuple[HelmConfig, ...]) -> Injection | None:
     """Return what a subset changes in the pods of charts that the engine installs itself; None where nothing is."""
     injection = deployment.injection
-    if injection is None or _targets(objects, injection) or not _installed(deployment, rendered):
+    if injection is None or _targets(objects, injection) or not installs(deployment.spec, rendered):
         return None
     return injection
 
@@ -126,9 +138,3 @@ def _inexact(injection: Injection, what: str) -> Exception:
 
 def _targets(objects: Objects, injection: Injection) -> frozenset[int]:
     return injecting.targets([one or {} for one in objects], injection.spread)
-
-
-def _installed(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> bool:
-    """Tell whether the engine installs a chart itself."""
-    names = {chart.name for chart in rendered}
-    return any(chart.name not in names for chart in chart_steps(deployment.spec))

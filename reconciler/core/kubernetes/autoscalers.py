@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil
 
 from reconciler.core.kubernetes.pods import moment
-from reconciler.core.kubernetes.resources import SPOKEN, Owner, Resource
+from reconciler.core.kubernetes.resources import SPOKEN, Owner, Resource, owner_of
 from reconciler.model.capacity import Ask, ReplicaShape
 from reconciler.model.units import ONE, Quantity, parse_quantity
 from reconciler.model.workload import Json
@@ -93,7 +93,7 @@ def read_autoscaler(raw: Json) -> AutoscalerRecord | None:
     # The transition may be older: a limit turns from the minimum into the maximum without one, but not without scaling.
     times = (limited.get("lastTransitionTime"), status.get("lastScaleTime"), metadata["creationTimestamp"])
     return AutoscalerRecord(
-        owner=Owner(target["kind"], metadata["namespace"], target["name"]),
+        owner=owner_of(target["kind"], metadata["namespace"], target["name"], target.get("apiVersion") or ""),
         signal=f"{SPOKEN[Resource.AUTOSCALERS]} {metadata['namespace']}/{metadata['name']}",
         maximum=maximum,
         current=status.get("currentReplicas") or 0,

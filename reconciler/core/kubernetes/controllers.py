@@ -35,6 +35,11 @@ class ControllerRecord:
     groups: tuple[Membership, ...] = ()
     here: PodOnNode | None = None
 
+    @property
+    def owners(self) -> tuple[Owner, ...]:
+        """The objects that it and its pods belong to, each once."""
+        return self.belongs if self.owner is None or self.owner in self.belongs else (self.owner, *self.belongs)
+
 
 def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS) -> ControllerRecord:
     """Read a Deployment, StatefulSet, ReplicaSet or Job, and by the `marks` of its pods whose they are."""

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
-from reconciler.core.kubernetes.resources import Owner
+from reconciler.core.kubernetes.resources import Owner, foreign
 from reconciler.core.workloadkinds import BUILT_IN, NONE, Kinds
 from reconciler.model.workload import Json
 from reconciler.model.workloadkind import Group, Mark, WorkloadKind
@@ -73,4 +73,4 @@ def _belonging(metadata: Json, namespace: str, marks: Marks) -> Iterator[tuple[O
                 known = _MADE_UP.fullmatch(name)
                 name = known[1] if known else ""
             if name and all(labels.get(other) == value for other, value in mark.beside):
-                yield Owner(kind.kind, namespace, name), kind.together
+                yield Owner(kind.kind, namespace, name, foreign(kind.kind, kind.group)), kind.together

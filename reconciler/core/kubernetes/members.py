@@ -21,13 +21,28 @@ from reconciler.model.workload import Json, WorkloadRef
 class Followed:
     """The workloads that are reported, and the marks by which pods are known to be theirs.
 
-    Those that follow share one, so that all learn of a change at once.
+    Those that follow share one, so that all learn of a change at once. `met` names those that have pods or asks, by
+    their kind and group.
     """
 
     def __init__(self, refs: AbstractSet[WorkloadRef], marks: Marks = BUILT_IN_MARKS) -> None:
+        self.follow(refs, marks)
+
+    def follow(self, refs: AbstractSet[WorkloadRef], marks: Marks) -> None:
+        """Follow these from now on; none of them has been met yet."""
         self.refs = frozenset(refs)
         self.namespaces = {ref.namespace for ref in refs}
         self.marks = marks
+        self.met: set[WorkloadRef] = set()
+        self._named: dict[tuple[str, str], list[WorkloadRef]] = {}
+        for ref in self.refs:
+            self._named.setdefault((ref.namespace, ref.name), []).append(ref)
+
+    def meet(self, owners: Iterable[Owner]) -> None:
+        """Take note of whom something belongs to, where that is followed."""
+        for owner in owners:
+            if any(owner.meant_by(ref) for ref in self._named.get((owner.namespace, owner.name), ())):
+                self.met.add(owner.ref)
 
 
 class PodSums:
@@ -93,6 +108,7 @@ class PodSums:
         else:
             self._pods[key] = record
             self._count(key, record, 1)
+            self._followed.meet(record.owners)
         told = [one for one in (before, record) if one is not None]
         if namespace_of(key) in self._followed.namespaces:
             return Effect.DEMAND
@@ -105,8 +121,7 @@ class PodSums:
 
     def _count(self, key: str, pod: PodRecord, sign: int) -> None:
         """Add a pod to the sums that it is part of, or take it off again."""
-        owners = pod.belongs if pod.owner is None or pod.owner in pod.belongs else (pod.owner, *pod.belongs)
-        for owner in owners:
+        for owner in pod.owners:
             _enter(self._by_owner, owner, key, sign)
         if pod.placement:
             self._ours.count(key, pod, sign)
@@ -152,6 +167,7 @@ class Controllers:
             del self._records[owner]
         else:
             self._records[owner] = record
+            self._followed.meet(record.owners)
         return Effect.DEMAND
 
 

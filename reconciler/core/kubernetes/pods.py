@@ -12,7 +12,7 @@ from reconciler.core.kubernetes.claims import NO_CLAIMS, PodClaims, claims_held,
 from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks, Membership, belonging, memberships
 from reconciler.core.kubernetes.neighbours import pod_on_node
 from reconciler.core.kubernetes.requests import pod_requests
-from reconciler.core.kubernetes.resources import Owner
+from reconciler.core.kubernetes.resources import Owner, owner_of
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import PlacementName
@@ -62,6 +62,11 @@ class PodRecord:
     here: PodOnNode | None = None
 
     @property
+    def owners(self) -> tuple[Owner, ...]:
+        """The objects that it belongs to, each once."""
+        return self.belongs if self.owner is None or self.owner in self.belongs else (self.owner, *self.belongs)
+
+    @property
     def runs(self) -> bool:
         """Tell whether it is a replica that has a node."""
         return bool(self.node) and not self.leaving
@@ -104,7 +109,8 @@ def controller_of(metadata: Json) -> Owner | None:
     """Find the owner that manages an object; the others only keep it from being collected."""
     for reference in metadata.get("ownerReferences") or ():
         if reference.get("controller"):
-            return _owner(reference["kind"], metadata.get("namespace", ""), reference["name"])
+            made = reference.get("apiVersion") or ""
+            return _owner(reference["kind"], metadata.get("namespace", ""), reference["name"], made)
     return None
 
 
@@ -139,5 +145,5 @@ def _is_ready(status: Json) -> bool:
 
 
 @lru_cache(maxsize=8192)
-def _owner(kind: str, namespace: str, name: str) -> Owner:
-    return Owner(kind, namespace, name)
+def _owner(kind: str, namespace: str, name: str, api_version: str) -> Owner:
+    return owner_of(kind, namespace, name, api_version)

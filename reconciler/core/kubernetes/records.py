@@ -16,14 +16,21 @@ T = TypeVar("T")
 class Records(Generic[T]):
     """The part of one resource (a `parts.Part`): a record of each object that `read` keeps something of.
 
-    With `followed`, objects in other namespaces than those of what is followed are passed over. `version` is another
-    after each change.
+    With `followed`, objects in other namespaces than those of what is followed are passed over. `met` is told of each
+    record. `version` is another after each change.
     """
 
-    def __init__(self, read: Callable[[Json], T | None], effect: Effect, followed: Followed | None = None) -> None:
+    def __init__(
+        self,
+        read: Callable[[Json], T | None],
+        effect: Effect,
+        followed: Followed | None = None,
+        met: Callable[[T], None] | None = None,
+    ) -> None:
         self._read = read
         self._effect = effect
         self._followed = followed
+        self._met = met
         self._records: dict[str, T] = {}
         self.version = 0
 
@@ -54,4 +61,6 @@ class Records(Generic[T]):
             del self._records[key]
         else:
             self._records[key] = record
+            if self._met is not None:
+                self._met(record)
         return self._effect

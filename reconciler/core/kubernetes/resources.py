@@ -51,6 +51,8 @@ class Resource(_Served, Enum):
     SLICES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceslices", "ResourceSlice", True)
     CLAIMS = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaims", "ResourceClaim", True)
     CLASSES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "deviceclasses", "DeviceClass", True)
+    RUNTIME_CLASSES = ("node.k8s.io", ("v1",), "runtimeclasses", "RuntimeClass", True)
+    LIMIT_RANGES = ("", ("v1",), "limitranges", "LimitRange", True)
     TEMPLATES = (
         "resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaimtemplates", "ResourceClaimTemplate", True,
     )  # fmt: skip # a table, a row a line
@@ -72,7 +74,10 @@ class Resource(_Served, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Custom(_Served):
-    """The objects of a kind that has a controller of its own; a cluster may do without them."""
+    """The objects of a kind that has a controller of its own; a cluster may do without them.
+
+    Its `versions` are empty where only the API server knows them.
+    """
 
     group: str
     versions: tuple[str, ...]
@@ -85,6 +90,11 @@ class Custom(_Served):
         """The ``group/Kind`` that the kind is known by."""
         return f"{self.group}/{self.kind}"
 
+    @property
+    def owning(self) -> tuple[str, str]:
+        """The kind and group that its objects have as an `Owner`."""
+        return self.kind, foreign(self.kind, self.group)
+
 
 Watched: TypeAlias = Resource | Custom
 """What may be watched."""
@@ -93,7 +103,10 @@ Watched: TypeAlias = Resource | Custom
 DEVICES = frozenset({Resource.SLICES, Resource.CLAIMS, Resource.CLASSES})
 """What has to be known, all of it, before a device counts as free."""
 
-CAPACITY = frozenset({Resource.NODES, Resource.PODS}) | DEVICES
+ADDITIONS = frozenset({Resource.RUNTIME_CLASSES, Resource.LIMIT_RANGES})
+"""What adds to the pods that are made."""
+
+CAPACITY = frozenset({Resource.NODES, Resource.PODS}) | DEVICES | ADDITIONS
 """What every cluster is asked for."""
 
 CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.REPLICA_SETS, Resource.JOBS})
@@ -112,25 +125,53 @@ _BY_KIND = {resource.kind: resource for resource in CONTROLLERS}
 
 
 class Owner(NamedTuple):
-    """An object that others may belong to; an owner reference never leaves its namespace."""
+    """An object that others may belong to; an owner reference never leaves its namespace.
+
+    `group` is that of a `foreign` kind, as of Volcano's Job; of all others the kind tells enough, and it is empty.
+    """
 
     kind: str
     namespace: str
     name: str
+    group: str = ""
+
+    def meant_by(self, ref: WorkloadRef) -> bool:
+        """Tell whether this is an object that a reference may mean."""
+        return ref.may_be(self.ref)
+
+    @property
+    def ref(self) -> WorkloadRef:
+        """A reference to this, with its group as far as that is known."""
+        own = _BY_KIND[self.kind].group if self.kind in _BY_KIND else ""
+        return WorkloadRef(namespace=self.namespace, name=self.name, kind=self.kind, group=self.group or own)
+
+
+def foreign(kind: str, group: str) -> str:
+    """Return the API group of a kind that is only named like one of Kubernetes' own `CONTROLLERS`; else nothing."""
+    return group if group and kind in _BY_KIND and group != _BY_KIND[kind].group else ""
+
+
+def owner_of(kind: str, namespace: str, name: str, api_version: str) -> Owner:
+    """Name an object as references to it do; one that gives no version means Kubernetes' own."""
+    return Owner(kind, namespace, name, foreign(kind, api_version.rpartition("/")[0]))
 
 
 def customs(refs: Iterable[WorkloadRef], kinds: Kinds = NONE) -> frozenset[Custom]:
-    """Tell of which kinds the objects themselves can be watched: those that are named, and whose versions are known.
+    """Tell of which kinds the objects themselves can be watched: those that are named, and known.
 
-    `kinds` are those that the fleet repository declares. The newest version that is served is looked at.
+    `kinds` are those that the fleet repository declares. The newest version that is served is looked at; where none is
+    known, the API server's own choice. A kind that is named like one of Kubernetes' own is only meant by a reference
+    that says its group.
     """
-    named = {ref.kind for ref in refs if ref.kind and ref.kind not in _BY_KIND}
+    named = {
+        (ref.kind, ref.group) for ref in refs if ref.kind and (ref.kind not in _BY_KIND or foreign(ref.kind, ref.group))
+    }
     if not named:
         return frozenset()
     return frozenset(
         Custom(kind.group, tuple(reversed(kind.versions)), _plural(kind.kind), kind.kind)
         for kind in {**BUILT_IN, **kinds}.values()
-        if kind.kind in named and "." in kind.group and kind.versions
+        if not named.isdisjoint({(kind.kind, ""), (kind.kind, kind.group)}) and "." in kind.group
     )
 
 
@@ -152,10 +193,10 @@ def needed(refs: Iterable[WorkloadRef], kinds: Kinds = NONE) -> frozenset[Watche
     found: set[Watched] = {*CAPACITY, *customs(refs, kinds)}
     for ref in refs:
         found |= SIGNALS | {Resource.TEMPLATES}
-        if ref.kind == Resource.DEPLOYMENTS.kind:
-            found |= {Resource.DEPLOYMENTS, Resource.REPLICA_SETS}
-        elif ref.kind in _BY_KIND:
-            found.add(_BY_KIND[ref.kind])
-        else:
+        if ref.kind not in _BY_KIND or foreign(ref.kind, ref.group):
             found |= CONTROLLERS
+        elif ref.kind == Resource.DEPLOYMENTS.kind:
+            found |= {Resource.DEPLOYMENTS, Resource.REPLICA_SETS}
+        else:
+            found.add(_BY_KIND[ref.kind])
     return frozenset(found)

@@ -27,7 +27,8 @@ class SpecRecord:
 
 def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> SpecRecord | None:
     """Read an object as a template would hold it; None where nobody can count its pods."""
-    manifest = {"apiVersion": f"{resource.group}/{resource.versions[0]}", **raw, "kind": resource.kind}
+    version = next(iter(resource.versions), "")
+    manifest = {"apiVersion": f"{resource.group}/{version}", **raw, "kind": resource.kind}
     pods = pods_in(DeploySpec(manifests=(ManifestResource(name=_OBJECT, manifest=manifest),), steps=_STEPS), kinds)
     if pods.strange or not pods.parts:
         return None

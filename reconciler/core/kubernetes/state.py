@@ -7,7 +7,8 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from functools import partial
 
-from reconciler.core.kubernetes.asks import Asks, by_owner
+from reconciler.core.kubernetes.additions import by_namespace, read_limit_range, read_runtime_class
+from reconciler.core.kubernetes.asks import AskRecord, by_owner
 from reconciler.core.kubernetes.autoscalers import read_autoscaler
 from reconciler.core.kubernetes.claims import read_claim, read_class, read_template
 from reconciler.core.kubernetes.controllers import ControllerRecord
@@ -53,13 +54,15 @@ class ClusterState:
         self._room = NodeRoom()
         self._pods = PodSums(self._followed, self._room)
         self._controllers: dict[Owner, ControllerRecord] = {}
-        self._asks: dict[Resource, Asks] = {
-            Resource.AUTOSCALERS: Asks(read_autoscaler, self._followed),
-            Resource.QUEUED: Asks(read_queued, self._followed),
+        self._asks: dict[Resource, Records[AskRecord]] = {
+            Resource.AUTOSCALERS: Records(read_autoscaler, Effect.DEMAND, self._followed, self._meet),
+            Resource.QUEUED: Records(read_queued, Effect.DEMAND, self._followed, self._meet),
         }
         self._slices = Records(read_slice, Effect.CAPACITY)
         self._claims = Records(read_claim, Effect.CAPACITY)
         self._classes = Records(read_class, Effect.CAPACITY)
+        self._runtime_classes = Records(read_runtime_class, Effect.CAPACITY)
+        self._limit_ranges = Records(read_limit_range, Effect.CAPACITY)
         self._templates = Records(read_template, Effect.DEMAND, self._followed)
         self._parts: dict[Watched, Part] = {
             Resource.NODES: self._room,
@@ -70,6 +73,8 @@ class ClusterState:
             Resource.SLICES: self._slices,
             Resource.CLAIMS: self._claims,
             Resource.CLASSES: self._classes,
+            Resource.RUNTIME_CLASSES: self._runtime_classes,
+            Resource.LIMIT_RANGES: self._limit_ranges,
             Resource.TEMPLATES: self._templates,
         }
         self._follow_specs()
@@ -91,7 +96,11 @@ class ClusterState:
             anew |= {Resource.PODS, *CONTROLLERS}
         if kinds != self._kinds:
             anew |= self._specs.keys()
-        self._followed.refs, self._followed.namespaces, self._followed.marks = frozenset(refs), namespaces, marks
+        self._followed.follow(refs, marks)
+        for records in (self._pods.pods, self._controllers):
+            for record in records.values():
+                self._followed.meet(record.owners)
+        self._followed.meet(by_owner(self._asks.values()))
         self._kinds = kinds
         self._follow_specs()
         for resource in self._parts.keys() - CAPACITY:
@@ -102,12 +111,21 @@ class ClusterState:
 
     def _follow_specs(self) -> None:
         """Have a part for the objects of each kind that is followed; of others nothing is kept."""
-        wanted = customs(self._followed.refs, self._kinds)
+        self._met = len(self._followed.met)
+        wanted = customs({*self._followed.refs, *self._followed.met}, self._kinds)
         for gone in self._specs.keys() - wanted:
             del self._specs[gone], self._parts[gone]
         for new in wanted - self._specs.keys():
             self._specs[new] = Records(partial(self._read_spec, new), Effect.DEMAND, self._followed)
             self._parts[new] = self._specs[new]
+
+    @property
+    def customs(self) -> AbstractSet[Custom]:
+        """The kinds whose objects are followed: those that are named, and of which pods there turn out to be."""
+        return frozenset(self._specs)
+
+    def _meet(self, record: AskRecord) -> None:
+        self._followed.meet((record.owner,))
 
     def _read_spec(self, resource: Custom, raw: Json) -> SpecRecord | None:
         return read_spec(resource, raw, self._kinds)
@@ -115,7 +133,10 @@ class ClusterState:
     def apply(self, resource: Watched, raw: Json) -> Effect:
         """Take note of an object as it is now; of a resource that is followed no longer nothing is kept."""
         part = self._parts.get(resource)
-        return part.apply(raw) if part is not None else Effect.NOTHING
+        effect = part.apply(raw) if part is not None else Effect.NOTHING
+        if len(self._followed.met) > self._met:
+            self._follow_specs()
+        return effect
 
     def remove(self, resource: Watched, key: str) -> Effect:
         """Take note that an object is gone."""
@@ -143,7 +164,7 @@ class ClusterState:
             controllers=self._controllers,
             asks=by_owner(self._asks.values()),
             templates=self._templates.records,
-            specs={one.kind: part.records for one, part in self._specs.items()},
+            specs={one.owning: part.records for one, part in self._specs.items()},
         )
         come = self._pods.ours.come()
         return ClusterObservation(
@@ -158,6 +179,10 @@ class ClusterState:
             homeless=come.homeless,
             troubles=come.troubles,
             device_classes=dict(sorted(self._classes.records.items())) if devices_known else {},
+            runtime_classes=None
+            if Resource.RUNTIME_CLASSES in unknown
+            else dict(sorted(self._runtime_classes.records.items())),
+            limit_ranges=None if Resource.LIMIT_RANGES in unknown else by_namespace(self._limit_ranges.records.items()),
         )
 
     def _devices(self) -> Mapping[str, tuple[DeviceStock, ...]]:

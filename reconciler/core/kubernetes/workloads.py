@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from reconciler.core.kubernetes.asks import AskRecord
@@ -24,8 +24,8 @@ _ORDER = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
 class Members:
     """What is known of pods and workload objects, whose the pods are, and who asks for more of which object.
 
-    `templates` are those of claims, as ``namespace/name``; so are `specs`, by kind, what objects say of their pods that
-    have controllers of their own.
+    `templates` are those of claims, as ``namespace/name``; so are `specs`, by the kind and group of an `Owner`, what
+    objects say of their pods that have controllers of their own.
     """
 
     pods: Mapping[str, PodRecord]
@@ -33,7 +33,7 @@ class Members:
     controllers: Mapping[Owner, ControllerRecord]
     asks: Mapping[Owner, Iterable[AskRecord]]
     templates: Mapping[str, TemplateRecord]
-    specs: Mapping[str, Mapping[str, SpecRecord]] = field(default_factory=dict)
+    specs: Mapping[tuple[str, str], Mapping[str, SpecRecord]] = field(default_factory=dict)
 
 
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
@@ -43,32 +43,31 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
     there are, and those that the objects which make its pods have yet to make; or as many as it says itself, if that is
     watched and more.
     """
-    refs = tuple(refs)
-    if not refs:
+    named: dict[tuple[str, str], list[WorkloadRef]] = {}
+    for ref in refs:
+        named.setdefault((ref.namespace, ref.name), []).append(ref)
+    if not named:
         return
     owned: dict[Owner, list[Owner]] = {}
     for one, record in members.controllers.items():
-        for owner in dict.fromkeys((record.owner, *record.belongs)):
-            if owner is not None:
-                owned.setdefault(owner, []).append(one)
-    names = {(ref.namespace, ref.name) for ref in refs}
+        for owner in record.owners:
+            owned.setdefault(owner, []).append(one)
     everyone = {*members.controllers, *members.by_owner, *owned, *members.asks}
-    found = sorted((one for one in everyone if (one.namespace, one.name) in names), key=_rank)
+    found = sorted((one for one in everyone if (one.namespace, one.name) in named), key=_rank)
     for root in found:
         own = members.controllers.get(root)
         # What makes the leaders of a set has the set's name, and is not what is meant by it.
         part = own is not None and own.owner in own.belongs and own.owner in found
-        if any(_meant(ref, root) and not (part and not ref.kind) for ref in refs):
-            yield _observe(root, members, owned)
+        alike = named[root.namespace, root.name]
+        if any(root.meant_by(ref) and not (part and not ref.kind) for ref in alike):
+            seen = _observe(root, members, owned)
+            yield replace(seen, ref=root.ref) if any(ref.group for ref in alike) else seen
 
 
-def _rank(owner: Owner) -> tuple[str, str, int, str]:
+def _rank(owner: Owner) -> tuple[str, str, int, str, str]:
+    """Put Kubernetes' own before others, those of its kinds before those of other groups with the same kind."""
     place = _ORDER.index(owner.kind) if owner.kind in _ORDER else len(_ORDER)
-    return (owner.namespace, owner.name, place, owner.kind)
-
-
-def _meant(ref: WorkloadRef, owner: Owner) -> bool:
-    return (ref.namespace, ref.name) == (owner.namespace, owner.name) and ref.kind in ("", owner.kind)
+    return (owner.namespace, owner.name, place, owner.kind, owner.group)
 
 
 def _pods_below(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) -> list[PodRecord]:
@@ -91,14 +90,14 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
     record = members.controllers.get(root)
     makers = [(record, pods)] if record is not None else _makers(root, members, owned)
     wanted = record.wanted if record else len(pods) + sum(max(0, maker.wanted - len(own)) for maker, own in makers)
-    spec = members.specs.get(root.kind, {}).get(f"{root.namespace}/{root.name}")
+    spec = members.specs.get((root.kind, root.group), {}).get(f"{root.namespace}/{root.name}")
     wanted = max(wanted, spec.wanted) if spec is not None else wanted
     held = [(pod.held, group_of(root, pod.groups)) for pod in pods if pod.held is not None]
     held += [(one, group_of(root, maker.groups)) for maker, own in makers for one in _never_made(maker, own)]
     waiting = Counter((one.since, one.cause, group) for one, group in held)
     asking = members.asks.get(root, ())
     return WorkloadObservation(
-        ref=WorkloadRef(namespace=root.namespace, name=root.name, kind=root.kind),
+        ref=WorkloadRef(namespace=root.namespace, name=root.name, kind=root.kind, group=root.group),
         wanted=wanted,
         running=sum(1 for pod in pods if pod.runs),
         waiting=tuple(

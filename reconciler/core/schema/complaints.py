@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from reconciler.core.findings import Finding, Loc, shortened
+from reconciler.core.schema.strict import Strict
 from reconciler.core.yamlio import MAX_PROBLEMS
 from reconciler.model.workload import Json
 
@@ -26,6 +27,9 @@ _WANTED = {
 }
 _NUMBERS = {"a whole number": re.compile("[0-9]{1,40}"), "a number": re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")}
 """How a number is written that only its quotes make a text."""
+
+_SECONDS = re.compile("([0-9]{1,40})s")
+"""A duration where a field wants the number of its seconds."""
 
 _MOST = MAX_PROBLEMS - 1
 """Problems of one object that are worded, before it is only said how many more there are: hints cost time."""
@@ -84,6 +88,8 @@ def _finding(details: ErrorDetails, model: type[BaseModel]) -> Finding:
 def _unknown(loc: Loc, model: type[BaseModel]) -> Finding:
     """Report an unknown field with the nearest known one, or with all that there are when they are few."""
     owner = _model_at(model, loc[:-1])
+    if owner is not None and issubclass(owner, Strict) and (way := owner.strangers.get(str(loc[-1]))):
+        return Finding(loc=loc, message="unknown field", hint=way)
     known = sorted(field.alias or name for name, field in owner.model_fields.items()) if owner else []
     guess = nearest(str(loc[-1]), known)
     return Finding(
@@ -114,6 +120,8 @@ def _wrong_type(loc: Loc, wanted: str, given: Json) -> Finding:
         hint = f"try [{shortened(given)}]"
     elif wanted.endswith("number") and isinstance(given, str) and _NUMBERS[wanted].fullmatch(given):
         hint = f"try {given} without quotes"
+    elif wanted == "a whole number" and isinstance(given, str) and (seconds := _SECONDS.fullmatch(given)):
+        hint = f"try {seconds[1]}"
     elif wanted == "true or false" and isinstance(given, str):
         known = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
         hint = f"try {known[given.lower()]}" if given.lower() in known else ""

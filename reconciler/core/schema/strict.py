@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import lru_cache
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -40,8 +40,11 @@ _QUANTITY_SCHEMA = {"type": ["string", "number"], "examples": [4, "500m", "8Gi"]
 class Strict(BaseModel):
     """A part of a file: fields in camelCase, no others, each of exactly its type.
 
-    A known field that is null counts as absent, as Kubernetes reads it.
+    A known field that is null counts as absent, as Kubernetes reads it. `strangers` are fields that people write here
+    by habit, with what to do instead.
     """
+
+    strangers: ClassVar[Mapping[str, str]] = {}
 
     model_config = ConfigDict(
         strict=True,

@@ -8,9 +8,10 @@ spread-and-groups.md, sections 1 and 2.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
@@ -64,6 +65,11 @@ class SpreadMetadata(Metadata):
 
 class TermFile(Strict):
     """Requirements that hold together; one without any is met by nothing."""
+
+    strangers: ClassVar[Mapping[str, str]] = {
+        "matchLabels": "try matchExpressions: [{key: ..., operator: In, values: [...]}]",
+        "nodeSelectorTerms": "a subset has one term: write its matchExpressions here",
+    }
 
     match_expressions: list[RequirementShape] = Field([], description="What labels of a cluster, or of nodes, are.")
     match_fields: list[FieldRequirementFile] = Field([], description="What the name is.")
@@ -169,6 +175,8 @@ class TargetFilterFile(Strict):
 
 class TargetFile(Strict):
     """The workload, in the spread's own namespace."""
+
+    strangers: ClassVar[Mapping[str, str]] = {"namespace": "leave it out: it is that of the spread"}
 
     api_version: str = Field("", json_schema_extra={"minLength": 1})
     kind: str = Field("", json_schema_extra={"minLength": 1})
