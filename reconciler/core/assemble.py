@@ -18,6 +18,7 @@ from reconciler.core.firstneeds import burst_clusters, first_needs
 from reconciler.core.gathered import Gathered, Placed, foreign, places
 from reconciler.core.homes import home
 from reconciler.core.ignoring import ignored
+from reconciler.core.kindpaths import tell_astray
 from reconciler.core.namedkinds import told_apart, unknown_kind
 from reconciler.core.parsed import ParsedFile
 from reconciler.core.policies import policies_in_force
@@ -104,6 +105,7 @@ def examine(
     desired = replace(desired, policies=spread_policies(work, desired, templates))
     desired = replace(desired, templates=split_templates(work, templates, desired.policies))
     _tell_first_needs(work, desired, templates)
+    tell_astray(work, desired.templates.values())
     desired = replace(desired, problems=tuple(sorted(work.problems)), incomplete=bool(work.rejected))
     return Assembly(desired=desired, rejected=frozenset(work.rejected), excused=frozenset(work.excused))
 

@@ -34,7 +34,9 @@ def findings(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NONE) -
         value = at(manifest, way)
         sure = sure and _is_number(value)
         for message, hint in _fault(value):
-            yield Finding(loc=(*loc, *located(manifest, way)), message=message, hint=hint)
+            astray = kind.name in kinds and isinstance(value, Mapping | list)
+            way_out = "correct the path in what declares its kind" if astray else hint
+            yield Finding(loc=(*loc, *located(manifest, way)), message=message, hint=way_out)
     yield from _beyond(manifest, kind, loc)
     yield from _single(manifest, kind, loc)
     if sure:

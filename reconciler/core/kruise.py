@@ -64,7 +64,9 @@ def _entry(number: int, entry: Json) -> WorkloadKind | Finding:
     where = f"workloads[{number}]"
     if not isinstance(entry, dict):
         return _wrong(f"{where} is no object", 'try {"Group": "…", "Version": "…", "Kind": "…", "replicasPath": "…"}')
-    fields = {name: entry.get(name, "") for name in ("Group", "Version", "Kind", "replicasPath")}
+    # Go's reader, which is Kruise's, takes the name of a field in any case.
+    stated = {str(name).lower(): value for name, value in entry.items()}
+    fields = {name: stated.get(name.lower(), "") for name in ("Group", "Version", "Kind", "replicasPath")}
     for name, text in fields.items():
         if not isinstance(text, str):
             return _wrong(f"{where}.{name}: {shortened(str(text))} is no text", "quote it")

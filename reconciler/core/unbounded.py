@@ -21,7 +21,7 @@ _BOUNDS = {"ScaledObject": "maxReplicaCount", "HTTPScaledObject": "replicas.max"
 
 
 def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
-    """Warn of a spec with an autoscaler that owns a number of replicas, if nothing written follows from a share.
+    """Warn of a spec with an autoscaler that owns replicas, if nothing that is written follows from a share.
 
     `kinds` are those that the fleet repository declares.
     """
