@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from reconciler.core.charted import by_unit, unit_of
 from reconciler.core.grouped import wholes
 from reconciler.core.hearing import believed, heard, silent
+from reconciler.core.leaving import completed
 from reconciler.core.merging import due, merged
 from reconciler.core.schedule import planned
 from reconciler.core.wholes import Whole
@@ -103,8 +104,8 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
         if goes_whole is None and workload in grouped and seen is not None and policy.spread is None:
             unit = unit_of(template, desired.kinds, seen)
             goes_whole = by_unit(template, unit) if unit is not None else None
-        if goes_whole is not None and seen is not None:
-            seen = goes_whole.seen(seen)
+        if seen is not None:
+            seen = goes_whole.seen(seen) if goes_whole else completed(seen, template, desired.kinds, observed)
         demands[workload] = _demand(
             workload,
             primary,

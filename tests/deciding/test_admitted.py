@@ -20,9 +20,9 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.model.workload import Json
-from tests.platform.samples import obj
+from tests.platform.samples import lending, obj
 from tests.requests.asking import deployment, holds, manifests, record, request, wants
-from tests.situations import NOW, VLLM, free, ledger, plan, short, situation
+from tests.situations import NOW, VLLM, cluster, free, ledger, ordering, plan, short, situation
 
 GPU = "nvidia.com/gpu"
 KATA = RuntimeClass(overhead=Resources(amounts={"cpu": parse_quantity("2"), GPU: parse_quantity("0")}))
@@ -207,6 +207,23 @@ def test_a_burst_is_recorded_as_it_is_made_there_and_what_is_on_its_way_counts_s
     assert change.placement.shape.requests.amounts["cpu"] == parse_quantity("2")
     again = plan(short(8, replica=pod), roomy, there=ledger(change.placement))
     assert again.changes == ()
+
+
+@pytest.mark.parametrize(
+    ("pod", "where", "fits"),
+    [
+        ({"runtimeClassName": "kata"}, {"runtime_classes": None}, 0),
+        ({"runtimeClassName": "kata"}, {"runtime_classes": {"kata": KATA}}, 4),
+        ({}, {"limit_ranges": {"llm": amounts(cpu="4")}}, 2),
+        ({}, {}, 5),
+    ],
+)
+def test_what_an_observation_file_does_not_say_of_a_replica_its_template_does(
+    pod: Json, where: dict[str, Any], fits: int
+) -> None:
+    fleet = lending(cluster("worker-2"), spec=manifests(deployment(1, 1, **pod)), policy=ordering("worker-2"))
+    made = plan(short(5), there(**where), wanted=fleet)
+    assert sum(change.placement.replicas for change in made.changes if isinstance(change, Place)) == fits
 
 
 def test_a_request_is_counted_with_what_its_clusters_add() -> None:
