@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from reconciler.core import dialect, templates
+from reconciler.core.admitted import as_stated
 from reconciler.core.engines.deployment import target_namespace
 from reconciler.core.fieldpath import at
 from reconciler.core.injecting import injected, of_placement, targets, ways
@@ -43,6 +44,7 @@ _PARTS = (
     ("rules",),
     ("obstacle",),
     ("who",),
+    ("unstated",),
 )
 """What is said of a shape together; a subset changes neither the size of a group nor whether its pods are apart."""
 
@@ -178,12 +180,16 @@ def there(seen: ReplicaShape, narrowed: ReplicaShape, found: Shapes, *, labels: 
     patch leaves that alone; one that changes `labels` may change what the rules of such pods go by.
     """
     changes: dict[str, Any] = {}
+    bare = as_stated(seen)
+    stated = bare if (bare.requests, bare.unstated) == (found.own.requests, found.own.unstated) else seen
     for part in _PARTS:
         shown, own, before, after = (
-            tuple(getattr(one, field) for field in part) for one in (seen, found.own, found.injected, found.patched)
+            tuple(getattr(one, field) for field in part) for one in (stated, found.own, found.injected, found.patched)
         )
         if part == ("who",) and not seen.who:
             continue
+        if part == ("unstated",) and seen.unstated is None:
+            shown = own  # nobody has said it, but for the template
         if shown == own:
             changes |= zip(part, after, strict=True)
         elif before != after or (labels and part == ("rules",) and seen.rules is not None):

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from reconciler.core import elsewhere, sharedout, started
+from reconciler.core.addednotes import additions
 from reconciler.core.demand import Blind
 from reconciler.core.grouping import whole
 from reconciler.core.growth import MOST, Growth, Offer
 from reconciler.core.lifecycle import version
 from reconciler.core.outrunning import outrun
 from reconciler.core.placementnotes import notes
-from reconciler.core.provided import called, doubts
+from reconciler.core.provided import doubts
 from reconciler.core.quotas import too_many_at_home
 from reconciler.core.reach import Rung
 from reconciler.core.requeststate import RequestState
@@ -35,7 +36,6 @@ from reconciler.model.demand import Demand
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placement import Placement, Restraint, where
 from reconciler.model.plan import Plan, Reason, Refusal, Suppressed
-from reconciler.model.prerequisites import Category
 from reconciler.model.units import Resources
 
 
@@ -165,6 +165,7 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
             *_conclusion(workload, situation, standing, assessments, suppressed),
             *elsewhere.moving(workload, plan),
             *sharedout.told(outcome, {one.site for one in assessments if one.refusal is not None}),
+            *additions(growth, workload, shape, whole(situation, workload)),
             *first_needs(workload, situation),
         ),
         distribution=shared(policy) if policy is not None else "",
@@ -260,18 +261,13 @@ def first_needs(workload: WorkloadId, situation: Situation) -> Iterator[str]:
         return
     template, policy = desired.templates[workload], desired.policies[workload]
     growth = Growth(situation, Standing(situation))
-    said, classes = dict[str, None](), dict[str, None]()
+    said = dict[str, None]()
     for rung in situation.reach.order(workload):
         cluster = desired.clusters.get(rung.cluster)
         if cluster is not None:
             there = (cluster, observed.clusters.get(rung.cluster))
-            needed = growth.needed(template, policy, rung)
-            said |= dict.fromkeys(doubts([there], needed))
-            classes |= dict.fromkeys(called(one) for one in needed if one.category is Category.RUNTIME_CLASSES)
+            said |= dict.fromkeys(doubts([there], growth.needed(template, policy, rung)))
     yield from said
-    if classes:
-        adds = f"What {listed(classes)} adds to pods there, overhead or a node selector"
-        yield f"{adds}, counts only as far as they show it."
 
 
 def _unheard(demand: Demand, suppressed: tuple[Suppressed, ...]) -> tuple[str, ...]:

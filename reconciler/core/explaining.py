@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reconciler.core import started
+from reconciler.core.addednotes import added
 from reconciler.core.explain import Assessment, Explanation, first_needs, noted, running, starts, told
 from reconciler.core.growth import Growth
 from reconciler.core.needs import Gang, Pods, needs, pods_of
@@ -45,11 +46,21 @@ def explain_request(record: RequestRecord, situation: Situation, plan: Plan) -> 
         conclusion=(
             *_conclusion(stands, assessments, held, pods_of(record.request, situation.desired.kinds)),
             *running(situation, stands.placements),
+            *_added(record, situation, rungs),
             *first_needs(workload, situation),
         ),
         request=stands,
         notes=noted(situation, stands.placements),
     )
+
+
+def _added(record: RequestRecord, situation: Situation, rungs: Sequence[Rung]) -> Iterator[str]:
+    """Say what the clusters that it may go to add to its pods."""
+    for rung in rungs:
+        seen = situation.observed.clusters.get(rung.cluster)
+        if seen is not None:
+            found = needs(record.request, seen, kinds=situation.desired.kinds)
+            yield from added(seen, (part.shape for part in found.parts))
 
 
 def _assessment(record: RequestRecord, situation: Situation, growth: Growth, rung: Rung, plan: Plan) -> Assessment:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from reconciler.core import beside
+from reconciler.core import admitted, beside
 from reconciler.core.affinity import described, selected
 from reconciler.core.devices import Handed, Stockroom
 from reconciler.core.keeping import KEEPERS, KEPT_OUT, TO_COME, UNHINDERED, Domain, keeps_away, within
@@ -71,6 +71,7 @@ class Room:
 
     def count(self, shape: ReplicaShape, limit: int) -> int:
         """Count the replicas of this shape that fit, up to `limit`. A replica is a whole group of pods or nothing."""
+        shape = self.admitted(shape)
         key = (shape.likeness, self.hindered(shape)), limit
         known = self._answers.counts.get(key)
         if known is None:
@@ -80,6 +81,7 @@ class Room:
 
     def take(self, shape: ReplicaShape, replicas: int) -> None:
         """Take the room of replicas, as much of it as there is: what was promised may have been lost since."""
+        shape = self.admitted(shape)
         self._change(shape)
         pods = replicas * shape.group_size
         for node in self._admitting(shape):
@@ -95,6 +97,7 @@ class Room:
 
         Nobody tells which that were. Devices that are claimed do not come back, for nobody knows whose they were.
         """
+        shape = self.admitted(shape)
         self._change(shape)
         pods = replicas * shape.group_size
         for node in self._nodes:
@@ -107,6 +110,7 @@ class Room:
 
     def vacate(self, shape: ReplicaShape, replicas: int, newcomer: ReplicaShape) -> None:
         """Give back of the room of replicas that had a node what a newcomer can surely have, wherever they were."""
+        shape, newcomer = self.admitted(shape), self.admitted(newcomer)
         self._change(shape)
         pods, there = replicas * shape.group_size, [node for node in self._nodes if _held_by(node, shape)]
         places = [min(_held_by(node, shape), replicas) if shape.apart else _held_by(node, shape) for node in there]
@@ -129,10 +133,12 @@ class Room:
 
     def choices(self, shape: ReplicaShape) -> int:
         """Count the nodes that hold at least one pod of this shape, devices aside."""
+        shape = self.admitted(shape)
         return sum(1 for node in self._nodes if _admits(node, shape) and pods_fitting(node, shape))
 
     def free(self, shape: ReplicaShape) -> Resources:
         """Add up what is free of the requested resources and devices on the nodes that admit this shape."""
+        shape = self.admitted(shape)
         names = shape.requests.amounts.keys()
         nodes = [node for node in self._nodes if _admits(node, shape)]
         summed = total(node.free for node in nodes)
@@ -145,6 +151,7 @@ class Room:
 
     def shortfall(self, shape: ReplicaShape) -> str:
         """Say with numbers why not one replica fits."""
+        shape = self.admitted(shape)
         key = shape.likeness, self.hindered(shape)
         known = self._answers.shortfalls.get(key)
         if known is None:
@@ -156,9 +163,15 @@ class Room:
         """Say what would let a replica fit of which not one does."""
         if shape.obstacle:
             return "change what its pods, or the patch of its subset, ask for"
+        if known := admitted.remedy(shape, self._observation):
+            return known
         if self.shortfall(shape).endswith(_REPELLED):
             return "tolerate the taint in its pods, or add nodes without it there"
         return "free or add nodes there"
+
+    def admitted(self, shape: ReplicaShape) -> ReplicaShape:
+        """Return a replica as it is made here, with what the cluster adds to its pods."""
+        return admitted.admitted(shape, self._observation)
 
     def hindered(self, shape: ReplicaShape) -> tuple[frozenset[Domain], bool]:
         """Say which domains other pods keep a shape out of, and whether some do so whose nodes nobody knows."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from reconciler.core import lifecycle
+from reconciler.core.admitted import brought
 from reconciler.core.aswritten import Drafts
 from reconciler.core.clashes import Clashes
 from reconciler.core.enrolling import Entry
@@ -107,6 +108,7 @@ class Growth:
 
     def shaped(self, template: WorkloadTemplate, policy: BurstPolicy, rung: Rung, shape: ReplicaShape) -> ReplicaShape:
         """Return the shape that a replica has on a cluster, as it is written for its subset."""
+        shape = brought(shape, (one.manifest for one in template.spec.manifests))
         found = subset_of(policy.spread, rung.subset) if policy.spread is not None and rung.subset else None
         if found is None:
             return shape
@@ -190,7 +192,7 @@ class Growth:
                 message=f"{room.shortfall(shape)}{waiting}",
                 remedy=room.remedy(shape),
             )
-        return Offer(rung=rung, replicas=fits, shape=shape)
+        return Offer(rung=rung, replicas=fits, shape=room.admitted(shape))
 
     def limited(
         self, workspace: WorkspaceName, cluster: ClusterName, shape: ReplicaShape | None = None, *, more: int = 0
@@ -234,9 +236,10 @@ class Growth:
 
     def kind(self, entry: Entry) -> Hashable:
         """Return what is equal for requests of which each cluster says the same."""
-        clusters, pods = (rung.cluster for rung in self.order(entry.workload)), entry.needs.parts
-        kept_out = self.rooms.hindered(clusters, [part.shape for part in pods])
-        return entry.kind(self._engines, helm=self._observed.helm), kept_out
+        clusters, pods = [rung.cluster for rung in self.order(entry.workload)], entry.needs.parts
+        shapes = [part.shape for part in pods]
+        kept_out = self.rooms.hindered(clusters, shapes)
+        return entry.kind(self._engines, helm=self._observed.helm), kept_out, self.rooms.given(clusters, shapes)
 
     def moment(self) -> Hashable:
         """Return what is another after each change that this pass has decided on, wherever it is."""

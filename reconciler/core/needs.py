@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
-from reconciler.core import podtemplate
+from reconciler.core import admitted, podtemplate
 from reconciler.core.bound import bound
 from reconciler.core.domains import Domains
 from reconciler.core.exclusive import exclusive, who_of
@@ -219,7 +219,7 @@ def shape_of(one: Made, manifest: Mapping[str, Json], others: tuple[Mapping[str,
 
     Raises one of AttributeError, LookupError, TypeError and ValueError where it cannot be read.
     """
-    shape = replica_shape(one.spec, metadata_of(manifest, one.place))
+    shape = admitted.brought(replica_shape(one.spec, metadata_of(manifest, one.place)), others)
     return bound(replace(shape, who=who_of(manifest, one.place)), one, manifest, others)
 
 

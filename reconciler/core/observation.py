@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from reconciler.core import yamlio
 from reconciler.core.findings import Finding, Loc
+from reconciler.core.kubernetes.additions import by_namespace
 from reconciler.core.kubernetes.neighbours import pod_rules, who
 from reconciler.core.schema.complaints import complaints
 from reconciler.core.schema.observation import (
@@ -30,6 +31,7 @@ from reconciler.model.capacity import (
     Node,
     Pool,
     ReplicaShape,
+    RuntimeClass,
     Taint,
     Waiting,
     WorkloadObservation,
@@ -38,6 +40,7 @@ from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.neighbours import PodOnNode
 from reconciler.model.units import Resources
+from reconciler.model.unstated import Unstated, sorted_amounts
 from reconciler.model.workload import Json, WorkloadRef
 
 _LIST_FIELDS = frozenset({"apiVersion", "kind", "metadata", "items"})
@@ -95,6 +98,8 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         unused={PlacementName(one.name): one.unused_since for one in file.placements if one.unused_since is not None},
         troubles={PlacementName(one.name): told(one.message) for one in file.placements if _is_of_pods(one)},
         reports={report.path: report for report in _reports(file)},
+        runtime_classes=_runtime_classes(file),
+        limit_ranges=by_namespace((f"{one.namespace}/", resources(one.default_request)) for one in file.limit_ranges),
     )
     return observation, tuple(_from_the_future(file))
 
@@ -218,6 +223,20 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
     )
 
 
+def _runtime_classes(file: ObservationFile) -> dict[str, RuntimeClass] | None:
+    """Read what RuntimeClasses add to pods; None where nobody says which there are."""
+    if file.runtime_classes is None:
+        return None
+    return {
+        one.name: RuntimeClass(
+            overhead=resources(one.overhead),
+            node_selector=one.node_selector,
+            tolerations=tuple(toleration.value_of() for toleration in one.tolerations),
+        )
+        for one in file.runtime_classes
+    }
+
+
 def _shape(file: ReplicaFile, namespace: str) -> ReplicaShape:
     """Read what one replica needs; its rules are read as those of a pod are."""
     required = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -237,4 +256,16 @@ def _shape(file: ReplicaFile, namespace: str) -> ReplicaShape:
         rules=rules,
         obstacle=obstacle,
         who=who({"labels": file.labels, "namespace": namespace}) if file.labels else (),
+        unstated=_unstated(file),
+    )
+
+
+def _unstated(file: ReplicaFile) -> Unstated | None:
+    """Read what clusters may add to the pods of a replica; None where it leaves them nothing."""
+    if not file.runtime_class_name and not file.unrequested:
+        return None
+    return Unstated(
+        runtime_class=file.runtime_class_name,
+        overhead=sorted_amounts(resources(file.overhead).amounts),
+        silent=tuple(sorted(file.unrequested.items())),
     )

@@ -1,12 +1,13 @@
 """Whether a cluster has what the objects of a workload need there first, as its Cluster file says it.
 
 A cluster that says what it has of a category has nothing else of it. Of what it does not speak of nobody knows: that
-keeps nothing away, and `overspill check` and `overspill explain` tell it. DeviceClasses are seen, where any are.
+keeps nothing away, and `overspill check` and `overspill explain` tell it. DeviceClasses are seen, where any are, and so
+are RuntimeClasses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from reconciler.core.dialect import has_expression
@@ -90,13 +91,20 @@ def called(one: Prerequisite) -> str:
 
 def _has(cluster: Cluster, one: Prerequisite, seen: ClusterObservation | None) -> bool | None:
     """Tell whether a cluster has something; None where nobody knows."""
-    classes = seen.device_classes if seen is not None and one.category is Category.DEVICE_CLASSES else {}
-    if one.name in classes:
+    classes = _seen(one.category, seen)
+    if classes is not None and one.name in classes:
         return True
     patterns = cluster.provides.get(one.category)
     if has_expression(one.name):
         return None
     if patterns is None:
-        return False if classes else None
+        return None if classes is None else False
     bare = one.name if one.category in _WHOLE else one.name.rpartition("/")[2]
     return any(fnmatchcase(one.name if "/" in text else bare, text) for text in patterns)
+
+
+def _seen(category: Category, seen: ClusterObservation | None) -> Collection[str] | None:
+    """Return what a cluster is seen to have of a category; None where nobody says."""
+    if seen is not None and category is Category.DEVICE_CLASSES:
+        return seen.device_classes or None
+    return seen.runtime_classes if seen is not None and category is Category.RUNTIME_CLASSES else None

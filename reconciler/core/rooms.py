@@ -88,6 +88,13 @@ class Rooms:
         found = [room.hindered(shape) for room in rooms for shape in named]
         return tuple(found) if any(shut or coming for shut, coming in found) else None
 
+    def given(self, clusters: Iterable[ClusterName], pods: Iterable[ReplicaShape]) -> Hashable:
+        """Return whose LimitRanges add to pods in clusters, which tells apart what is alike otherwise; None if none."""
+        seen = (self._observed.clusters.get(name) for name in clusters)
+        if not any(one.limit_ranges for one in seen if one is not None):
+            return None
+        return frozenset(one.namespace for shape in pods for one in shape.who)
+
     def _guarded(self) -> frozenset[ClusterName]:
         """Name the clusters where pods keep any others out."""
         now = self.handed, self._standing.position

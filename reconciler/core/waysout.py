@@ -20,8 +20,9 @@ def remedy(room: Room, seen: ClusterObservation, shape: ReplicaShape, wanted: in
 
     What only reserves room is not `deployed`: it has no pods that could tolerate anything.
     """
-    if shape.obstacle:
+    if room.admitted(shape).obstacle:
         return room.remedy(shape)
+    shape = room.admitted(shape)
     taint = _hindrance(room, seen, shape, wanted)
     if taint is None:
         return NODES

@@ -10,7 +10,8 @@ seen of the primary counts pods; here those become replicas, by the groups that 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 
 from reconciler.core.headcount import asks_for_devices
@@ -158,11 +159,14 @@ def more(needed: Needs, there: Needs) -> Needs:
 
     All of it is, whatever the minimum of a gang: what is there runs without it.
     """
-    had = {part.shape.likeness: part.replicas for part in there.parts}
-    lacking = [
-        replace(part, replicas=part.replicas - had.get(part.shape.likeness, 0), least=None) for part in needed.parts
-    ]
-    parts = [part for part in lacking if part.replicas > 0]
+    had = Counter[Hashable]()
+    for part in there.parts:
+        had[part.shape.recorded.likeness] += part.replicas
+    parts: list[Part] = []
+    for part in needed.parts:
+        known = min(part.replicas, had[part.shape.recorded.likeness])
+        had[part.shape.recorded.likeness] -= known
+        parts += [replace(part, replicas=part.replicas - known, least=None)] if part.replicas > known else []
     if not parts:
         return replace(
             needed, main=Part(shape=needed.main.shape, replicas=0), others=(), domains=(), loose=(), marked={}

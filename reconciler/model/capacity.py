@@ -14,6 +14,7 @@ from reconciler.model.groupseen import GroupSeen
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.neighbours import PodOnNode, PodRules, Who
 from reconciler.model.units import Resources
+from reconciler.model.unstated import Unstated
 from reconciler.model.workload import WorkloadRef
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ class ReplicaShape:
     asked for by claims (DRA), a device no more than once. `apart` has the pods of a group on a node each. `rules` are
     about the pods beside it, None where it has none; `who` is what rules of other pods see in it, one
     for each template that makes such pods, and nothing where nobody knows. `obstacle` says why nobody can count what it
-    needs: then it fits nowhere.
+    needs: then it fits nowhere. `unstated` is what clusters may add to its pods where they are made; None where nobody
+    knows, or where it has been added.
     """
 
     requests: Resources
@@ -88,11 +90,12 @@ class ReplicaShape:
     rules: PodRules | None = None
     obstacle: str = ""
     who: tuple[Who, ...] = ()
+    unstated: Unstated | None = None
 
     @property
     def recorded(self) -> ReplicaShape:
-        """The same without `who`, which is seen anew whenever room is looked for, and nobody writes down."""
-        return replace(self, who=()) if self.who else self
+        """The same without `who` and `unstated`, which are seen anew for each decision, and nobody writes down."""
+        return replace(self, who=(), unstated=None) if self.who or self.unstated else self
 
     @property
     def likeness(self) -> Hashable:
@@ -107,7 +110,17 @@ class ReplicaShape:
             self.apart,
             self.rules,
             self.obstacle,
+            self.unstated,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeClass:
+    """What a cluster adds to each pod that names a RuntimeClass; a node has to have all labels of the selector."""
+
+    overhead: Resources = field(default_factory=Resources)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,8 +266,9 @@ class ClusterObservation:
     counts what may be none. `homeless` are the replicas that wait for a node, and `troubles` says in a few words what
     pods wait for. `unused` tells since when no GPU of a placement has been used, where it is so. `reports` is what
     engines say of placements, keyed by directory, where the observation tells. `device_classes` are its DeviceClasses
-    by name, each with the CEL expressions that a device has to meet. `unheard` are the kinds of signals of which nobody
-    knows right now what they say; `asks` hold what they said last.
+    by name, each with the CEL expressions that a device has to meet. `runtime_classes` are its RuntimeClasses by name,
+    and `limit_ranges` is what a container that requests nothing is given, by namespace; None where nobody says.
+    `unheard` are the kinds of signals of which nobody knows right now what they say; `asks` hold what they said last.
     """
 
     cluster: ClusterName
@@ -272,6 +286,8 @@ class ClusterObservation:
     unused: Mapping[PlacementName, datetime] = field(default_factory=dict)
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
     device_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    runtime_classes: Mapping[str, RuntimeClass] | None = None
+    limit_ranges: Mapping[str, Resources] | None = field(default_factory=dict)
     unheard: tuple[Hearing, ...] = ()
 
 

@@ -100,7 +100,7 @@ def test_a_burst_goes_where_nobody_keeps_its_pods_off_and_forgets_the_labels() -
     (change,) = plan(short(5, replica=replica), observed(keeping())).changes
     assert isinstance(change, Place)
     assert change.placement.replicas == 2
-    assert change.placement.shape == replace(replica, who=())
+    assert change.placement.shape == replace(replica, who=(), unstated=None)
 
 
 def test_a_drained_burst_is_not_moved_to_where_its_pods_are_kept_off() -> None:

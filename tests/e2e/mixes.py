@@ -20,6 +20,8 @@ GPU = "nvidia.com/gpu"
 HOST = "kubernetes.io/hostname"
 RUNTIME = {"cpu": "250m", "memory": "512Mi"}
 """What the RuntimeClass `heavy` adds to a pod; the API server refuses one that says otherwise."""
+GIVEN = {"cpu": "500m", "memory": "2Gi"}
+"""What the LimitRange of the namespace gives to a container that requests nothing."""
 SPOT = {"key": "capacity", "value": "spot", "effect": "NoSchedule"}
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -88,6 +90,8 @@ class Mix:
             "cluster": "worker-2",
             "observedAt": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "pools": [{"name": "all", "nodes": self.nodes}],
+            "runtimeClasses": [{"name": "heavy", "overhead": RUNTIME}],
+            "limitRanges": [{"namespace": NAMESPACE, "defaultRequest": GIVEN}],
         }
         [seen] = observation.read(yamlio.emit(file).encode(), "observation.yaml")
         return Room(seen).count(self._shape(), 1 if self.apart else LIMIT)
@@ -99,9 +103,13 @@ class Mix:
     def is_estimate(self) -> bool:
         """Tell whether the scheduler may do better: it may choose well, and use nodes that we leave out.
 
-        A pod that tolerates every taint may go to a cordoned node. We send nothing there: somebody means to empty it.
+        A pod that tolerates every taint may go to a cordoned node. We send nothing there: somebody means to empty it. A
+        spread that heeds taints passes such a node over, but nobody tells us which taints it has.
         """
-        cordons = {"operator": "Exists"} in self.spec["tolerations"] and any(node["cordoned"] for node in self.nodes)
+        spreads = self.spec.get("topologySpreadConstraints", [])
+        heeded = any(one.get("nodeTaintsPolicy") == "Honor" for one in spreads)
+        everywhere = {"operator": "Exists"} in self.spec["tolerations"]
+        cordons = (everywhere or heeded) and any(node["cordoned"] for node in self.nodes)
         return cordons or self.kind in {"join", "mixed"} or any(self.zone not in node["labels"] for node in self.nodes)
 
     def make(self, cluster: Cluster) -> None:
@@ -171,7 +179,7 @@ class Mix:
         return {"name": name, "image": "registry.invalid/server:1", "resources": stated, **fields}
 
     def _add_resources(self, chance: random.Random) -> None:
-        """Add what else counts: init containers, sidecars, the runtime's overhead, requests of the pod as a whole."""
+        """Add what else counts: init containers, sidecars, what admission adds, requests of the pod as a whole."""
         extra: list[Json] = []
         if chance.random() < 0.2:
             extra.append(self._container("load", chance, {"cpu": "5", "memory": "6Gi"}))
@@ -181,7 +189,9 @@ class Mix:
         if extra:
             self.spec["initContainers"] = extra
         if chance.random() < 0.2:
-            self.spec |= {"runtimeClassName": "heavy", "overhead": RUNTIME}
+            self.spec |= {"runtimeClassName": "heavy"} | chance.choice(({}, {"overhead": RUNTIME}))
+        if chance.random() < 0.25:
+            self.spec["containers"].append({"name": "logs", "image": "registry.invalid/logs:1"})
         if chance.random() < 0.15:
             self.spec["resources"] = {"requests": {"cpu": "7", "memory": "26Gi"}}
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
-from tests.e2e.mixes import LIMIT, NAMESPACE, RUNTIME, Mix
+from tests.e2e.mixes import GIVEN, LIMIT, NAMESPACE, RUNTIME, Mix
 
 BATCHES = (0, 1, 2, 3)
 IN_BATCH = 50
@@ -24,6 +24,8 @@ def cluster(start_cluster: Callable[[str], Cluster]) -> Cluster:
     made.ensure_namespace(NAMESPACE)
     heavy = {"metadata": {"name": "heavy"}, "handler": "heavy", "overhead": {"podFixed": RUNTIME}}
     made.create("/apis/node.k8s.io/v1/runtimeclasses", heavy)
+    limits = {"limits": [{"type": "Container", "defaultRequest": GIVEN}]}
+    made.create(f"/api/v1/namespaces/{NAMESPACE}/limitranges", {"metadata": {"name": "given"}, "spec": limits})
     return made
 
 
@@ -40,7 +42,7 @@ def test_what_fits_by_our_count_the_scheduler_places(cluster: Cluster, batch: in
     made = {mix.name: mix.pods(promised[mix.name] + 1) for mix in mixes}  # one more, so that a count too low shows
     for mix in mixes:
         cluster.create(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments", mix.deployment(made[mix.name]))
-    placed = Counter[str]()
+    placed, refused = Counter[str](), set[str]()
 
     def short() -> dict[str, str]:
         return {
@@ -53,7 +55,10 @@ def test_what_fits_by_our_count_the_scheduler_places(cluster: Cluster, batch: in
         pods = cluster.items(f"/api/v1/namespaces/{NAMESPACE}/pods", f"batch={batch}")
         placed.clear()
         placed.update(pod["metadata"]["labels"]["app"] for pod in pods if bound(pod))
-        decided = len(pods) == sum(made.values()) and all(bound(pod) or unschedulable(pod) for pod in pods)
+        refused.clear()
+        refused.update(names_of_refused(cluster))
+        wanted = sum(number for name, number in made.items() if name not in refused)
+        decided = len(pods) == wanted and all(bound(pod) or unschedulable(pod) for pod in pods)
         return decided and not short()
 
     cluster.until(
@@ -68,6 +73,13 @@ def test_what_fits_by_our_count_the_scheduler_places(cluster: Cluster, batch: in
     assert unseen == set(), f"there was room that we did not see: {lower}"
     assert len(agreeing) >= AGREEING, f"too many estimates are too low: {lower}"
     assert len(set(promised.values())) > 4, "the mixes are too much alike to prove anything"
+
+
+def names_of_refused(cluster: Cluster) -> set[str]:
+    """Name the mixes whose pods the API server does not take, as it does not take less than all containers request."""
+    sets = cluster.items(f"/apis/apps/v1/namespaces/{NAMESPACE}/replicasets")
+    failed = [one for one in sets if any(it["type"] == "ReplicaFailure" for it in one["status"].get("conditions", []))]
+    return {one["metadata"]["labels"]["app"] for one in failed}
 
 
 def ready(node: Json) -> bool:

@@ -16,7 +16,15 @@ from reconciler.core.fit import Room
 from reconciler.core.kubernetes.causes import NOT_ADMITTED, unschedulable
 from reconciler.core.kubernetes.parts import Effect, key_of
 from reconciler.core.kubernetes.requests import pod_requests
-from reconciler.core.kubernetes.resources import CAPACITY, CONTROLLERS, SIGNALS, Resource, needed
+from reconciler.core.kubernetes.resources import (
+    ADDITIONS,
+    CAPACITY,
+    CONTROLLERS,
+    DEVICES,
+    SIGNALS,
+    Resource,
+    needed,
+)
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.kubernetes.state import ClusterState
 from reconciler.model.capacity import Helpers, ReplicaShape, WorkloadObservation
@@ -546,7 +554,7 @@ def test_demand_is_told_from_room() -> None:
 
 
 def test_only_what_the_workloads_call_for_is_watched() -> None:
-    assert needed(()) == {Resource.NODES, Resource.PODS, Resource.SLICES, Resource.CLAIMS, Resource.CLASSES}
+    assert needed(()) == {Resource.NODES, Resource.PODS, *DEVICES, *ADDITIONS}
     assert needed({VLLM}) - needed(()) == {Resource.DEPLOYMENTS, Resource.REPLICA_SETS, Resource.TEMPLATES, *SIGNALS}
     assert needed({ANY}) == set(CAPACITY | CONTROLLERS | SIGNALS | {Resource.TEMPLATES})
 

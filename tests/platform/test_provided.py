@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from reconciler.core.explain import explain
 from reconciler.core.filling import fill
 from reconciler.core.load import assemble, parse_file
 from reconciler.core.provided import lacking
-from reconciler.model.capacity import ClusterObservation
+from reconciler.model.capacity import ClusterObservation, RuntimeClass
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.policy import Desired
@@ -271,11 +272,16 @@ def test_every_category_is_a_field_of_provides() -> None:
         assert desired.clusters[ClusterName("worker-2")].provides == {category: ("a",)}
 
 
-def test_explain_tells_of_a_runtime_class_that_what_it_adds_elsewhere_is_not_counted() -> None:
-    spec = manifests(deployment({"runtimeClassName": "kata", "overhead": {"cpu": "250m"}}))
-    clusters = providing("worker-2", runtimeClasses=("kata",)), providing("worker-3", runtimeClasses=("kata",))
-    fleet = lending(*clusters, spec=spec, policy=ordering("worker-2", "worker-3"))
-    told = situation(short(1), free("worker-2", 8), wanted=fleet)
-    assert explain(VLLM, told, Plan(changes=(), suppressed=())).conclusion[-1] == (
-        "What RuntimeClass kata adds to pods there, overhead or a node selector, counts only as far as they show it."
+def test_runtime_classes_are_seen_as_device_classes_are() -> None:
+    spec = manifests(deployment({"runtimeClassName": "kata"}))
+    fleet = lending(cluster_of("worker-2"), cluster_of("worker-3"), spec=spec, policy=ordering("worker-2", "worker-3"))
+    bare = replace(free("worker-2", 8), runtime_classes={})
+    able = replace(free("worker-3", 8), runtime_classes={"kata": RuntimeClass()})
+    made = plan(short(1), bare, able, wanted=fleet)
+    assert placed(made) == ["worker-3"]
+    (change,) = made.changes
+    assert isinstance(change, Place)
+    assert [one.message for one in change.refused] == ["has no RuntimeClass kata, which Deployment model needs"]
+    assert (
+        explain(VLLM, situation(short(1), able, wanted=fleet), made).conclusion[-1].startswith("worker-2 does not say")
     )

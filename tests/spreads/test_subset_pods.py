@@ -147,6 +147,20 @@ def test_where_the_primary_shows_other_requests_than_the_template_a_patch_of_the
     assert refused.message == "subset rented patches the resources of containers vllm, which nobody can count here"
 
 
+def test_what_the_primary_s_limit_range_gave_to_its_pods_does_not_keep_a_patch_of_requests_from_being_counted() -> None:
+    own = pods(number=1)
+    given_ = {"annotations": {"kubernetes.io/limit-ranger": "LimitRanger plugin set: cpu request for container vllm"}}
+    filled_in = {**own, "metadata": {**own["metadata"], **given_}}
+    (container,) = own["spec"]["containers"]
+    requests = {"limits": {GPU: 1}, "requests": {GPU: 1, "cpu": "1"}}
+    filled_in["spec"] = {**own["spec"], "containers": [{**container, "resources": requests}]}
+    more = patched({"containers": [{"name": "vllm", "resources": {"limits": {GPU: 4}}}]})
+    made = plan(short(1, replica=seen(filled_in)), free("worker-4", 8), wanted=with_pods(fleet(more), own))
+    (change,) = made.changes
+    assert isinstance(change, Place)
+    assert change.placement.shape.requests == gpus(4)
+
+
 def test_where_the_primary_shows_other_requests_a_patch_of_anything_else_leaves_them_as_they_are_seen() -> None:
     own = pods(number=1)
     filled_in = replace(seen(own), requests=gpus(2))

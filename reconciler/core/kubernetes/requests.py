@@ -27,6 +27,11 @@ def _shared(found: tuple[tuple[str, Quantity], ...]) -> Resources:
     return Resources(amounts=dict(found))
 
 
+def stated(resources: Json) -> dict[str, Quantity]:
+    """Read what the resources of a container or of a pod request; a limit without a request counts as one."""
+    return {**amounts(resources.get("limits")), **amounts(resources.get("requests"))}
+
+
 def pod_requests(spec: Json) -> Resources:
     """Add up what a pod requests, from its spec or from a pod template's.
 
@@ -38,7 +43,7 @@ def pod_requests(spec: Json) -> Resources:
     steady: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for container in spec.get("initContainers") or ():
-        own = _container(container)
+        own = stated(container.get("resources") or {})
         if container.get("restartPolicy") == "Always":  # a sidecar (KEP-753): it goes on running
             _add(steady, own)
             _raise(peak, steady)
@@ -47,7 +52,7 @@ def pod_requests(spec: Json) -> Resources:
             _add(together, own)
             _raise(peak, together)
     for container in spec.get("containers") or ():
-        _add(steady, _container(container))
+        _add(steady, stated(container.get("resources") or {}))
     _raise(peak, steady)
     whole = spec.get("resources")
     if whole:
@@ -56,14 +61,6 @@ def pod_requests(spec: Json) -> Resources:
         peak = {**limits, **peak, **pages, **amounts(whole.get("requests"))}
     _add(peak, amounts(spec.get("overhead")))
     return shared(peak)
-
-
-def _container(container: Json) -> dict[str, Quantity]:
-    return _with_limits(container.get("resources") or {})
-
-
-def _with_limits(resources: Json) -> dict[str, Quantity]:
-    return {**amounts(resources.get("limits")), **amounts(resources.get("requests"))}
 
 
 def _add(sums: dict[str, Quantity], more: Mapping[str, Quantity]) -> None:

@@ -51,6 +51,8 @@ class Resource(_Served, Enum):
     SLICES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceslices", "ResourceSlice", True)
     CLAIMS = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaims", "ResourceClaim", True)
     CLASSES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "deviceclasses", "DeviceClass", True)
+    RUNTIME_CLASSES = ("node.k8s.io", ("v1",), "runtimeclasses", "RuntimeClass", True)
+    LIMIT_RANGES = ("", ("v1",), "limitranges", "LimitRange", True)
     TEMPLATES = (
         "resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaimtemplates", "ResourceClaimTemplate", True,
     )  # fmt: skip # a table, a row a line
@@ -101,7 +103,10 @@ Watched: TypeAlias = Resource | Custom
 DEVICES = frozenset({Resource.SLICES, Resource.CLAIMS, Resource.CLASSES})
 """What has to be known, all of it, before a device counts as free."""
 
-CAPACITY = frozenset({Resource.NODES, Resource.PODS}) | DEVICES
+ADDITIONS = frozenset({Resource.RUNTIME_CLASSES, Resource.LIMIT_RANGES})
+"""What adds to the pods that are made."""
+
+CAPACITY = frozenset({Resource.NODES, Resource.PODS}) | DEVICES | ADDITIONS
 """What every cluster is asked for."""
 
 CONTROLLERS = frozenset({Resource.DEPLOYMENTS, Resource.STATEFUL_SETS, Resource.REPLICA_SETS, Resource.JOBS})

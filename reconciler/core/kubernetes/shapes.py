@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from reconciler.core.kubernetes.neighbours import pod_rules, who
 from reconciler.core.kubernetes.requests import pod_requests
+from reconciler.core.kubernetes.unstated import unstated
 from reconciler.model.capacity import NodeRequirement, NodeTerm, ReplicaShape, Toleration
 from reconciler.model.workload import Json
 
@@ -29,6 +30,7 @@ def replica_shape(spec: Json, metadata: Json = None) -> ReplicaShape:
         rules=rules,
         obstacle=obstacle,
         who=who(metadata),
+        unstated=unstated(spec, metadata),
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from functools import partial
 
+from reconciler.core.kubernetes.additions import by_namespace, read_limit_range, read_runtime_class
 from reconciler.core.kubernetes.asks import Asks, by_owner
 from reconciler.core.kubernetes.autoscalers import read_autoscaler
 from reconciler.core.kubernetes.claims import read_claim, read_class, read_template
@@ -60,6 +61,8 @@ class ClusterState:
         self._slices = Records(read_slice, Effect.CAPACITY)
         self._claims = Records(read_claim, Effect.CAPACITY)
         self._classes = Records(read_class, Effect.CAPACITY)
+        self._runtime_classes = Records(read_runtime_class, Effect.CAPACITY)
+        self._limit_ranges = Records(read_limit_range, Effect.CAPACITY)
         self._templates = Records(read_template, Effect.DEMAND, self._followed)
         self._parts: dict[Watched, Part] = {
             Resource.NODES: self._room,
@@ -70,6 +73,8 @@ class ClusterState:
             Resource.SLICES: self._slices,
             Resource.CLAIMS: self._claims,
             Resource.CLASSES: self._classes,
+            Resource.RUNTIME_CLASSES: self._runtime_classes,
+            Resource.LIMIT_RANGES: self._limit_ranges,
             Resource.TEMPLATES: self._templates,
         }
         self._follow_specs()
@@ -171,6 +176,10 @@ class ClusterState:
             homeless=come.homeless,
             troubles=come.troubles,
             device_classes=dict(sorted(self._classes.records.items())) if devices_known else {},
+            runtime_classes=None
+            if Resource.RUNTIME_CLASSES in unknown
+            else dict(sorted(self._runtime_classes.records.items())),
+            limit_ranges=None if Resource.LIMIT_RANGES in unknown else by_namespace(self._limit_ranges.records.items()),
         )
 
     def _devices(self) -> Mapping[str, tuple[DeviceStock, ...]]:

@@ -113,6 +113,11 @@ class ReplicaFile(Strict):
     topology_spread_constraints: list[TopologySpreadFile] = Field([])
     host_ports: list[HostPortFile] = Field([], description="Ports of its node that each pod takes.")
     group_size: Annotated[int, Field(ge=1, le=100_000)] = Field(1, description="Pods of these requests in one replica.")
+    runtime_class_name: str = Field("", description="The RuntimeClass that its pods name.")
+    overhead: Amounts = Field({}, description="What of its requests is that RuntimeClass's.")
+    unrequested: dict[Text, Count] = Field(
+        {}, description="Containers of a pod that request nothing of a resource; LimitRanges give them some."
+    )
 
 
 class WorkloadFile(Strict):
@@ -164,6 +169,22 @@ class PlacedFile(Strict):
         return self
 
 
+class RuntimeClassFile(Strict):
+    """What a cluster adds to each pod that names this RuntimeClass."""
+
+    name: Text
+    overhead: Amounts = Field({}, description="Its overhead.podFixed.")
+    node_selector: Labels = Field({}, description="Its scheduling.nodeSelector.")
+    tolerations: list[TolerationFile] = Field([], description="Its scheduling.tolerations.")
+
+
+class LimitRangeFile(Strict):
+    """What a container in this namespace is given that states no requests."""
+
+    namespace: Text
+    default_request: Amounts
+
+
 class ObservationFile(Strict):
     """What was seen of one cluster at one moment."""
 
@@ -176,3 +197,7 @@ class ObservationFile(Strict):
     pools: list[PoolFile] = Field([])
     workloads: list[WorkloadFile] = Field([])
     placements: list[PlacedFile] = Field([])
+    runtime_classes: list[RuntimeClassFile] | None = Field(
+        None, description="All of its RuntimeClasses; what names one does not fit where nobody says."
+    )
+    limit_ranges: list[LimitRangeFile] = Field([], description="What its LimitRanges have containers request.")
