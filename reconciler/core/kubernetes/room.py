@@ -89,8 +89,9 @@ class NodeRoom:
         )
 
     def _pods(self, node: str) -> tuple[PodOnNode, ...]:
-        """List the pods on a node."""
-        return tuple(self._there[node].elements()) if node in self._there else ()
+        """List the pods on a node, in the same order whichever came first."""
+        there = self._there.get(node)
+        return tuple(one for one in sorted(there, key=_place) for _ in range(there[one])) if there else ()
 
     def _put(self, name: str, record: NodeRecord | None) -> Effect:
         if self._nodes.get(name) == record:
@@ -123,3 +124,7 @@ class NodeRoom:
             )
             self._made[name] = made
         return made
+
+
+def _place(pod: PodOnNode) -> tuple[object, ...]:
+    return *pod[:4], str(pod.keeps)
