@@ -72,7 +72,7 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
     silence: dict[ClusterName, Mapping[str, str]] = {}
     moments: dict[ClusterName, datetime] = {}
     demands: dict[WorkloadId, Demand | Blind] = {}
-    grouped = wholes(desired)
+    grouped, ranges = wholes(desired), any(one.limit_ranges for one in observed.clusters.values())
     for workload, policy in desired.policies.items():
         template = desired.templates[workload]
         if template.ref is None:
@@ -105,7 +105,7 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             unit = unit_of(template, desired.kinds, seen)
             goes_whole = by_unit(template, unit) if unit is not None else None
         if seen is not None:
-            seen = goes_whole.seen(seen) if goes_whole else completed(seen, template, desired.kinds, observed)
+            seen = goes_whole.seen(seen) if goes_whole else completed(seen, template, desired.kinds, ranges=ranges)
         demands[workload] = _demand(
             workload,
             primary,

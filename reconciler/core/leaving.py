@@ -7,23 +7,24 @@ from dataclasses import replace
 from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.needs import pods_in
 from reconciler.core.workloadkinds import Kinds
-from reconciler.model.capacity import Observed, ReplicaShape, WorkloadObservation
+from reconciler.model.capacity import ReplicaShape, WorkloadObservation
 from reconciler.model.prerequisites import Category
 from reconciler.model.workload import WorkloadTemplate
 
 
 def completed(
-    seen: WorkloadObservation, template: WorkloadTemplate, kinds: Kinds, observed: Observed
+    seen: WorkloadObservation, template: WorkloadTemplate, kinds: Kinds, *, ranges: bool
 ) -> WorkloadObservation:
     """Add to a replica as it was seen what its template says of a RuntimeClass and of containers without requests.
 
-    Only where replicas are missing, and where clusters may add anything for it. What nobody can read stays unsaid.
+    Only where replicas are missing, and where clusters may add anything for it: `ranges` tells that some have
+    LimitRanges. What nobody can read stays unsaid.
     """
     shape = seen.shape
     if shape is None or shape.unstated is not None or not (seen.waiting or seen.asks or seen.wanted > seen.running):
         return seen
     named = any(one.category is Category.RUNTIME_CLASSES for one in template.prerequisites)
-    if not named and not any(one.limit_ranges for one in observed.clusters.values()):
+    if not named and not ranges:
         return seen
     return replace(seen, shape=_with_template(shape, template, kinds))
 
