@@ -16,7 +16,6 @@ from reconciler.model.capacity import (
     Observed,
     Pool,
     ReplicaShape,
-    Taint,
     Waiting,
     WorkloadObservation,
 )
@@ -26,6 +25,7 @@ from reconciler.model.placement import Placement
 from reconciler.model.placements import Placements
 from reconciler.model.plan import Plan
 from reconciler.model.policy import BurstPolicy, Candidate, Cluster, Desired, EngineName, Workspace
+from reconciler.model.scheduling import Taint
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import (
     DeletionPolicy,

@@ -9,11 +9,12 @@ from datetime import timedelta
 from reconciler.core.demand import History, Sample
 from reconciler.core.distribution import Target
 from reconciler.core.distribution.subsets import Layer, give_back, share_out
-from reconciler.model.capacity import ClusterObservation, Node, NodeRequirement, NodeTerm, Pool
+from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Place, Plan, Resize, Revert
 from reconciler.model.policy import BurstPolicy, Cluster, Desired
+from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workload import Json, WorkloadRef
 from reconciler.model.workloadspread import Bound, Subset, WorkloadSpread
 from tests.situations import NOW, VLLM, cluster, desired, gpus, placement

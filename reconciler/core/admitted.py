@@ -12,7 +12,8 @@ from dataclasses import replace
 from reconciler.core.fieldpath import at
 from reconciler.core.kinds import group_kind
 from reconciler.core.kubernetes.additions import read_runtime_class
-from reconciler.model.capacity import ClusterObservation, ReplicaShape, RuntimeClass
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.scheduling import RuntimeClass
 from reconciler.model.units import Quantity, Resources, total
 from reconciler.model.unstated import Unstated
 from reconciler.model.workload import Json

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 
 from reconciler.core.selecting import met
 from reconciler.core.wording import listed
-from reconciler.model.capacity import NodeRequirement, NodeTerm, ReplicaShape
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.scheduling import NodeRequirement, NodeTerm
 
 NAME_FIELD = "metadata.name"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")

@@ -17,8 +17,9 @@ from dataclasses import dataclass, replace
 from reconciler.core.fit import Room
 from reconciler.core.kept import Kept
 from reconciler.core.wording import count
-from reconciler.model.capacity import ClusterObservation, NodeRequirement, NodeTerm, ReplicaShape
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.neighbours import PodOnNode
+from reconciler.model.scheduling import NodeRequirement, NodeTerm
 
 Pods = tuple[tuple[ReplicaShape, int], ...]
 """So many pods of a shape each."""

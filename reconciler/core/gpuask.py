@@ -11,15 +11,10 @@ from dataclasses import dataclass, replace
 from reconciler.core.gpushape import INSTANCE_TYPE, Gpus, gpus, of_model, same_model
 from reconciler.core.kept import Kept
 from reconciler.core.wording import count, listed
-from reconciler.model.capacity import (
-    ClusterObservation,
-    NodeRequirement,
-    NodeTerm,
-    ReplicaShape,
-    Toleration,
-)
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.devices import DeviceOption, DeviceRequest
 from reconciler.model.gpr import GpuAsk
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.units import ONE, Quantity, Resources
 
 

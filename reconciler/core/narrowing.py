@@ -18,9 +18,10 @@ from reconciler.core.kept import Kept
 from reconciler.core.kubernetes.shapes import node_terms, tolerations
 from reconciler.core.mergedlists import Unmergeable
 from reconciler.core.strategicmerge import merge
-from reconciler.model.capacity import ClusterObservation, NodeRequirement, NodeTerm, ReplicaShape
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.neighbours import Labels
 from reconciler.model.policy import Cluster
+from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workload import Json
 from reconciler.model.workloadspread import Subset, WorkloadSpread
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from reconciler.core.affinity import selected
 from reconciler.core.keeping import Domain, within
 from reconciler.core.tainting import repelled
-from reconciler.model.capacity import ClusterObservation, ReplicaShape, Taint
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.devices import DeviceStock
 from reconciler.model.neighbours import PodOnNode
+from reconciler.model.scheduling import Taint
 from reconciler.model.units import ONE, Resources
 
 PODS = "pods"

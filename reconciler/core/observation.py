@@ -31,14 +31,13 @@ from reconciler.model.capacity import (
     Node,
     Pool,
     ReplicaShape,
-    RuntimeClass,
-    Taint,
     Waiting,
     WorkloadObservation,
 )
 from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.neighbours import PodOnNode
+from reconciler.model.scheduling import RuntimeClass, Taint
 from reconciler.model.units import Resources
 from reconciler.model.unstated import Unstated, sorted_amounts
 from reconciler.model.workload import Json, WorkloadRef

@@ -15,8 +15,9 @@ from pydantic.alias_generators import to_camel
 from reconciler.core.findings import dotted
 from reconciler.core.rulesfile import RulesFile, write_rules
 from reconciler.core.schema.strict import refusal
-from reconciler.model.capacity import NodeRequirement, NodeTerm, ReplicaShape, Toleration
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.devices import DeviceOption, DeviceRequest
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.units import Resources, format_quantity, parse_quantity
 from reconciler.model.workload import Json
 

@@ -18,9 +18,9 @@ from reconciler.core.schema.workloadspread import WorkloadSpreadFile
 from reconciler.core.subsets import ordinal, ordinals_start
 from reconciler.core.workloadkinds import Kinds, known
 from reconciler.errors import Severity
-from reconciler.model.capacity import NodeRequirement, NodeTerm
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import BurstPolicy, Cluster, Distribution, Workspace
+from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workload import Json, WorkloadRef, WorkloadTemplate
 from reconciler.model.workloadspread import WorkloadSpread
 

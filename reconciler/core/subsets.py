@@ -17,8 +17,8 @@ from reconciler.core.findings import Loc
 from reconciler.core.mergedlists import Unmergeable
 from reconciler.core.narrowing import of_nodes
 from reconciler.core.strategicmerge import directive, merge
-from reconciler.model.capacity import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.policy import Cluster
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import Json
 from reconciler.model.workloadspread import PreferredTerm, Subset, WorkloadSpread
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reconciler.model.capacity import Taint, Toleration
+from reconciler.model.scheduling import Taint, Toleration
 
 _REPELLING = frozenset({"NoSchedule", "NoExecute"})
 CORDON = Taint(key="node.kubernetes.io/unschedulable")

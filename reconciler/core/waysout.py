@@ -9,7 +9,8 @@ from reconciler.core.fit import Room
 from reconciler.core.noderoom import nodes_of, pods_fitting
 from reconciler.core.tainting import repelled
 from reconciler.core.wording import plain
-from reconciler.model.capacity import ClusterObservation, ReplicaShape, Taint, Toleration
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.scheduling import Taint, Toleration
 
 NODES = "free or add nodes there"
 _ALL = (Toleration(operator="Exists"),)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from reconciler.model.capacity import Taint
+from reconciler.model.scheduling import Taint
 from reconciler.model.units import Resources
 
 

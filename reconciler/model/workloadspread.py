@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from reconciler.model.capacity import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import Json, WorkloadRef
 
 

@@ -18,10 +18,10 @@ from reconciler.core.distribution.subsets import Layer
 from reconciler.core.distribution.webster import Claim, apportion
 from reconciler.core.reach import order
 from reconciler.core.rebalancing import anew
-from reconciler.model.capacity import Taint, Toleration
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.plan import Place
 from reconciler.model.policy import BurstPolicy, Candidate, Distribution, StrategyName, Workspace
+from reconciler.model.scheduling import Taint, Toleration
 from tests.conformance.cases import Case, cases, fnv, not_applicable, there
 from tests.situations import cluster, desired, free, ledger, ordering, placement, plan, short
 

@@ -12,9 +12,10 @@ from reconciler.core.injecting import injected
 from reconciler.core.narrowing import preference
 from reconciler.core.subsets import injection, ordinals_start, pod_of_subset
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import Node, Pool, Taint
+from reconciler.model.capacity import Node, Pool
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Cluster, Workspace
+from reconciler.model.scheduling import Taint
 from reconciler.model.workload import WorkloadRef
 from reconciler.model.workloadspread import Bound, Subset, WorkloadSpread
 from tests.conformance.cases import Case, applying, ids, not_applicable, there

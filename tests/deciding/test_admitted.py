@@ -15,9 +15,10 @@ from reconciler.core.explain import explain
 from reconciler.core.fit import Room
 from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape, RuntimeClass, Taint, Toleration
+from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.scheduling import RuntimeClass, Taint, Toleration
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.model.workload import Json
 from tests.platform.samples import lending, obj

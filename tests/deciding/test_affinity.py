@@ -10,8 +10,9 @@ from reconciler.core.affinity import described, meets, wanted_labels
 from reconciler.core.fit import Room
 from reconciler.core.kubernetes.shapes import node_terms, replica_shape
 from reconciler.core.replicafile import read_shape, write_shape
-from reconciler.model.capacity import ClusterObservation, Node, NodeRequirement, NodeTerm, Pool, ReplicaShape
+from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
+from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from tests.situations import NOW, gpus, shape
 
 NODE = {"zone": "a", "cores": "64", "model": "H100", "empty": ""}

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 
 from reconciler.core.fit import Room
 from reconciler.core.tainting import repelled
-from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape, Taint, Toleration
+from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
+from reconciler.model.scheduling import Taint, Toleration
 from reconciler.model.units import Resources, parse_quantity
 from tests.situations import GPU, NOW, free, gpus, shape
 

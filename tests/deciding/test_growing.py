@@ -3,11 +3,12 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from reconciler.model.capacity import ClusterObservation, Taint, Toleration
+from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.plan import Place, Reason, Resize
 from reconciler.model.policy import Availability, Fleet
+from reconciler.model.scheduling import Taint, Toleration
 from tests.situations import NOW, VLLM, cluster, desired, free, ledger, ordering, placement, plan, seconds, shape, short
 
 OTHER = WorkloadId(WorkspaceName("llm"), TemplateName("zephyr"))

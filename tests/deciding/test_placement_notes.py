@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from reconciler.core.explain import explain
-from reconciler.model.capacity import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workloadspread import PreferredTerm
 from tests.kinds.bursting import SET, lent
 from tests.kinds.bursting import fleet as grouping

@@ -15,12 +15,13 @@ from reconciler.core.quotas import quotas
 from reconciler.core.rebalancing import rebalance
 from reconciler.core.seats import seated
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import ClusterObservation, Homeless, NodeRequirement, NodeTerm
+from reconciler.model.capacity import ClusterObservation, Homeless
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint, RestraintKind
 from reconciler.model.plan import Place, Plan, Resize, Revert
 from reconciler.model.policy import Desired
+from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workloadspread import Bound, Subset
 from tests.deciding.test_spread_passes import NUMBERS, PERCENTAGES, Case, after, cases
 from tests.situations import NOW, VLLM, free, ledger, plan, seconds, shape, short, situation

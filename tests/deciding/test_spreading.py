@@ -10,19 +10,12 @@ from reconciler.core.decide import decide
 from reconciler.core.explain import explain
 from reconciler.core.messages import message
 from reconciler.core.situation import given_up
-from reconciler.model.capacity import (
-    ClusterObservation,
-    Node,
-    NodeRequirement,
-    NodeTerm,
-    Pool,
-    Taint,
-    Toleration,
-)
+from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId
 from reconciler.model.neighbours import LabelRequirement, PodRule, PodRules
 from reconciler.model.plan import Move, Place, Reason, Revert
 from reconciler.model.policy import Availability, BurstPolicy, Candidate
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Taint, Toleration
 from reconciler.model.workloadspread import Bound, PreferredTerm
 from tests.gprs.asking import binding, gpr_template
 from tests.situations import (

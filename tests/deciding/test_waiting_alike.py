@@ -19,13 +19,14 @@ from reconciler.core.reserving import reservations_that_wait
 from reconciler.core.rooms import Rooms
 from reconciler.core.situation import Situation
 from reconciler.core.standing import Standing
-from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape, Taint
+from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.gpr import GprTerms, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Origin, Placement
 from reconciler.model.plan import Plan, Revert
 from reconciler.model.policy import Availability, Workspace
 from reconciler.model.request import Request, RequestRecord
+from reconciler.model.scheduling import Taint
 from reconciler.model.workload import DeploySpec
 from tests.requests.asking import deployment, gpus, holds, manifests, record, request, wants
 from tests.situations import NOW, cluster, free, ordering, placement, shape, short, situation, template

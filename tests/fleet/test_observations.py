@@ -10,9 +10,10 @@ import pytest
 from reconciler.core.observation import read
 from reconciler.core.yamlio import parse
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import Ask, NodeRequirement, NodeTerm, Taint, Toleration, Waiting
+from reconciler.model.capacity import Ask, Waiting
 from reconciler.model.deployed import EngineState
 from reconciler.model.ids import PlacementName
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Taint, Toleration
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload import WorkloadRef
 from tests.fleet.samples import lines, text

@@ -6,7 +6,8 @@ import pytest
 
 from reconciler.core.observation import read
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import ClusterObservation, RuntimeClass, Toleration
+from reconciler.model.capacity import ClusterObservation
+from reconciler.model.scheduling import RuntimeClass, Toleration
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.model.unstated import Unstated
 from tests.fleet.samples import text

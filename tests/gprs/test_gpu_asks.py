@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from reconciler.core.fit import Room
 from reconciler.core.gpuask import missing, shapes
-from reconciler.model.capacity import ClusterObservation, Node, Pool, Taint
+from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.devices import DeviceKind, DeviceStock
 from reconciler.model.gpr import GpuAsk
+from reconciler.model.scheduling import Taint
 from reconciler.model.units import Resources
 from tests.gprs.seen import H100, L40S, cluster_of, h100, nodes
 from tests.situations import shape

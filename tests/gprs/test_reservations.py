@@ -13,7 +13,6 @@ from reconciler.core.requestrecord import read_request, request_path, write_requ
 from reconciler.core.requests import left
 from reconciler.core.situation import Situation
 from reconciler.core.waiting import Asking, waits
-from reconciler.model.capacity import Taint
 from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
@@ -21,6 +20,7 @@ from reconciler.model.plan import Amend, Close, Forget, Place, Plan, Reason
 from reconciler.model.policy import Availability, Desired
 from reconciler.model.provisioning import GprState
 from reconciler.model.request import Asker, Provisioning, RequestRecord
+from reconciler.model.scheduling import Taint
 from tests.gprs.asking import LLM, record, request, reservation
 from tests.gprs.seen import cluster_of, nodes
 from tests.situations import NOW, VLLM, cluster, desired, ledger, ordering, placement, shape, short, situation

@@ -9,12 +9,13 @@ import pytest
 from reconciler.core.decide import decide
 from reconciler.core.explain import Explanation, explain
 from reconciler.core.filling import fill
-from reconciler.model.capacity import ClusterObservation, Node, Pool, Taint, Waiting
+from reconciler.model.capacity import ClusterObservation, Node, Pool, Waiting
 from reconciler.model.gpr import GprTerms, GpuLimits, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.plan import Place, Plan, Reason, Resize, Revert
 from reconciler.model.policy import Desired
+from reconciler.model.scheduling import Taint
 from reconciler.model.workload import Json, WorkloadRef
 from tests.kinds.bursting import SET, fleet, group, lacks, lent, roomy
 from tests.kinds.samples import SAMPLES, lws, workload

@@ -8,8 +8,9 @@ from reconciler.core.kubernetes.parts import Effect
 from reconciler.core.kubernetes.resources import Resource, Watched
 from reconciler.core.kubernetes.state import ClusterState
 from reconciler.core.kubernetes.unstated import unstated
-from reconciler.model.capacity import ClusterObservation, RuntimeClass, Toleration
+from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
+from reconciler.model.scheduling import RuntimeClass, Toleration
 from reconciler.model.units import Resources, parse_quantity
 from tests.kube.objects import Raw
 

@@ -11,11 +11,12 @@ from reconciler.core.explain import explain
 from reconciler.core.filling import fill
 from reconciler.core.load import assemble, parse_file
 from reconciler.core.provided import lacking
-from reconciler.model.capacity import ClusterObservation, RuntimeClass
+from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.policy import Desired
 from reconciler.model.prerequisites import Category, Prerequisite
+from reconciler.model.scheduling import RuntimeClass
 from reconciler.model.workload import Json
 from tests.fleet.samples import FLEET, cluster, load, workspace
 from tests.platform.samples import deployment, lending, providing

@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 
 from reconciler.core.record import digest, write_placement
-from reconciler.model.capacity import NodeRequirement, NodeTerm, ReplicaShape, Toleration
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.devices import DeviceOption, DeviceRequest
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Origin, Placement, Restraint, RestraintKind
 from reconciler.model.policy import EngineName
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import (
     Command,

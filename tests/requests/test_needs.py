@@ -16,11 +16,12 @@ from reconciler.core.load import assemble, parse_file
 from reconciler.core.needs import needs
 from reconciler.core.requestdraft import RequestDraft
 from reconciler.errors import Severity
-from reconciler.model.capacity import ClusterObservation, Node, Pool, Toleration
+from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.gpr import GprTerms
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Place, Reason
 from reconciler.model.request import Request
+from reconciler.model.scheduling import Toleration
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import DeploySpec, HelmConfig, Json, Step, StepType
 from tests.gprs.seen import cluster_of

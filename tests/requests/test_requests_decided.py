@@ -9,7 +9,6 @@ import pytest
 
 from reconciler.core.decide import sweep
 from reconciler.core.requestrecord import digest_of
-from reconciler.model.capacity import Taint
 from reconciler.model.gpr import GprTerms
 from reconciler.model.ids import ClusterName
 from reconciler.model.ledger import Tampered
@@ -17,6 +16,7 @@ from reconciler.model.placement import Origin
 from reconciler.model.plan import Amend, Close, Extend, Forget, Move, Place, Plan, Reason, Receive, Revert, Why
 from reconciler.model.policy import Availability, Desired
 from reconciler.model.request import Ended, Provisioning
+from reconciler.model.scheduling import Taint
 from reconciler.model.workload import DeletionPolicy
 from tests.requests.asking import (
     BOOKINFO,

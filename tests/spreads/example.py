@@ -9,9 +9,9 @@ from reconciler.core.injecting import injected
 from reconciler.core.subsets import Injection, injection, pod_of_subset
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Cluster, Workspace
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import WorkloadRef
 from reconciler.model.workloadspread import Subset, WorkloadSpread
 

@@ -20,9 +20,9 @@ from reconciler.core.mergedlists import Unmergeable
 from reconciler.core.narrowing import narrowed
 from reconciler.core.subsets import MATCHED, Injection, injection, ordinals_start, pod_of_subset
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, EngineName
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import WorkloadRef
 from reconciler.model.workloadspread import Bound, PreferredTerm, Subset, WorkloadSpread
 from tests.rendering.specs import PLACEMENT, WEB, WORKSPACE, chart, spec

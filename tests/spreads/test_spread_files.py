@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.capacity import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workloadspread import Bound, PreferredTerm
 from tests.fleet.samples import FLEET, errors, load, warnings
 from tests.spreads.files import (

@@ -23,10 +23,11 @@ from reconciler.core.reach import Reach
 from reconciler.core.standing import Standing
 from reconciler.core.times import format_time
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import Node, NodeTerm, Pool, ReplicaShape, Taint, Toleration
+from reconciler.model.capacity import Node, Pool, ReplicaShape
 from reconciler.model.plan import Choice, Place, Plan
 from reconciler.model.policy import Desired
 from reconciler.model.prerequisites import Prerequisite
+from reconciler.model.scheduling import NodeTerm, Taint, Toleration
 from reconciler.model.workloadspread import Subset
 from tests.situations import GPU, NOW, VLLM, free, gpus, ledger, plan, short, situation
 from tests.subsets import OWN, POOL, RENTED, TIER, fleet, out, pooled, stands, subset, term, unknown_pods, with_pods

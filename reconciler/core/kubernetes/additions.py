@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from reconciler.core.kubernetes.parts import namespace_of
 from reconciler.core.kubernetes.requests import amounts
 from reconciler.core.kubernetes.shapes import tolerations
-from reconciler.model.capacity import RuntimeClass
+from reconciler.model.scheduling import RuntimeClass
 from reconciler.model.units import Quantity, Resources
 from reconciler.model.workload import Json
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from reconciler.core.kubernetes.requests import amounts, shared
-from reconciler.model.capacity import Taint
+from reconciler.model.scheduling import Taint
 from reconciler.model.units import Resources
 from reconciler.model.workload import Json
 

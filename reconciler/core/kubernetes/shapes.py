@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from reconciler.core.kubernetes.neighbours import pod_rules, who
 from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.unstated import unstated
-from reconciler.model.capacity import NodeRequirement, NodeTerm, ReplicaShape, Toleration
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import Json
 
 

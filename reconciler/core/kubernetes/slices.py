@@ -13,8 +13,8 @@ from sys import intern
 
 from reconciler.core.kubernetes.requests import amounts
 from reconciler.core.kubernetes.shapes import node_terms
-from reconciler.model.capacity import NodeTerm
 from reconciler.model.devices import AttributeValue, DeviceKind
+from reconciler.model.scheduling import NodeTerm
 from reconciler.model.units import Quantity
 from reconciler.model.workload import Json
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from reconciler.core.schema.strict import Strict, Text, refusal
-from reconciler.model.capacity import NodeRequirement, NodeTerm
+from reconciler.model.scheduling import NodeRequirement, NodeTerm
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 

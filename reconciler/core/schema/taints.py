@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field
 
 from reconciler.core.schema.strict import Strict, Text
-from reconciler.model.capacity import Taint, Toleration
+from reconciler.model.scheduling import Taint, Toleration
 
 
 class Effect(StrEnum):

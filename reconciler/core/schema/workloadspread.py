@@ -20,7 +20,7 @@ from reconciler.core.schema.affinity import FieldRequirementFile, RequirementSha
 from reconciler.core.schema.strict import Anything, Labels, Metadata, Strict, Text, refusal
 from reconciler.core.schema.taints import TolerationFile
 from reconciler.model import workloadspread as model
-from reconciler.model.capacity import NodeRequirement, NodeTerm
+from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workload import Json, WorkloadRef
 
 RECOVERY = 300
