@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from reconciler.core.fit import Room
 from reconciler.core.gpushape import INSTANCE_TYPE, Gpus, gpus, of_model, same_model
 from reconciler.core.kept import Kept
 from reconciler.core.wording import count, listed
@@ -16,6 +17,9 @@ from reconciler.model.devices import DeviceOption, DeviceRequest
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.units import ONE, Quantity, Resources
+
+NVIDIA = "nvidia.com/gpu"
+"""What GPUs are called where a cluster shows none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,23 @@ def shapes(ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool = False) ->
         else _requesting(ask, resource, needed, nodes)
         for (resource, needed, _), nodes in sorted(ways.items(), key=lambda way: way[0])
     )
+
+
+def pod_of(ask: GpuAsk, seen: ClusterObservation | None, *, dedicated: bool = False) -> ReplicaShape:
+    """Say what one of the pods needs, each on a node of its own, in the words of the cluster that is looked at.
+
+    Where several kinds of GPUs are meant it is the one that most of them have room for; where none is, what is asked
+    for has an obstacle.
+    """
+    if not ask.gpus:
+        return ReplicaShape(requests=Resources())
+    generic = ReplicaShape(requests=Resources(amounts={NVIDIA: Quantity(ask.gpus * ONE)}))
+    if seen is None:
+        return generic
+    ways = shapes(replace(ask, nodes=1), seen, dedicated=dedicated)
+    if not ways:
+        return replace(generic, obstacle=missing(ask, seen))
+    return ways[0] if len(ways) == 1 else max(ways, key=lambda way: Room(seen).count(way, ask.nodes))
 
 
 def missing(ask: GpuAsk, seen: ClusterObservation) -> str:

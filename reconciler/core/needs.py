@@ -15,8 +15,7 @@ from reconciler.core.bound import bound
 from reconciler.core.domains import Domains
 from reconciler.core.exclusive import exclusive, who_of
 from reconciler.core.fieldpath import at, replicas_at
-from reconciler.core.fit import Room
-from reconciler.core.gpuask import missing, shapes
+from reconciler.core.gpuask import pod_of
 from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.keeping import joined
 from reconciler.core.kubernetes.neighbours import pod_on_node
@@ -27,14 +26,10 @@ from reconciler.core.selecting import unmingled
 from reconciler.core.wording import count, is_gpu, listed
 from reconciler.core.workloadkinds import NONE, Kinds, known
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
-from reconciler.model.gpr import GpuAsk
 from reconciler.model.neighbours import PodOnNode
 from reconciler.model.request import Request
-from reconciler.model.units import ONE, Quantity, Resources, total
+from reconciler.model.units import Resources, total
 from reconciler.model.workload import DeploySpec, Json, StepType
-
-NVIDIA = "nvidia.com/gpu"
-"""What GPUs are called where a cluster shows none."""
 
 _NOTHING = ReplicaShape(requests=Resources())
 MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
@@ -148,7 +143,9 @@ def needs(
     """
     pods = pods or pods_of(request, kinds)
     if request.ask is not None:
-        shape, nodes = _asked(request, request.ask, seen, pods), request.ask.nodes
+        asked, nodes = pod_of(request.ask, seen, dedicated=request.terms.dedicated), request.ask.nodes
+        own = next((part.shape.tolerations for part in pods.parts if _has_gpus(part.shape)), ())
+        shape = replace(asked, tolerations=tuple(dict.fromkeys((*own, *asked.tolerations))))
         return Needs(main=Part(shape=shape, replicas=nodes, apart=nodes > 1))
     return needs_of(pods, request.spec)
 
@@ -282,22 +279,3 @@ def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[Part, ...]) -
 
 def _has_gpus(shape: ReplicaShape) -> bool:
     return any(is_gpu(name) for name in shape.requests.amounts)
-
-
-def _asked(request: Request, ask: GpuAsk, seen: ClusterObservation | None, pods: Pods) -> ReplicaShape:
-    """Say what one of the pods needs, each on a node of its own, in the words of the cluster that is looked at.
-
-    Where several kinds of GPUs are meant it is the one that most of them have room for. The pods of its manifests say
-    what else is tolerated.
-    """
-    if not ask.gpus:
-        return _NOTHING
-    generic = ReplicaShape(requests=Resources(amounts={NVIDIA: Quantity(ask.gpus * ONE)}))
-    if seen is None:
-        return generic
-    ways = shapes(replace(ask, nodes=1), seen, dedicated=request.terms.dedicated)
-    if not ways:
-        return replace(generic, obstacle=missing(ask, seen))
-    best = ways[0] if len(ways) == 1 else max(ways, key=lambda way: Room(seen).count(way, ask.nodes))
-    own = next((part.shape.tolerations for part in pods.parts if _has_gpus(part.shape)), ())
-    return replace(best, tolerations=tuple(dict.fromkeys((*own, *best.tolerations))))
