@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from reconciler.core.gpushape import gpus_of_pod
+from reconciler.core.kubernetes.pods import Held
 from reconciler.core.kubernetes.resources import Custom
+from reconciler.core.kubernetes.unmade import read_unmade
 from reconciler.core.needs import pods_in
 from reconciler.core.workloadkinds import Kinds, known
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.groupseen import GroupSeen
 from reconciler.model.workload import DeploySpec, Json, ManifestResource, Step, StepType
 
@@ -19,10 +23,14 @@ class SpecRecord:
     """How many pods an object wants, and what one of its groups is; None where its pods are in none.
 
     Of groups that want domains of their own, or of which something else cannot be counted, the pods themselves tell.
+    `shape` is what the pod needs that asks for most GPUs. While the object waits to be let in, `unmade` tells since
+    when: it misses all of its pods, if there is none.
     """
 
     wanted: int
     group: GroupSeen | None
+    shape: ReplicaShape
+    unmade: Held | None
 
 
 def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> SpecRecord | None:
@@ -32,15 +40,20 @@ def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> SpecRecord | None:
     pods = pods_in(DeploySpec(manifests=(ManifestResource(name=_OBJECT, manifest=manifest),), steps=_STEPS), kinds)
     if pods.strange or not pods.parts:
         return None
-    wanted = sum(part.replicas for part in pods.parts)
+    alone = SpecRecord(
+        wanted=sum(part.replicas for part in pods.parts),
+        group=None,
+        shape=max(pods.parts, key=lambda part: (gpus_of_pod(part.shape), part.replicas)).shape,
+        unmade=read_unmade(resource, raw),
+    )
     kind = known(manifest, kinds)
     gang = pods.gangs[0] if pods.gangs else None
     if gang is None or kind is None or kind.together is None or pods.domains:
-        return SpecRecord(wanted=wanted, group=None)
+        return alone
     if any(part.shape.obstacle or part.replicas % gang.groups for part in pods.parts):
-        return SpecRecord(wanted=wanted, group=None)
-    return SpecRecord(
-        wanted=wanted,
+        return alone
+    return replace(
+        alone,
         group=GroupSeen(
             pods=tuple((part.shape, part.replicas // gang.groups) for part in pods.parts),
             size=gang.size,

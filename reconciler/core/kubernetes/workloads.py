@@ -41,7 +41,7 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
 
     An object with a controller of its own is known by what it owns, or what is marked as its own: it wants as many as
     there are, and those that the objects which make its pods have yet to make; or as many as it says itself, if that is
-    watched and more.
+    watched and more. One that waits to be let in and has no pods misses them all.
     """
     named: dict[tuple[str, str], list[WorkloadRef]] = {}
     for ref in refs:
@@ -52,7 +52,7 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
     for one, record in members.controllers.items():
         for owner in record.owners:
             owned.setdefault(owner, []).append(one)
-    everyone = {*members.controllers, *members.by_owner, *owned, *members.asks}
+    everyone = {*members.controllers, *members.by_owner, *owned, *members.asks, *_unmade(members)}
     found = sorted((one for one in everyone if (one.namespace, one.name) in named), key=_rank)
     for root in found:
         own = members.controllers.get(root)
@@ -62,6 +62,15 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
         if any(root.meant_by(ref) and not (part and not ref.kind) for ref in alike):
             seen = _observe(root, members, owned)
             yield replace(seen, ref=root.ref) if any(ref.group for ref in alike) else seen
+
+
+def _unmade(members: Members) -> Iterator[Owner]:
+    """Name the objects that wait to be let in, and may have no pods by which to find them."""
+    for (kind, group), records in members.specs.items():
+        for key, record in records.items():
+            if record.unmade is not None:
+                namespace, _, name = key.partition("/")
+                yield Owner(kind, namespace, name, group)
 
 
 def _rank(owner: Owner) -> tuple[str, str, int, str, str]:
@@ -94,6 +103,10 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
     wanted = max(wanted, spec.wanted) if spec is not None else wanted
     held = [(pod.held, group_of(root, pod.groups)) for pod in pods if pod.held is not None]
     held += [(one, group_of(root, maker.groups)) for maker, own in makers for one in _never_made(maker, own)]
+    shape = _shape(root, pods, [maker for maker, _ in makers], members)
+    if spec is not None and spec.unmade is not None and not pods:
+        held += [(spec.unmade, "")] * wanted
+        shape = shape or spec.shape
     waiting = Counter((one.since, one.cause, group) for one, group in held)
     asking = members.asks.get(root, ())
     return WorkloadObservation(
@@ -104,7 +117,7 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
             Waiting(replicas=n, since=since, cause=cause, group=group)
             for (since, cause, group), n in sorted(waiting.items())
         ),
-        shape=_shape(root, pods, [maker for maker, _ in makers], members),
+        shape=shape,
         asks=tuple(ask for ask in (one.ask(len(pods), ready) for one in asking) if ask is not None),
         group=completed(
             group_seen(root, pods, makers, partial(with_claims, namespace=root.namespace, templates=members.templates)),
