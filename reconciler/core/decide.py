@@ -1,8 +1,7 @@
 """What to change now: the whole decision, as one pure function of what is wanted, what is there, and what was seen.
 
 The order of the steps is the order of the commits. What people did and ask for comes first, then what ends, then what
-moves, then what comes home, then what leaves a lost cluster, then what goes out. Each step sees the placements as the
-steps before it leave them.
+comes home, then what moves, then what goes out. Each step sees the placements as the steps before it leave them.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.core.carrying import carry_out
-from reconciler.core.ending import end_what_has_lapsed, move_what_may_not_stay
+from reconciler.core.ending import end_what_has_lapsed, end_what_is_not_wanted, move_what_may_not_stay
 from reconciler.core.evicting import Evictions
 from reconciler.core.failing import end_what_has_failed
 from reconciler.core.growth import Growth
@@ -44,10 +43,11 @@ def decide(situation: Situation) -> Plan:
     end_what_has_lapsed(situation, standing)
     end_what_has_failed(situation, standing)
     end_what_is_idle(situation, standing)
+    end_what_is_not_wanted(situation, standing)
+    give_back_what_is_not_needed(situation, standing)
     move_what_may_not_stay(situation, standing, growth)
     take_up_other_pods(situation, standing, growth)
     move_on_what_finds_no_node(situation, standing, growth)
-    give_back_what_is_not_needed(situation, standing)
     move_what_is_lost(situation, standing, growth)
     close_what_is_over(situation, standing)
     end_reservations(situation, standing)

@@ -34,8 +34,8 @@ def end_what_has_lapsed(situation: Situation, standing: Standing) -> None:
         revert(situation, standing, placement, Why.EXPIRED, f"its {lasted} are over{overdue}")
 
 
-def move_what_may_not_stay(situation: Situation, standing: Standing, growth: Growth) -> None:
-    """Take back what people no longer allow, to another cluster where one has room."""
+def end_what_is_not_wanted(situation: Situation, standing: Standing) -> None:
+    """Take back what people no longer ask for anywhere."""
     for workload in overstepping(situation, standing):
         # 1. Nobody asks for it by name any more.
         if workload.request and workload not in situation.desired.policies:
@@ -45,12 +45,19 @@ def move_what_may_not_stay(situation: Situation, standing: Standing, growth: Gro
             continue
         # 2. Neither template nor policy: its absence counts only when every file could be read.
         missing = _missing(situation.desired, workload)
-        if missing:
-            if not situation.desired.incomplete:
-                for placement in standing.of(workload):
-                    revert(situation, standing, placement, Why.POLICY, missing)
+        if missing and not situation.desired.incomplete:
+            for placement in standing.of(workload):
+                revert(situation, standing, placement, Why.POLICY, missing)
+
+
+def move_what_may_not_stay(situation: Situation, standing: Standing, growth: Growth) -> None:
+    """Move what is on a cluster that people no longer allow to another that has room.
+
+    What nobody needs any more has been given back before: it is to end where it is.
+    """
+    for workload in overstepping(situation, standing):
+        if _missing(situation.desired, workload):
             continue
-        # 3. A cluster that it may not stay on.
         if standing.lent(workload).clusters <= situation.reach.allowed(workload):
             continue
         for placement in standing.of(workload):

@@ -1,7 +1,7 @@
 """Shares that come to nothing, since an autoscaler owns the one number that they are written to.
 
 What it owns is not written (`engines.scaling`). So a share means something only where it bounds the autoscaler, or
-where another expression reads it.
+where another expression reads it. What Ray's autoscaler owns is written, and says no more than what there is at first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
     scaled = scaling.targets(placed)
     owned = [scaling.owned(manifest, namespace, scaled, kinds) for manifest, namespace in placed]
     if not any(owned):
-        return None
+        return _only_begins(spec)
     rest = tuple(
         replace(one, manifest=scaling.without(one.manifest, way))
         for one, way in zip(spec.manifests, owned, strict=True)
@@ -42,6 +42,28 @@ def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
         message=f"its {kind} owns the replicas, and no expression bounds it: every placement deploys the same,"
         " whatever its share",
         hint=f'write {_BOUNDS.get(kind, "maxReplicas")}: "{{{{ replicas }}}}" there',
+        severity=Severity.WARNING,
+    )
+
+
+def _only_begins(spec: DeploySpec) -> Finding | None:
+    """Warn of a share that stands nowhere but where Ray's own autoscaler writes its number over it."""
+    kinds = [str(one.manifest["kind"]) for one in spec.manifests if scaling.rays(one.manifest)]
+    if not kinds or not templates.uses(spec, "replicas"):
+        return None
+    rest = []
+    for one in spec.manifests:
+        manifest: Json = one.manifest
+        for group in scaling.rays(manifest):
+            manifest = scaling.without(manifest, (*group, "replicas"))
+        rest.append(replace(one, manifest=manifest))
+    if templates.uses(replace(spec, manifests=tuple(rest)), "replicas"):
+        return None
+    return Finding(
+        loc=("spec",),
+        message=f"Ray's autoscaler owns the replicas of its {kinds[0]}, and no expression bounds it: a placement's"
+        " share is no more than what its workers begin with",
+        hint='write maxReplicas: "{{ replicas }}" in its workerGroupSpecs',
         severity=Severity.WARNING,
     )
 

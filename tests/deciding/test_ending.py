@@ -127,6 +127,20 @@ def test_a_placement_with_nowhere_to_move_is_reverted() -> None:
     assert change.why is Why.POLICY
 
 
+def test_what_nobody_needs_any_more_ends_on_a_draining_cluster_and_only_the_rest_moves() -> None:
+    draining = cluster("worker-2", availability=Availability.DRAINING)
+    wanted = desired(clusters=(cluster("worker-1"), draining, cluster("worker-3")))
+    there = placement("worker-2", 3)
+    (ended,) = plan(short(0), free("worker-3", 8), there=ledger(there), wanted=wanted, history=WATCHED).changes
+    assert isinstance(ended, Revert)
+    assert (ended.placement, ended.why) == (there, Why.DEMAND_GONE)
+    shrunk, gone = plan(short(1), free("worker-3", 1), there=ledger(there), wanted=wanted, history=WATCHED).changes
+    assert isinstance(shrunk, Resize)
+    assert isinstance(gone, Move)
+    assert (shrunk.after.cluster, shrunk.after.replicas) == ("worker-2", 1)
+    assert (gone.after.cluster, gone.after.replicas) == ("worker-3", 1)
+
+
 def test_lowered_limit_is_carried_out_without_waiting() -> None:
     wanted = desired(ordering("worker-2", max_replicas=1))
     (change,) = plan(short(3), there=ledger(placement("worker-2", 3)), wanted=wanted).changes

@@ -113,3 +113,38 @@ def test_objects_of_a_chart_that_is_rendered_here_are_scaled_as_well() -> None:
 def test_argo_cd_is_told_that_it_may_not_put_a_charts_replicas_right() -> None:
     assert autoscaled(spec(chart(), ("scaler", hpa())))
     assert not autoscaled(spec(chart(), ("job", obj("keda.sh/v1alpha1", "ScaledJob"))))
+
+
+def ray(kind: str = "RayCluster", root: str = "", *, scales: bool = True, **group: Json) -> Json:
+    """Make an object with a cluster of Ray's that has two groups of workers."""
+    groups = [{"groupName": name, "replicas": 3, **group} for name in ("small", "large")]
+    cluster = {"enableInTreeAutoscaling": scales, "workerGroupSpecs": groups}
+    return obj("ray.io/v1", kind, spec={root: cluster} if root else cluster)
+
+
+def ignored(*objects: Json) -> Json:
+    """What Flux is told to leave alone."""
+    made = written(*objects, engine=EngineName.FLUX)
+    (stage,) = (one for name, one in made.items() if name.startswith("Kustomization"))
+    return stage["spec"].get("ignore", [])
+
+
+def test_flux_leaves_alone_what_rays_own_autoscaler_writes_once_it_is_there() -> None:
+    target = {"kind": "RayCluster", "name": "model"}
+    fields = [f"/spec/workerGroupSpecs/{index}/{field}" for index in (0, 1) for field in ("replicas", "scaleStrategy")]
+    assert ignored(ray()) == [{"paths": fields, "target": target}]
+    assert ignored(ray(), deployment(), hpa())[0] == {"paths": fields, "target": target}
+    assert ignored(ray(scales=False)) == []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_worker_group_begins_with_the_number_that_is_written_since_without_one_it_has_none(
+    engine: EngineName,
+) -> None:
+    groups = written(ray(), engine=engine)["RayCluster model"]["spec"]["workerGroupSpecs"]
+    assert [group["replicas"] for group in groups] == [3, 3]
+
+
+@pytest.mark.parametrize(("kind", "root"), [("RayJob", "rayClusterSpec"), ("RayService", "rayClusterConfig")])
+def test_of_a_job_or_a_service_of_rays_the_autoscaler_writes_another_object(kind: str, root: str) -> None:
+    assert ignored(ray(kind, root)) == []

@@ -8,7 +8,7 @@ from reconciler.core.unbounded import unbounded
 from reconciler.model.workload import Json
 from tests.kinds.samples import lws
 from tests.platform.samples import deployment, obj
-from tests.platform.test_scaling import hpa
+from tests.platform.test_scaling import hpa, ray
 from tests.rendering.specs import spec
 
 SHARE = "{{ replicas }}"
@@ -52,3 +52,21 @@ def test_kedas_field_has_another_name() -> None:
 )
 def test_a_share_that_bounds_an_autoscaler_or_is_written_is_not(objects: tuple[Json, ...]) -> None:
     assert told(*objects) == ""
+
+
+RAYS = [("RayCluster", ""), ("RayJob", "rayClusterSpec"), ("RayService", "rayClusterConfig")]
+
+
+@pytest.mark.parametrize(("kind", "root"), RAYS)
+def test_a_share_that_rays_own_autoscaler_only_begins_with_is_told(kind: str, root: str) -> None:
+    assert told(ray(kind, root, replicas=SHARE, minReplicas=1, maxReplicas=10)) == (
+        f"Ray's autoscaler owns the replicas of its {kind}, and no expression bounds it: a placement's share is no more"
+        ' than what its workers begin with (write maxReplicas: "{{ replicas }}" in its workerGroupSpecs)'
+    )
+
+
+@pytest.mark.parametrize(("kind", "root"), RAYS)
+def test_a_share_that_bounds_rays_autoscaler_or_is_written_for_good_is_not(kind: str, root: str) -> None:
+    assert told(ray(kind, root, replicas=SHARE, maxReplicas=SHARE)) == ""
+    assert told(ray(kind, root, minReplicas=SHARE)) == ""
+    assert told(ray(kind, root, scales=False, replicas=SHARE)) == ""

@@ -209,8 +209,6 @@ def _kustomization(deployment: Deployment, number: int, stages: Sequence[Sequenc
 def _left_alone(deployment: Deployment, stages: Sequence[Sequence[payload.Item]], number: int) -> list[Json]:
     """Say of which objects of a stage an autoscaler owns the replicas, whichever stage that is in."""
     scalers = [item for stage in stages for item in stage if scaling.autoscaler(item.manifest)]
-    if not scalers:
-        return []
     scaled = scaling.targets((item.manifest, payload.namespace_of(item, deployment)) for item in scalers)
     every = scaling.vague(item.manifest for item in scalers)
     here = ((item.manifest, payload.namespace_of(item, deployment)) for item in stages[number])

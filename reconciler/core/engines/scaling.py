@@ -2,6 +2,11 @@
 
 A count that nobody writes is nobody's to put right, so this holds for Argo CD, for Flux and for plain kubectl alike. An
 object that is new has one replica until its autoscaler has looked at it.
+
+Ray's own autoscaler is another matter: it ships inside of what it scales. It writes ``replicas`` and ``scaleStrategy``
+of the groups of workers, in a list that is applied as one and where the CRD makes 0 of what is not written (KubeRay,
+raycluster_types.go). So these are written, and left alone by an engine that can be told to. A RayJob or a RayService
+has a RayCluster made, and nobody but us writes their own.
 """
 
 from __future__ import annotations
@@ -10,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from reconciler.core.dialect import has_expression
-from reconciler.core.fieldpath import at
+from reconciler.core.fieldpath import at, items
 from reconciler.core.kinds import group_kind
 from reconciler.core.workloadkinds import Kinds, known, scaled_at
 from reconciler.model.workload import Json
@@ -26,6 +31,15 @@ _USUAL = ("apps/v1", "Deployment")
 """What KEDA takes a target for that says no more than its name."""
 
 _REPLICAS: Path = ("spec", "replicas")
+
+_RAY: Mapping[str, Path] = {
+    "ray.io/RayCluster": ("spec",),
+    "ray.io/RayJob": ("spec", "rayClusterSpec"),
+    "ray.io/RayService": ("spec", "rayClusterConfig"),
+}
+"""Where each kind of Ray's describes a cluster."""
+
+_WORKERS = "workerGroupSpecs"
 
 
 def autoscaler(manifest: Mapping[str, Json]) -> bool:
@@ -59,8 +73,19 @@ def owned(manifest: Mapping[str, Json], namespace: str, scaled: frozenset[Target
     return next(iter(ways), () if kind is not None else _REPLICAS)
 
 
+def rays(manifest: Mapping[str, Json]) -> tuple[Path, ...]:
+    """Return the ways to the groups of workers that Ray's own autoscaler scales; empty where none does."""
+    root = _RAY.get(group_kind(manifest), ())
+    described = at(manifest, root) if root else None
+    if not isinstance(described, Mapping) or described.get("enableInTreeAutoscaling") is not True:
+        return ()
+    return tuple(items(manifest, (*root, _WORKERS, EACH)))
+
+
 def without(value: Json, way: Path) -> Json:
     """Copy a mapping, without what stands at the end of a way through it."""
+    if way and isinstance(value, list):
+        return [without(item, way[1:]) if str(index) == way[0] else item for index, item in enumerate(value)]
     if not way or not isinstance(value, dict) or way[0] not in value:
         return value
     if len(way) == 1:
@@ -71,11 +96,18 @@ def without(value: Json, way: Path) -> Json:
 def left_alone(
     stage: Iterable[tuple[Mapping[str, Json], str]], scaled: frozenset[Target], kinds: Kinds, *, every: bool
 ) -> Iterator[Json]:
-    """Write Flux's rules for what it leaves alone: the replicas of what is scaled, or of `every` kind that can be."""
+    """Write Flux's rules for what it leaves alone: the replicas of what is scaled, or of `every` kind that can be.
+
+    Flux creates an object with what is ignored, and takes away of a later apply only what has changed meanwhile.
+    """
     found: dict[tuple[str, ...], set[str]] = {}
     for manifest, namespace in stage:
         way = owned(manifest, namespace, scaled, kinds)
-        if way:
+        groups = rays(manifest) if group_kind(manifest) == "ray.io/RayCluster" else ()
+        if groups:
+            paths = [_pointer((*group, field)) for group in groups for field in ("replicas", "scaleStrategy")]
+            yield {"paths": paths, "target": {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}}
+        elif way:
             target = {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}
             yield {"paths": [_pointer(way)], "target": target}
         elif every and (pointers := tuple(map(_pointer, scaled_at(manifest, kinds)))):
