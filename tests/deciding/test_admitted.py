@@ -246,6 +246,25 @@ def test_a_runtime_class_that_comes_with_its_pods_is_read_from_the_template(cpu:
     assert any(isinstance(change, Place) for change in made.changes) is fits
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"scheduling": {"nodeSelector": {"pool": {"not": "text"}}}},
+        {"scheduling": {"nodeSelector": {"pool": 1}}},
+        {"scheduling": {"tolerations": [{"key": ["a"]}]}},
+        {"overhead": {"podFixed": {1: "2"}}},
+        {"overhead": "much"},
+    ],
+)
+def test_a_runtime_class_in_a_template_that_nobody_can_read_ends_no_pass(told: Json) -> None:
+    kata = {**obj("node.k8s.io/v1", "RuntimeClass", "kata"), **told}
+    fleet = lending(cluster("worker-2"), spec=manifests(deployment(1, 1), kata), policy=ordering("worker-2"))
+    missing = short(5, replica=shaped(container(gpu="1"), runtimeClassName="kata"))
+    made = plan(missing, replace(free("worker-2", 8), runtime_classes={}), wanted=fleet)
+    (held,) = made.suppressed
+    assert "nobody can read what its RuntimeClass kata adds to pods" in str(held.refusals)
+
+
 def test_explain_tells_what_each_cluster_adds() -> None:
     pod = shaped(container(gpu="1"), runtimeClassName="kata")
     kata = replace(KATA, node_selector={"kata": "yes"})
