@@ -18,6 +18,7 @@ from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape, RuntimeClass, Taint, Toleration
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.request import Request
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.model.workload import Json
 from tests.platform.samples import lending, obj
@@ -139,6 +140,13 @@ def test_where_limit_ranges_cannot_be_seen_pods_that_request_too_little_fit_nowh
     )
 
 
+@pytest.mark.parametrize("unknown", [{"limit_ranges": None}, {"runtime_classes": None}])
+def test_what_is_on_its_way_takes_what_it_states_where_nobody_knows_what_is_added(unknown: dict[str, Any]) -> None:
+    room = Room(replace(there(), **unknown))
+    room.take(shaped(container(gpu="1"), runtimeClassName="kata"), 6)
+    assert room.count(shaped(container(gpu="1", cpu="1", memory="1Gi")), 50) == 2
+
+
 AMOUNTS = st.sampled_from(["250m", "1", "3"])
 REQUESTS = st.dictionaries(st.sampled_from(["cpu", "memory", GPU]), AMOUNTS, max_size=2)
 CONTAINERS = st.builds(lambda requests: {"resources": {"requests": requests}}, REQUESTS)
@@ -194,6 +202,13 @@ def pods(**spec: Json) -> Json:
     return deployment(2, 1, **spec)
 
 
+def pods_in(name: str, namespace: str, replicas: int, gpus: int) -> Json:
+    made = deployment(replicas, gpus)
+    made["metadata"] = {"name": name, "namespace": namespace}
+    made["spec"]["template"]["metadata"] = {"labels": {"app": name}}
+    return made
+
+
 def test_a_burst_is_recorded_as_it_is_made_there_and_what_is_on_its_way_counts_so() -> None:
     roomy = replace(free("worker-2", 8), limit_ranges={"llm": amounts(cpu="2")})
     (pool,) = roomy.pools
@@ -226,6 +241,37 @@ def test_what_an_observation_file_does_not_say_of_a_replica_its_template_does(
     assert sum(change.placement.replicas for change in made.changes if isinstance(change, Place)) == fits
 
 
+SANDBOX = Toleration(key="sandbox", operator="Exists")
+
+
+@pytest.mark.parametrize(
+    ("pod", "pool_there", "here", "fits"),
+    [
+        ({}, "b", RuntimeClass(node_selector={"pool": "b"}, tolerations=(SANDBOX,)), 5),
+        ({}, "a", RuntimeClass(), 0),
+        ({"tolerations": [{"key": "sandbox", "operator": "Exists"}]}, "b", RuntimeClass(), 5),
+        ({"nodeSelector": {"pool": "a"}}, "b", RuntimeClass(tolerations=(SANDBOX,)), 0),
+    ],
+)
+def test_what_the_primary_s_runtime_class_has_added_is_no_other_s(
+    pod: dict[str, Any], pool_there: str, here: RuntimeClass, fits: int
+) -> None:
+    primary = {"kata": RuntimeClass(node_selector={"pool": "a"}, tolerations=(SANDBOX,))}
+    seen = shaped(
+        container(gpu="1"),
+        runtimeClassName="kata",
+        nodeSelector={"pool": "a"},
+        tolerations=[{"key": "sandbox", "operator": "Exists"}],
+    )
+    where = there(runtime_classes={"kata": here})
+    (pool,) = where.pools
+    where = replace(where, pools=(replace(pool, labels={"pool": pool_there}, taints=(Taint(key="sandbox"),)),))
+    asked = deployment(1, 1, runtimeClassName="kata", **pod)
+    fleet = lending(cluster("worker-2"), spec=manifests(asked), policy=ordering("worker-2"))
+    made = plan(replace(short(5, replica=seen), runtime_classes=primary), where, wanted=fleet)
+    assert sum(change.placement.replicas for change in made.changes if isinstance(change, Place)) == fits
+
+
 def test_a_request_is_counted_with_what_its_clusters_add() -> None:
     asked = request("worker-2", spec=manifests(pods(runtimeClassName="kata")))
     made = plan(replace(free("worker-2", 8), runtime_classes=None), wanted=wants(asked), there=holds(record(asked)))
@@ -236,6 +282,17 @@ def test_a_request_is_counted_with_what_its_clusters_add() -> None:
         seen = replace(free_, runtime_classes={"kata": KATA})
         made = plan(seen, wanted=wants(asked), there=holds(record(asked)))
         assert sum(isinstance(change, Place) for change in made.changes) == placed
+
+
+def test_requests_whose_parts_have_swapped_namespaces_are_not_told_the_same() -> None:
+    def asks(name: str, small: str, large: str) -> Request:
+        parts = [pods_in("small", small, 2, 1), pods_in("large", large, 1, 4)]
+        return request("worker-2", name=name, spec=manifests(*parts))
+
+    first, second = asks("first", "costly", "plain"), asks("second", "plain", "costly")
+    where = there(limit_ranges={"costly": amounts(cpu="6")})
+    made = plan(where, wanted=wants(first, second), there=holds(record(first), record(second)))
+    assert [change.placement.workload.name for change in made.changes if isinstance(change, Place)] == ["second"]
 
 
 @pytest.mark.parametrize(("cpu", "fits"), [("0", True), ("2", False)])
