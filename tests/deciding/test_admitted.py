@@ -17,13 +17,26 @@ from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape, RuntimeClass, Taint, Toleration
 from reconciler.model.ids import ClusterName
-from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.plan import Move, Place, Plan, Reason
+from reconciler.model.policy import Availability
 from reconciler.model.request import Request
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.model.workload import Json
 from tests.platform.samples import lending, obj
 from tests.requests.asking import deployment, holds, manifests, record, request, wants
-from tests.situations import NOW, VLLM, cluster, free, ledger, ordering, plan, short, situation
+from tests.situations import (
+    NOW,
+    VLLM,
+    cluster,
+    desired,
+    free,
+    ledger,
+    ordering,
+    placement,
+    plan,
+    short,
+    situation,
+)
 
 GPU = "nvidia.com/gpu"
 KATA = RuntimeClass(overhead=Resources(amounts={"cpu": parse_quantity("2"), GPU: parse_quantity("0")}))
@@ -138,6 +151,20 @@ def test_where_limit_ranges_cannot_be_seen_pods_that_request_too_little_fit_nowh
         "nobody says what LimitRanges give to containers there that request no cpu or memory",
         "give Overspill the rights of bootstrap/rbac.yaml there, or state requests in every container",
     )
+
+
+@pytest.mark.parametrize(("cpu", "moves"), [("1", True), ("4", False)])
+def test_what_moves_is_counted_with_what_its_next_cluster_adds(cpu: str, moves: bool) -> None:
+    pod, here = shaped(container(gpu="1"), runtimeClassName="kata"), replace(KATA, node_selector={"pool": "2"})
+    before = there(runtime_classes={"kata": here})
+    made = placement("worker-2", 3, shape=admitted(pod, before).recorded)
+    after = replace(free("worker-3", 8), runtime_classes={"kata": RuntimeClass(overhead=amounts(cpu=cpu))})
+    after = replace(after, pools=before.pools)  # 8 CPUs, and no label
+    draining = cluster("worker-2", availability=Availability.DRAINING)
+    wanted = desired(clusters=(cluster("worker-1"), draining, cluster("worker-3")))
+    changes = plan(short(3, replica=pod), before, after, there=ledger(made), wanted=wanted).changes
+    moved = [change.after for change in changes if isinstance(change, Move)]
+    assert [one.shape.requests.amounts["cpu"] for one in moved] == [parse_quantity(cpu)] * moves
 
 
 @pytest.mark.parametrize("unknown", [{"limit_ranges": None}, {"runtime_classes": None}])
