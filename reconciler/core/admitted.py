@@ -6,7 +6,7 @@ containers that request nothing. What nobody knows is an obstacle, so that nothi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from reconciler.core.fieldpath import at
@@ -50,9 +50,12 @@ def brought(shape: ReplicaShape, manifests: Iterable[Mapping[str, Json]]) -> Rep
         if group_kind(manifest) == "node.k8s.io/RuntimeClass" and at(manifest, ("metadata", "name")) == name:
             shape = replace(shape, unstated=left._replace(runtime_class=""))
             try:
-                return _of_class(shape, read_runtime_class(manifest), left)
+                found = read_runtime_class(manifest)
+                if all(isinstance(text, str) for text in _texts(found)):
+                    return _of_class(shape, found, left)
             except (AttributeError, LookupError, TypeError, ValueError):
-                return replace(shape, obstacle=f"nobody can read what its RuntimeClass {name} adds to pods")
+                pass
+            return replace(shape, obstacle=f"nobody can read what its RuntimeClass {name} adds to pods")
     return shape
 
 
@@ -109,6 +112,13 @@ def _obstacle(left: Unstated, shape: ReplicaShape, seen: ClusterObservation) -> 
     return f"LimitRanges there give its containers more {beyond} than its pods request as a whole" if beyond else ""
 
 
+def _texts(found: RuntimeClass) -> Iterator[object]:
+    """Yield what has to be text in a RuntimeClass at which no API server has looked."""
+    yield from (*found.overhead.amounts, *found.node_selector, *found.node_selector.values())
+    for one in found.tolerations:
+        yield from (one.key, one.operator, one.value, one.effect)
+
+
 def _class(left: Unstated, seen: ClusterObservation) -> RuntimeClass | None:
     return (seen.runtime_classes or {}).get(left.runtime_class) if left.runtime_class else None
 
@@ -123,10 +133,10 @@ def _defaults(shape: ReplicaShape, left: Unstated, seen: ClusterObservation) -> 
     """Add up what containers are given that request nothing: the most that a namespace of theirs gives."""
     named = {one.namespace for one in shape.who if one.namespace}
     found: dict[str, Quantity] = {}
-    for namespace, given in (seen.limit_ranges or {}).items():
-        if named and namespace not in named:
-            continue
-        for resource, amount in given.amounts.items():
+    ranges = seen.limit_ranges or {}
+    for namespace in named or ranges:
+        given = ranges.get(namespace)
+        for resource, amount in given.amounts.items() if given is not None else ():
             found[resource] = max(found.get(resource, Quantity(0)), Quantity(amount * left.lacking(resource)))
     return found
 

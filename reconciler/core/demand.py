@@ -105,7 +105,12 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             unit = unit_of(template, desired.kinds, seen)
             goes_whole = by_unit(template, unit) if unit is not None else None
         if seen is not None:
-            seen = goes_whole.seen(seen) if goes_whole else completed(seen, template, desired.kinds, ranges=ranges)
+            classes = observed.clusters[primary].runtime_classes
+            seen = (
+                goes_whole.seen(seen)
+                if goes_whole
+                else completed(seen, template, desired.kinds, ranges=ranges, classes=classes)
+            )
         demands[workload] = _demand(
             workload,
             primary,

@@ -92,8 +92,8 @@ class Room:
         return known
 
     def take(self, shape: ReplicaShape, replicas: int) -> None:
-        """Take the room of replicas, as much of it as there is: what was promised may have been lost since."""
-        shape = self.admitted(shape)
+        """Take the room of replicas, as much as there is: some may have been lost. Unknown additions count as none."""
+        shape = replace(self.admitted(shape), obstacle=shape.obstacle)
         self._change(shape)
         pods = replicas * shape.group_size
         for node in self._admitting(shape):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.core import lifecycle, placing, together
+from reconciler.core.admitted import admitted, brought
 from reconciler.core.grouping import needs_there, whole
 from reconciler.core.growth import Growth, Offer
 from reconciler.core.needs import Needs
@@ -15,6 +16,7 @@ from reconciler.core.standing import Standing
 from reconciler.core.subsetlimits import full
 from reconciler.core.subsets import subset_of
 from reconciler.core.wording import count, plain
+from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Reason, Refusal
@@ -28,13 +30,13 @@ def elsewhere(
 ) -> tuple[Offer | None, tuple[Refusal, ...]]:
     """Find the first cluster that takes a placement whole, as it is; a move never splits one.
 
-    What one subset has made of a replica's shape is none of another's. Whom other pods keep away nobody has written
-    down; the primary shows it.
+    What one subset has made of a replica's shape is none of another's, nor is what its cluster has added to it. Whom
+    other pods keep away nobody has written down; the primary shows it.
     """
     refusals: list[Refusal] = []
     demand = growth.situation.demands.get(placement.workload)
     seen = demand.shape if isinstance(demand, Demand) else None
-    own = seen if policy.spread is not None else None
+    own = seen if policy.spread is not None or _made_of(growth, template, placement, seen) else None
     shape = own or replace(placement.shape, who=seen.who if seen is not None else ())
     made_for = subset_of(policy.spread, placement.subset) if policy.spread is not None and own is None else None
     for rung in growth.order(placement.workload):
@@ -48,6 +50,15 @@ def elsewhere(
             return answer, tuple(refusals)
         refusals.append(answer)
     return None, tuple(refusals)
+
+
+def _made_of(growth: Growth, template: WorkloadTemplate, placement: Placement, seen: ReplicaShape | None) -> bool:
+    """Tell whether a placement's replicas are those seen on the primary, with what its cluster adds to them."""
+    there = growth.situation.observed.clusters.get(placement.cluster)
+    if there is None or seen is None or seen.unstated is None:
+        return False
+    here = brought(seen, (one.manifest for one in template.spec.manifests))
+    return admitted(here, there).recorded == placement.shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

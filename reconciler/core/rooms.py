@@ -94,7 +94,7 @@ class Rooms:
         seen = (self._observed.clusters.get(name) for name in clusters)
         if not any(one.limit_ranges for one in seen if one is not None):
             return None
-        return frozenset(one.namespace for shape in pods for one in shape.who)
+        return tuple(frozenset(one.namespace for one in shape.who) for shape in pods)
 
     def _keep_out(self) -> Collection[ClusterName]:
         """Name the clusters where pods keep any others out; those are looked at again that have handed out room."""

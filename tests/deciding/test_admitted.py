@@ -17,13 +17,27 @@ from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
-from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.plan import Move, Place, Plan, Reason
+from reconciler.model.policy import Availability
+from reconciler.model.request import Request
 from reconciler.model.scheduling import RuntimeClass, Taint, Toleration
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.model.workload import Json
 from tests.platform.samples import lending, obj
 from tests.requests.asking import deployment, holds, manifests, record, request, wants
-from tests.situations import NOW, VLLM, cluster, free, ledger, ordering, plan, short, situation
+from tests.situations import (
+    NOW,
+    VLLM,
+    cluster,
+    desired,
+    free,
+    ledger,
+    ordering,
+    placement,
+    plan,
+    short,
+    situation,
+)
 
 GPU = "nvidia.com/gpu"
 KATA = RuntimeClass(overhead=Resources(amounts={"cpu": parse_quantity("2"), GPU: parse_quantity("0")}))
@@ -140,6 +154,27 @@ def test_where_limit_ranges_cannot_be_seen_pods_that_request_too_little_fit_nowh
     )
 
 
+@pytest.mark.parametrize(("cpu", "moves"), [("1", True), ("4", False)])
+def test_what_moves_is_counted_with_what_its_next_cluster_adds(cpu: str, moves: bool) -> None:
+    pod, here = shaped(container(gpu="1"), runtimeClassName="kata"), replace(KATA, node_selector={"pool": "2"})
+    before = there(runtime_classes={"kata": here})
+    made = placement("worker-2", 3, shape=admitted(pod, before).recorded)
+    after = replace(free("worker-3", 8), runtime_classes={"kata": RuntimeClass(overhead=amounts(cpu=cpu))})
+    after = replace(after, pools=before.pools)  # 8 CPUs, and no label
+    draining = cluster("worker-2", availability=Availability.DRAINING)
+    wanted = desired(clusters=(cluster("worker-1"), draining, cluster("worker-3")))
+    changes = plan(short(3, replica=pod), before, after, there=ledger(made), wanted=wanted).changes
+    moved = [change.after for change in changes if isinstance(change, Move)]
+    assert [one.shape.requests.amounts["cpu"] for one in moved] == [parse_quantity(cpu)] * moves
+
+
+@pytest.mark.parametrize("unknown", [{"limit_ranges": None}, {"runtime_classes": None}])
+def test_what_is_on_its_way_takes_what_it_states_where_nobody_knows_what_is_added(unknown: dict[str, Any]) -> None:
+    room = Room(replace(there(), **unknown))
+    room.take(shaped(container(gpu="1"), runtimeClassName="kata"), 6)
+    assert room.count(shaped(container(gpu="1", cpu="1", memory="1Gi")), 50) == 2
+
+
 AMOUNTS = st.sampled_from(["250m", "1", "3"])
 REQUESTS = st.dictionaries(st.sampled_from(["cpu", "memory", GPU]), AMOUNTS, max_size=2)
 CONTAINERS = st.builds(lambda requests: {"resources": {"requests": requests}}, REQUESTS)
@@ -195,6 +230,13 @@ def pods(**spec: Json) -> Json:
     return deployment(2, 1, **spec)
 
 
+def pods_in(name: str, namespace: str, replicas: int, gpus: int) -> Json:
+    made = deployment(replicas, gpus)
+    made["metadata"] = {"name": name, "namespace": namespace}
+    made["spec"]["template"]["metadata"] = {"labels": {"app": name}}
+    return made
+
+
 def test_a_burst_is_recorded_as_it_is_made_there_and_what_is_on_its_way_counts_so() -> None:
     roomy = replace(free("worker-2", 8), limit_ranges={"llm": amounts(cpu="2")})
     (pool,) = roomy.pools
@@ -227,6 +269,37 @@ def test_what_an_observation_file_does_not_say_of_a_replica_its_template_does(
     assert sum(change.placement.replicas for change in made.changes if isinstance(change, Place)) == fits
 
 
+SANDBOX = Toleration(key="sandbox", operator="Exists")
+
+
+@pytest.mark.parametrize(
+    ("pod", "pool_there", "here", "fits"),
+    [
+        ({}, "b", RuntimeClass(node_selector={"pool": "b"}, tolerations=(SANDBOX,)), 5),
+        ({}, "a", RuntimeClass(), 0),
+        ({"tolerations": [{"key": "sandbox", "operator": "Exists"}]}, "b", RuntimeClass(), 5),
+        ({"nodeSelector": {"pool": "a"}}, "b", RuntimeClass(tolerations=(SANDBOX,)), 0),
+    ],
+)
+def test_what_the_primary_s_runtime_class_has_added_is_no_other_s(
+    pod: dict[str, Any], pool_there: str, here: RuntimeClass, fits: int
+) -> None:
+    primary = {"kata": RuntimeClass(node_selector={"pool": "a"}, tolerations=(SANDBOX,))}
+    seen = shaped(
+        container(gpu="1"),
+        runtimeClassName="kata",
+        nodeSelector={"pool": "a"},
+        tolerations=[{"key": "sandbox", "operator": "Exists"}],
+    )
+    where = there(runtime_classes={"kata": here})
+    (pool,) = where.pools
+    where = replace(where, pools=(replace(pool, labels={"pool": pool_there}, taints=(Taint(key="sandbox"),)),))
+    asked = deployment(1, 1, runtimeClassName="kata", **pod)
+    fleet = lending(cluster("worker-2"), spec=manifests(asked), policy=ordering("worker-2"))
+    made = plan(replace(short(5, replica=seen), runtime_classes=primary), where, wanted=fleet)
+    assert sum(change.placement.replicas for change in made.changes if isinstance(change, Place)) == fits
+
+
 def test_a_request_is_counted_with_what_its_clusters_add() -> None:
     asked = request("worker-2", spec=manifests(pods(runtimeClassName="kata")))
     made = plan(replace(free("worker-2", 8), runtime_classes=None), wanted=wants(asked), there=holds(record(asked)))
@@ -239,12 +312,42 @@ def test_a_request_is_counted_with_what_its_clusters_add() -> None:
         assert sum(isinstance(change, Place) for change in made.changes) == placed
 
 
+def test_requests_whose_parts_have_swapped_namespaces_are_not_told_the_same() -> None:
+    def asks(name: str, small: str, large: str) -> Request:
+        parts = [pods_in("small", small, 2, 1), pods_in("large", large, 1, 4)]
+        return request("worker-2", name=name, spec=manifests(*parts))
+
+    first, second = asks("first", "costly", "plain"), asks("second", "plain", "costly")
+    where = there(limit_ranges={"costly": amounts(cpu="6")})
+    made = plan(where, wanted=wants(first, second), there=holds(record(first), record(second)))
+    assert [change.placement.workload.name for change in made.changes if isinstance(change, Place)] == ["second"]
+
+
 @pytest.mark.parametrize(("cpu", "fits"), [("0", True), ("2", False)])
 def test_a_runtime_class_that_comes_with_its_pods_is_read_from_the_template(cpu: str, fits: bool) -> None:
     kata = {**obj("node.k8s.io/v1", "RuntimeClass", "kata"), "overhead": {"podFixed": {"cpu": cpu}}}
     asked = request("worker-2", spec=manifests(pods(runtimeClassName="kata"), kata))
     made = plan(replace(free("worker-2", 8), runtime_classes={}), wanted=wants(asked), there=holds(record(asked)))
     assert any(isinstance(change, Place) for change in made.changes) is fits
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"scheduling": {"nodeSelector": {"pool": {"not": "text"}}}},
+        {"scheduling": {"nodeSelector": {"pool": 1}}},
+        {"scheduling": {"tolerations": [{"key": ["a"]}]}},
+        {"overhead": {"podFixed": {1: "2"}}},
+        {"overhead": "much"},
+    ],
+)
+def test_a_runtime_class_in_a_template_that_nobody_can_read_ends_no_pass(told: Json) -> None:
+    kata = {**obj("node.k8s.io/v1", "RuntimeClass", "kata"), **told}
+    fleet = lending(cluster("worker-2"), spec=manifests(deployment(1, 1), kata), policy=ordering("worker-2"))
+    missing = short(5, replica=shaped(container(gpu="1"), runtimeClassName="kata"))
+    made = plan(missing, replace(free("worker-2", 8), runtime_classes={}), wanted=fleet)
+    (held,) = made.suppressed
+    assert "nobody can read what its RuntimeClass kata adds to pods" in str(held.refusals)
 
 
 def test_explain_tells_what_each_cluster_adds() -> None:

@@ -65,6 +65,13 @@ def test_a_limit_range_is_seen_by_what_it_gives_to_containers() -> None:
     assert seen(made).limit_ranges == {"llm": amounts(cpu="1", memory="1Gi"), "other": amounts(cpu="2")}
 
 
+def test_an_amount_that_no_container_can_request_hides_no_other_limit_range() -> None:
+    made = ClusterState()  # the API server takes a LimitRange that gives less than nothing
+    made.apply(Resource.LIMIT_RANGES, limits("a", of_container(cpu="-1", memory="1Gi")))
+    made.apply(Resource.LIMIT_RANGES, limits("b", of_container(cpu="2"), namespace="other"))
+    assert seen(made).limit_ranges == {"llm": amounts(memory="1Gi"), "other": amounts(cpu="2")}
+
+
 def test_what_cannot_be_listed_is_not_known_to_be_none() -> None:
     made = ClusterState()
     assert (seen(made).runtime_classes, seen(made).limit_ranges) == ({}, {})

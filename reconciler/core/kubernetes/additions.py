@@ -6,6 +6,7 @@ Rules of the API server's RuntimeClass and LimitRanger admission plugins.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 from reconciler.core.kubernetes.parts import namespace_of
 from reconciler.core.kubernetes.requests import amounts
@@ -28,12 +29,15 @@ def read_runtime_class(raw: Json) -> RuntimeClass:
 def read_limit_range(raw: Json) -> Resources | None:
     """Read what a LimitRange has a container request that requests nothing; None where it says nothing of that.
 
-    The API server has filled in `defaultRequest` from what the LimitRange says of `default`, `max` and `min`.
+    The API server has filled in `defaultRequest` from what the LimitRange says of `default`, `max` and `min`. It takes
+    amounts there that it refuses in pods, such as less than nothing: these are passed over.
     """
     found: dict[str, Quantity] = {}
     for limit in (raw.get("spec") or {}).get("limits") or ():
         if limit.get("type") == "Container":
-            found |= amounts(limit.get("defaultRequest"))
+            for name, amount in (limit.get("defaultRequest") or {}).items():
+                with suppress(ValueError):
+                    found |= amounts({name: amount})
     return Resources(amounts=found) if found else None
 
 
