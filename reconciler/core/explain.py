@@ -16,6 +16,7 @@ from reconciler.core.grouping import whole
 from reconciler.core.growth import MOST, Growth, Offer
 from reconciler.core.lifecycle import version
 from reconciler.core.outrunning import outrun
+from reconciler.core.people import respect_people
 from reconciler.core.placementnotes import notes
 from reconciler.core.provided import doubts
 from reconciler.core.quotas import too_many_at_home
@@ -108,6 +109,7 @@ def explain(workload: WorkloadId, situation: Situation, plan: Plan) -> Explanati
     workspace = desired.workspaces[workload.workspace]
     demand = situation.demands.get(workload)
     standing = Standing(situation)
+    respect_people(situation, standing)  # what was deleted by hand is held back as the next pass will have it
     growth = Growth(situation, standing)
     assessments: list[Assessment] = []
     shape = _shape(demand, standing.of(workload))

@@ -6,13 +6,28 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core import lifecycle
+from reconciler.core.decide import decide
+from reconciler.core.explain import explain
 from reconciler.model.demand import Sample
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Tampered
 from reconciler.model.placement import Event, Phase, Restraint, RestraintKind
 from reconciler.model.plan import Hold, Move, Place, Reason, Release, Resize, Restore, Revert, Why
 from reconciler.model.policy import Availability
-from tests.situations import NOW, VLLM, cluster, desired, free, ledger, ordering, placement, plan, seconds, short
+from tests.situations import (
+    NOW,
+    VLLM,
+    cluster,
+    desired,
+    free,
+    ledger,
+    ordering,
+    placement,
+    plan,
+    seconds,
+    short,
+    situation,
+)
 
 WATCHED = {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=0),)}
 
@@ -158,6 +173,14 @@ def test_deletion_by_hand_holds_the_workload_back_on_that_cluster() -> None:
     assert placed.placement.cluster == "worker-3"
     assert placed.refused[0].reason is Reason.HELD
     assert placed.refused[0].remedy == "wait, or take it out of ledger/llm/vllm.yaml on the output branch"
+
+
+def test_explain_refuses_a_cluster_from_the_moment_at_which_a_person_deletes_what_is_there() -> None:
+    there = ledger(tampered=(Tampered(placement=placement("worker-2", 3), removed=True, files={}),))
+    told = situation(short(3), free("worker-2", 8), free("worker-3", 8), there=there)
+    refusals = {one.cluster: one.refusal for one in explain(VLLM, told, decide(told)).assessments}
+    assert refusals["worker-2"].reason is Reason.HELD
+    assert refusals["worker-3"] is None
 
 
 def test_hold_ends_when_the_demand_has_gone_once() -> None:
