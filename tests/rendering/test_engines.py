@@ -6,7 +6,6 @@ import copy
 import json
 import shutil
 import subprocess
-import time
 from dataclasses import replace
 
 import pytest
@@ -14,10 +13,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.engines import Deployment, engine, target_namespace
+from reconciler.core.engines import engine, target_namespace
 from reconciler.core.engines.argocd import KEEP, SYNC_OPTIONS
 from reconciler.errors import InvalidInput
-from reconciler.model.ids import PlacementName
 from reconciler.model.policy import EngineName
 from reconciler.model.tree import checked_path
 from reconciler.model.workload import DeletionPolicy, HelmFlags
@@ -401,20 +399,6 @@ def test_more_than_99_steps_keep_their_order():
     deployed = spec(*[(f"s{number}", named(f"c{number}")) for number in range(120)])
     names = [name for name in objects(deployed) if "marker" not in name]
     assert names == [f"{number + 1:03d}-s{number}-configmap-c{number}.yaml" for number in range(120)]
-
-
-def test_three_files_are_written_in_half_a_millisecond():
-    placement = replace(PLACEMENT, name=PlacementName("vllm-1"))
-    deployment = Deployment(
-        placement=placement, spec=spec(("web", WEB), ("a", CONFIG), ("s", SERVICE)), workspace=WORKSPACE
-    )
-    chosen = engine(ARGOCD)
-    times = []
-    for _ in range(50):
-        started = time.perf_counter()
-        chosen.files(deployment)
-        times.append(time.perf_counter() - started)
-    assert min(times) < 0.000_5
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
