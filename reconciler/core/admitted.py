@@ -30,7 +30,7 @@ def admitted(shape: ReplicaShape, seen: ClusterObservation) -> ReplicaShape:
     left = shape.unstated
     if left is None or shape.obstacle or not (left.runtime_class or seen.limit_ranges or seen.limit_ranges is None):
         return shape
-    obstacle = _obstacle(left, shape, seen)
+    obstacle, _ = _obstacle(left, shape, seen)
     if obstacle:
         return replace(shape, obstacle=obstacle, unstated=None)
     whole = dict(left.spare)
@@ -78,38 +78,34 @@ def as_stated(shape: ReplicaShape) -> ReplicaShape:
 
 def remedy(shape: ReplicaShape, seen: ClusterObservation) -> str:
     """Say how what a cluster adds to pods can be known or mended, where that is what keeps a replica out of it."""
-    left = shape.unstated
-    if left is None or not _obstacle(left, shape, seen):
-        return ""
-    if left.runtime_class and seen.runtime_classes is None:
-        return "let its RuntimeClasses be seen: by the rights of bootstrap/rbac.yaml, or in its observation"
-    if left.runtime_class and _class(left, seen) is None:
-        return f"create RuntimeClass {left.runtime_class} there"
-    if seen.limit_ranges is None:
-        return "give Overspill the rights of bootstrap/rbac.yaml there, or state requests in every container"
-    if _beyond(shape, left, seen):
-        return "state requests in every container, or more for the pod as a whole"
-    return "let its pods, or the RuntimeClass, ask for other nodes"
+    return _obstacle(shape.unstated, shape, seen)[1] if shape.unstated is not None else ""
 
 
-def _obstacle(left: Unstated, shape: ReplicaShape, seen: ClusterObservation) -> str:
-    """Say what keeps anybody from knowing what is added to a pod, or what the API server would refuse it for."""
+def _obstacle(left: Unstated, shape: ReplicaShape, seen: ClusterObservation) -> tuple[str, str]:
+    """Say what keeps anybody from knowing what is added to a pod, or has the API server refuse it; and the way out."""
     name, found = left.runtime_class, _class(left, seen)
     if name and seen.runtime_classes is None:
-        return f"nobody says what RuntimeClass {name} adds to pods there"
+        rights = "by the rights of bootstrap/rbac.yaml, or in its observation"
+        return f"nobody says what RuntimeClass {name} adds to pods there", f"let its RuntimeClasses be seen: {rights}"
     if name and found is None:
-        return f"has no RuntimeClass {name}"
-    if found is not None:
-        selector = shape.node_selector
-        others = [key for key, value in found.node_selector.items() if selector.get(key, value) != value]
-        if others:
-            key = others[0]
-            ours, theirs = selector[key], found.node_selector[key]
-            return f"its RuntimeClass {name} wants nodes with {key}={theirs}, and its pods want {key}={ours}"
+        return f"has no RuntimeClass {name}", f"create RuntimeClass {name} there"
+    selector, wanted = shape.node_selector, found.node_selector if found is not None else {}
+    key = next((key for key, value in wanted.items() if selector.get(key, value) != value), None)
+    if key is not None:
+        others = f"wants nodes with {key}={wanted[key]}, and its pods want {key}={selector[key]}"
+        return f"its RuntimeClass {name} {others}", "let its pods, or the RuntimeClass, ask for other nodes"
     if seen.limit_ranges is None and any(map(left.lacking, _USUAL)):
-        return "nobody says what LimitRanges give to containers there that request no cpu or memory"
+        return (
+            "nobody says what LimitRanges give to containers there that request no cpu or memory",
+            "give Overspill the rights of bootstrap/rbac.yaml there, or state requests in every container",
+        )
     beyond = _beyond(shape, left, seen)
-    return f"LimitRanges there give its containers more {beyond} than its pods request as a whole" if beyond else ""
+    if not beyond:
+        return "", ""
+    return (
+        f"LimitRanges there give its containers more {beyond} than its pods request as a whole",
+        "state requests in every container, or more for the pod as a whole",
+    )
 
 
 def _texts(found: RuntimeClass) -> Iterator[object]:

@@ -287,10 +287,9 @@ class Growth:
         shape: ReplicaShape,
         wanted: int,
         refusals: list[Refusal],
-        *,
-        begun: int = 0,
     ) -> Iterator[Offer]:
-        """Yield what clusters offer, in order; `begun` are the placements that come on top of those that stand."""
+        """Yield what clusters offer, in order, each beside what those before it would begin."""
+        begun = 0
         for rung in self._situation.reach.order(template.workload):
             answer = self.assess(template, policy, shape, rung, wanted, more=begun)
             if isinstance(answer, Refusal):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from reconciler.core.gpushape import gpus_of_pod
+from reconciler.core.kubernetes.heldback import read_unmade
 from reconciler.core.kubernetes.pods import Held
 from reconciler.core.kubernetes.resources import Custom
-from reconciler.core.kubernetes.unmade import read_unmade
 from reconciler.core.needs import pods_in
 from reconciler.core.workloadkinds import Kinds, known
 from reconciler.model.capacity import ReplicaShape
