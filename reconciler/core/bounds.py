@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from reconciler.core import commandjobs
 from reconciler.core.engines.deployment import chart_steps, command_namespace, target_namespace
 from reconciler.core.kinds import group_kind
-from reconciler.model.ids import ClusterName, WorkspaceName, is_name
+from reconciler.model.ids import WorkspaceName, is_name
 from reconciler.model.policy import Desired, EngineName
 from reconciler.model.workload import DeploySpec, Json
 
@@ -31,14 +31,6 @@ def reach(desired: Desired, engine: EngineName) -> list[tuple[str, str]]:
             if cluster is not None and cluster.engine is engine:
                 found.update((str(name), namespace) for namespace in namespaces)
     return sorted(found)
-
-
-def lenders(desired: Desired) -> frozenset[ClusterName]:
-    """Name the clusters that placements may go to: all but primaries to which no workspace has anything placed."""
-    spaces = desired.workspaces.values()
-    lent = {name for workspace in spaces for name in workspace.destinations}
-    primaries = {workspace.primary for workspace in spaces}
-    return frozenset(name for name in desired.clusters if name in lent or name not in primaries)
 
 
 def deployed(desired: Desired, workspace: WorkspaceName | None = None) -> Iterator[DeploySpec]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from reconciler.core.kubernetes.applications import read_application
 from reconciler.core.kubernetes.fluxreports import fold
@@ -55,20 +55,6 @@ class Reports:
 def _same(before: EngineReport, report: EngineReport) -> bool:
     """Tell whether only the words differ, or since when, or the commit, which moves on with every other placement."""
     return replace(before, message=report.message, since=report.since, revision=report.revision) == report
-
-
-class EngineParts(Protocol):
-    """The parts that an engine's objects are told to, and the reports that they come to."""
-
-    @property
-    def parts(self) -> Mapping[Watched, Part]:
-        """The part of each resource."""
-        ...
-
-    @property
-    def reports(self) -> Reports:
-        """What they come to."""
-        ...
 
 
 class ArgoCDObjects:
