@@ -29,8 +29,8 @@ from reconciler.adapters.pushed import PushedObservations
 from reconciler.adapters.views import Here, JoinedView
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.bulletin import Bulletin
-from reconciler.daemon.desk import Desk
+from reconciler.daemon.bulletin import LatestSnapshot
+from reconciler.daemon.desk import OrderQueue
 from reconciler.daemon.loop import OBSERVATION, Loop
 from reconciler.daemon.reconcile import Memory, Outcome, World
 from reconciler.daemon.serving import Counter, Serving
@@ -39,7 +39,7 @@ from reconciler.daemon.source import SourceReader
 from reconciler.errors import InvalidInput
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
-from reconciler.ports import Charts, ClusterView, Outbox, Shelf, Wake
+from reconciler.ports import Charts, ClusterView, Outbox, OutputFiles, Wake
 from reconciler.settings import Settings
 
 PATIENCE = timedelta(seconds=10)
@@ -100,7 +100,7 @@ def serve(settings: Settings) -> None:
         )
         memory = _memory(repository)
         alarms = Alarms(wake)
-        counter = Counter(desk=Desk(wake), bulletin=Bulletin(memory.branch))
+        counter = Counter(desk=OrderQueue(wake), bulletin=LatestSnapshot(memory.branch))
         loop: Loop[Outcome] = Loop(
             Serving(world, memory, counter),
             clock=world.clock,
@@ -149,7 +149,7 @@ BLIND = (
 
 @contextmanager
 def _listening(
-    settings: Settings, pushed: PushedObservations, loop: Loop[Outcome], counter: Counter, shelf: Shelf
+    settings: Settings, pushed: PushedObservations, loop: Loop[Outcome], counter: Counter, shelf: OutputFiles
 ) -> Iterator[str]:
     """Serve HTTP where the settings ask for it, and yield the address, empty where they do not."""
     if settings.listen is None:
@@ -158,7 +158,7 @@ def _listening(
     from reconciler.api import entry  # noqa: PLC0415 - FastAPI is slow to import
     from reconciler.api.app import create_app  # noqa: PLC0415 - FastAPI is slow to import
     from reconciler.api.management import Management  # noqa: PLC0415 - FastAPI is slow to import
-    from reconciler.api.server import Server  # noqa: PLC0415 - uvicorn is slow to import
+    from reconciler.api.server import HttpServer  # noqa: PLC0415 - uvicorn is slow to import
 
     sys.setswitchinterval(_TURN)
     application = create_app(
@@ -179,7 +179,7 @@ def _listening(
         ),
     )
     tls = entry.certificate(settings)
-    server = Server(application, host=settings.listen.host, port=settings.listen.port, tls=tls)
+    server = HttpServer(application, host=settings.listen.host, port=settings.listen.port, tls=tls)
     server.start()
     try:
         host = f"[{settings.listen.host}]" if ":" in settings.listen.host else settings.listen.host

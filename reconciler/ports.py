@@ -15,7 +15,7 @@ from reconciler.model.capacity import Observed
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.policy import Desired
 from reconciler.model.push import Push
-from reconciler.model.tree import Commit, Entry, FileChange, LoggedCommit, Tips
+from reconciler.model.tree import Commit, FileChange, LoggedCommit, Tips, TreeEntry
 from reconciler.model.workload import HelmConfig, Json
 
 
@@ -39,7 +39,7 @@ class Repository(Protocol):
         """Ask the remote which branches people have there, to say what may have been meant by one that is missing."""
         ...
 
-    def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[Entry]:
+    def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[TreeEntry]:
         """List the regular files of a commit, sorted by path, below the given directories (none given: all).
 
         Links and submodules are left out. With `sizes`, each entry's size is filled in.
@@ -114,7 +114,7 @@ class Repository(Protocol):
         ...
 
 
-class Shelf(Protocol):
+class OutputFiles(Protocol):
     """The files of the output branch, for those who read while a pass is under way; safe to use from any thread."""
 
     def read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, bytes]:

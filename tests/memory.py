@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from reconciler.errors import Conflict
 from reconciler.model.branches import Advance, Branch, Projection, alone
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
-from reconciler.model.tree import Commit, Entry, FileChange, Identity, LoggedCommit, Tips, blob_of
+from reconciler.model.tree import Commit, FileChange, Identity, LoggedCommit, Tips, TreeEntry, blob_of
 
 OURS = Identity(name="Overspill", email="overspill@overspill.dev")
 PERSON = Identity(name="Ada", email="ada@example.com")
@@ -90,9 +90,9 @@ class MemoryRepository:
         at = self.commits[output].log.at if output else None
         return Tips(source=self.heads["source"], output=output, output_at=at)
 
-    def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[Entry]:
+    def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[TreeEntry]:
         return [
-            Entry(path=path, blob=blob_of(data), size=len(data) if sizes else -1)
+            TreeEntry(path=path, blob=blob_of(data), size=len(data) if sizes else -1)
             for path, data in sorted(self.commits[commit].tree.items())
             if _below(path, under)
         ]

@@ -10,7 +10,7 @@ from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, Outcome, View, World, look, reconcile_once
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Conflict
-from reconciler.model.capacity import ClusterObservation, Observed, Waiting, WorkloadObservation
+from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.push import Push
@@ -157,7 +157,7 @@ class Passes:
         raise AssertionError("ten passes in a row changed something")
 
     def _look(self, at: datetime) -> Observed:
-        waiting = (Waiting(replicas=self.missing, since=self.since),) if self.missing else ()
+        waiting = (MissingReplicas(replicas=self.missing, since=self.since),) if self.missing else ()
         workloads = tuple(
             WorkloadObservation(
                 ref=WorkloadRef(namespace="demo", name=name),

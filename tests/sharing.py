@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.core.distribution import Target, give_back, share_out
+from reconciler.core.distribution import ClusterShare, give_back, share_out
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Distribution, StrategyName
 
 
-def target(name: str, most: int, *, keeps: int = 0, weight: int = 1, least: int = 0, group: str = "") -> Target:
+def target(name: str, most: int, *, keeps: int = 0, weight: int = 1, least: int = 0, group: str = "") -> ClusterShare:
     """Make a cluster of this number that can hold so many, and comes at that place in the order."""
-    return Target(
+    return ClusterShare(
         cluster=ClusterName(f"worker-{name}"),
         rank=int(name),
         most=most,

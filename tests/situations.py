@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 
 from reconciler.core.decide import decide
 from reconciler.core.demand import Demands, History, measure
-from reconciler.core.reach import Reach
-from reconciler.core.situation import Situation
+from reconciler.core.reach import ClusterOrder
+from reconciler.core.situation import PassInput
 from reconciler.model.capacity import (
     ClusterObservation,
+    MissingReplicas,
     Node,
     Observed,
     Pool,
     ReplicaShape,
-    Waiting,
     WorkloadObservation,
 )
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
@@ -24,7 +24,7 @@ from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement
 from reconciler.model.placements import Placements
 from reconciler.model.plan import Plan
-from reconciler.model.policy import BurstPolicy, Candidate, Cluster, Desired, EngineName, Workspace
+from reconciler.model.policy import BurstPolicy, Cluster, ClusterPreference, Desired, EngineName, Workspace
 from reconciler.model.scheduling import Taint
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import (
@@ -84,7 +84,7 @@ def short(
         ref=WorkloadRef(namespace="demo", name=workload.name),
         wanted=running + missing,
         running=running,
-        waiting=(Waiting(replicas=missing, since=since),) if missing else (),
+        waiting=(MissingReplicas(replicas=missing, since=since),) if missing else (),
         deficit_since=deficit_since,
         shape=replica or shape(),
     )
@@ -138,9 +138,9 @@ def desired(
 def ordering(*names: str | tuple[str, int], **fields: object) -> BurstPolicy:
     """Make a policy with these clusters in order; ("worker-2", 3) allows three replicas there."""
     candidates = tuple(
-        Candidate(name=ClusterName(name))
+        ClusterPreference(name=ClusterName(name))
         if isinstance(name, str)
-        else Candidate(name=ClusterName(name[0]), max_replicas=name[1])
+        else ClusterPreference(name=ClusterName(name[0]), max_replicas=name[1])
         for name in names
     )
     return replace(BurstPolicy(name="gpu", candidates=candidates), **fields)
@@ -178,20 +178,20 @@ def ledger(*placements: Placement, **fields: object) -> Ledger:
     return Ledger(commit=CommitId("7" * 40), placements=Placements({one.path: one for one in placements}), **fields)
 
 
-def situation(
+def inputs(
     *observations: ClusterObservation,
     wanted: Desired | None = None,
     there: Ledger | None = None,
     now: datetime = NOW,
     history: History | None = None,
-) -> Situation:
+) -> PassInput:
     seen = Observed(clusters={observation.cluster: observation for observation in observations})
     wanted = wanted or desired()
     demands: Demands = measure(wanted, seen, history or {}, now)
-    return Situation(
-        desired=wanted, ledger=there or ledger(), observed=seen, demands=demands, now=now, reach=Reach(wanted)
+    return PassInput(
+        desired=wanted, ledger=there or ledger(), observed=seen, demands=demands, now=now, reach=ClusterOrder(wanted)
     )
 
 
 def plan(*observations: ClusterObservation, **fields: object) -> Plan:
-    return decide(situation(*observations, **fields))
+    return decide(inputs(*observations, **fields))

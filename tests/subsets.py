@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from reconciler.core.demand import History, Sample
-from reconciler.core.distribution import Target
+from reconciler.core.distribution import ClusterShare
 from reconciler.core.distribution.subsets import Layer, give_back, share_out
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
@@ -163,6 +163,6 @@ def _layers(
     for name in (*(one for one in LAYERS if one != gone), *([gone] if gone else [])):
         room, most = LAYERS[name]
         fits = room if has is None else has[name]
-        target = Target(cluster=ClusterName(name), rank=1, most=fits, capacity=fits)
+        target = ClusterShare(cluster=ClusterName(name), rank=1, most=fits, capacity=fits)
         made.append(Layer(targets=(target,), most=0 if name == gone else most, least=(least or {}).get(name, 0)))
     return made

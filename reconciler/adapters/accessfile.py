@@ -17,7 +17,7 @@ _MOST = 1 << 20
 _Stamp = tuple[int, int, int]
 
 
-class AccessFile:
+class AccessFileWatcher:
     """Who may what, as the file has it now. Safe to use from several threads."""
 
     def __init__(self, path: Path) -> None:

@@ -6,7 +6,7 @@ from http.client import HTTPException
 from urllib.parse import urlsplit
 from urllib.request import Request
 
-from reconciler.adapters.web import opener, told
+from reconciler.adapters.web import describe_failure, opener
 from reconciler.core.pushevent import signed, web_page
 from reconciler.model.policy import EngineName
 from reconciler.model.push import Endpoint, Push
@@ -15,7 +15,7 @@ _PASSING = frozenset({408, 425, 429})
 """Answers below 500 that say nothing of what was asked, only of when."""
 
 
-class Refused(Exception):  # noqa: N818 - what it says is an answer
+class WebhookRejected(Exception):  # noqa: N818 - what it says is an answer
     """An endpoint does not want the event, and will not want it a second later."""
 
 
@@ -25,21 +25,23 @@ def announce(endpoint: Endpoint, push: Push, *, timeout: float) -> str:
     `timeout` is in seconds, for the connection and for each part of the answer. Raises Refused.
     """
     if endpoint.engine is EngineName.ARGOCD and not web_page(push.repo_url):
-        raise Refused("Argo CD knows a repository by its https or ssh address, and the Fleet's spec.repoURL is none")
+        raise WebhookRejected(
+            "Argo CD knows a repository by its https or ssh address, and the Fleet's spec.repoURL is none"
+        )
     headers, body = signed(endpoint, push)
     request = Request(endpoint.url, data=body, headers=dict(headers), method="POST")  # noqa: S310 - its scheme was checked when the address was read
     try:
         with opener().open(request, timeout=timeout) as response:
             status, location = int(response.status), str(response.headers.get("Location", ""))
     except (OSError, HTTPException, ValueError) as error:
-        return told(error)
+        return describe_failure(error)
     match status // 100:
         case 2:
             return ""
         case 3:
-            raise Refused(_redirection(status, location))
+            raise WebhookRejected(_redirection(status, location))
         case 4 if status not in _PASSING:
-            raise Refused(_refusal(endpoint.engine, status))
+            raise WebhookRejected(_refusal(endpoint.engine, status))
         case _:
             return f"it answers {status}"
 

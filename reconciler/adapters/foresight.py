@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from reconciler.model.capacity import Hearing, Observed
+from reconciler.model.capacity import Observed, SignalFreshness
 from reconciler.model.policy import Desired
 from reconciler.ports import ClusterView
 
@@ -57,7 +57,7 @@ class StillView:
         }
         return replace(seen, clusters=clusters, hearings=hearings)
 
-    def _moved(self, hearing: Hearing) -> Hearing:
+    def _moved(self, hearing: SignalFreshness) -> SignalFreshness:
         """Let a signal that is heard now go on being heard."""
         if hearing.at is None or abs(self.now - hearing.at) > self.fresh:
             return hearing

@@ -16,7 +16,7 @@ from threading import Condition, Thread
 
 import structlog
 
-from reconciler.adapters.announcement import Refused, announce
+from reconciler.adapters.announcement import WebhookRejected, announce
 from reconciler.errors import Problem, Severity
 from reconciler.model.push import Endpoint, Push
 
@@ -27,7 +27,7 @@ _LEAST = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class NotifyTiming:
     """Times in seconds. A push is tried `tries` times, and then again with the next one."""
 
     answer: float = 10
@@ -58,9 +58,9 @@ class Notifier:
         endpoints: Sequence[Endpoint],
         *,
         report: Callable[[Report], None] | None = None,
-        pace: Pace | None = None,
+        pace: NotifyTiming | None = None,
     ) -> None:
-        self._couriers = [_Courier(endpoint, report or _ignore, pace or Pace()) for endpoint in endpoints]
+        self._couriers = [_Courier(endpoint, report or _ignore, pace or NotifyTiming()) for endpoint in endpoints]
         self._repo_url = ""
 
     def pushed(self, push: Push) -> None:
@@ -85,7 +85,7 @@ def _ignore(_report: Report) -> None:
 class _Courier:
     """Brings pushes to one endpoint, one after the other."""
 
-    def __init__(self, endpoint: Endpoint, report: Callable[[Report], None], pace: Pace) -> None:
+    def __init__(self, endpoint: Endpoint, report: Callable[[Report], None], pace: NotifyTiming) -> None:
         self._endpoint = endpoint
         self._report = report
         self._pace = pace
@@ -135,7 +135,7 @@ class _Courier:
         while (push := self._next()) is not None:
             try:
                 why, again = announce(self._endpoint, push, timeout=self._timeout()), True
-            except Refused as error:
+            except WebhookRejected as error:
                 why, again = str(error), False
             except Exception as error:  # a bug must not end the thread: later pushes would go untold
                 log.exception("bug; not told of a push", endpoint=str(self._endpoint))

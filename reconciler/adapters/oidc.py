@@ -20,7 +20,7 @@ from threading import Lock
 import jwt
 import structlog
 
-from reconciler.adapters.web import opener, told
+from reconciler.adapters.web import describe_failure, opener
 from reconciler.core.access import NotAdmitted
 from reconciler.core.claims import is_safe
 from reconciler.core.findings import shortened
@@ -162,7 +162,7 @@ class OpenIdProvider:
                     if time.monotonic() > end:  # one that drips would keep us for ever
                         raise TimeoutError
         except (OSError, HTTPException, ValueError) as error:
-            raise Transient(told(error, authorities="OVERSPILL_OIDC_CA_FILE")) from error
+            raise Transient(describe_failure(error, authorities="OVERSPILL_OIDC_CA_FILE")) from error
         if status != HTTPStatus.OK:
             raise Transient(f"{url} answers {status}")
         try:

@@ -8,7 +8,7 @@ from operator import is_
 from types import MappingProxyType
 
 from reconciler.errors import Problem
-from reconciler.model.capacity import Ask, ClusterObservation, Hearing, Observed
+from reconciler.model.capacity import ClusterObservation, Observed, ReplicaRequest, SignalFreshness
 from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import Desired, EngineName
@@ -40,10 +40,10 @@ class JoinedView:
         """Ask each view once and join what they say; problems keep the order of the views."""
         clusters: dict[ClusterName, ClusterObservation] = {}
         problems: list[Problem] = []
-        asks: dict[WorkloadId, tuple[Ask, ...]] = {}
+        asks: dict[WorkloadId, tuple[ReplicaRequest, ...]] = {}
         reports: list[Reports] = []
         reporting: dict[ClusterName, EngineName] = {}
-        hearings: dict[WorkloadId, tuple[Hearing, ...]] = {}
+        hearings: dict[WorkloadId, tuple[SignalFreshness, ...]] = {}
         nameless: dict[ClusterName, str] = {}
         reached_by: dict[ClusterName, str] = {}
         helm = False

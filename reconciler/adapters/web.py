@@ -21,7 +21,7 @@ def opener(authorities: Path | None = None) -> OpenerDirector:
     return made
 
 
-def told(error: Exception, *, authorities: str = "SSL_CERT_FILE") -> str:
+def describe_failure(error: Exception, *, authorities: str = "SSL_CERT_FILE") -> str:
     """Say in a line why there was no answer; `authorities` names what would trust another certificate."""
     cause = error.reason if isinstance(error, URLError) and isinstance(error.reason, Exception) else error
     if isinstance(cause, ssl.SSLCertVerificationError):

@@ -10,7 +10,7 @@ from typing import TypeVar
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
-from reconciler.api.refusal import Refusal
+from reconciler.api.refusal import HttpError
 from reconciler.core import yamlio
 from reconciler.core.findings import shortened
 from reconciler.errors import InvalidInput
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 async def body_of(request: Request) -> bytes:
     """Read a request's body, up to 1 MiB and for ten seconds; raises Refusal beyond either."""
-    too_large = Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 1 MiB", hint="try splitting it")
+    too_large = HttpError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the body is over 1 MiB", hint="try splitting it")
     length = request.headers.get("content-length", "")
     announced = int(length) if length.isdecimal() else 0
     # Whoever asks first, as curl does, has sent nothing yet.
@@ -46,7 +46,7 @@ async def body_of(request: Request) -> bytes:
                 if size <= MAX_BODY:
                     parts.append(part)
     except TimeoutError as error:
-        raise Refusal(HTTPStatus.REQUEST_TIMEOUT, f"the body took longer than {_SECONDS} s") from error
+        raise HttpError(HTTPStatus.REQUEST_TIMEOUT, f"the body took longer than {_SECONDS} s") from error
     if size > MAX_BODY:
         raise too_large
     return b"".join(parts)
@@ -64,7 +64,7 @@ async def json_body(request: Request) -> bytes:
     """Read the body of a request that says that it is JSON; raises Refusal as `body_of` does, and for other types."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise Refusal(
+        raise HttpError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
             f"{shortened(kind) or 'no content type'} is not JSON",
             hint="try -H 'Content-Type: application/json'",
@@ -77,7 +77,7 @@ def parsed(data: bytes) -> dict[str, Json]:
     try:
         return yamlio.read_object(data, "request")
     except InvalidInput as error:
-        raise Refusal(HTTPStatus.BAD_REQUEST, str(error.problems[0]), problems=error.problems) from error
+        raise HttpError(HTTPStatus.BAD_REQUEST, str(error.problems[0]), problems=error.problems) from error
 
 
 async def beside(read: Callable[[bytes], T], data: bytes) -> T:

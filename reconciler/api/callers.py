@@ -14,8 +14,8 @@ from fastapi import APIRouter, Depends, Request, Security
 from fastapi.security import HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
-from reconciler.api.refusal import Refusal, answers
-from reconciler.core.access import PREFIX, Access, Caller, NotAdmitted, Role, bearer, may
+from reconciler.api.refusal import HttpError, answers
+from reconciler.core.access import PREFIX, Access, AccessRole, Caller, NotAdmitted, bearer, may
 from reconciler.core.claims import Issuer, admitted
 from reconciler.core.findings import shortened
 from reconciler.core.rates import Buckets, Rate, parse_rate
@@ -33,7 +33,7 @@ _BEARER = HTTPBearer(auto_error=False, scheme_name="bearer", description="A toke
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Login:
+class IssuerLogin:
     """An OpenID Connect issuer, and what tells whether it signed a token.
 
     `claims` returns what the token says; it raises NotAdmitted for one that is not signed by the issuer, and Transient
@@ -52,7 +52,7 @@ class Callers:
         clock: Clock,
         *,
         access: Callable[[], Access] | None = None,
-        login: Login | None = None,
+        login: IssuerLogin | None = None,
         rate: Rate | None = None,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -78,7 +78,7 @@ class Callers:
 
     def _admit(self, request: Request) -> None:
         if self._access is None and self._login is None:
-            raise Refusal(
+            raise HttpError(
                 HTTPStatus.FORBIDDEN,
                 "nobody may call this: no tokens and no issuer are configured",
                 hint="set OVERSPILL_API_TOKENS_FILE or OVERSPILL_OIDC_ISSUER and start again",
@@ -91,7 +91,7 @@ class Callers:
             self._bound(self._failures, _place(request), "too many failed logins from this address")
             raise _unauthorized(str(error), error.hint, 'Bearer realm="overspill", error="invalid_token"') from error
         except Transient as error:
-            raise Refusal(  # why is for the log, where it stands already
+            raise HttpError(  # why is for the log, where it stands already
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "the keys of the issuer cannot be had",
                 hint=f"try again in {_AGAIN} s",
@@ -115,7 +115,7 @@ class Callers:
             wait = buckets.take(who, self._ticks())
         if wait:
             seconds = math.ceil(wait)
-            raise Refusal(
+            raise HttpError(
                 HTTPStatus.TOO_MANY_REQUESTS,
                 message,
                 hint=f"try again in {seconds} s",
@@ -142,31 +142,31 @@ def caller_of(request: Request) -> Caller:
     return caller
 
 
-def demand(caller: Caller, role: Role, workspace: WorkspaceName) -> None:
+def demand(caller: Caller, role: AccessRole, workspace: WorkspaceName) -> None:
     """Refuse a caller who lacks a role in a workspace.
 
     Whoever may not even see it is told what is told of a workspace that does not exist.
     """
-    if not may(caller, Role.VIEWER, workspace):
+    if not may(caller, AccessRole.VIEWER, workspace):
         raise no_workspace(workspace)
     if not may(caller, role, workspace):
-        raise Refusal(
+        raise HttpError(
             HTTPStatus.FORBIDDEN,
             f"{caller.name} is not {_a(role)} of the workspace {workspace}",
             hint=f"ask whoever runs Overspill for the role {role}",
         )
 
 
-def no_workspace(workspace: str) -> Refusal:
+def no_workspace(workspace: str) -> HttpError:
     """Say that a workspace does not exist, whether or not that is so."""
-    return Refusal(
+    return HttpError(
         HTTPStatus.NOT_FOUND,
         f"there is no workspace {shortened(workspace, 63)}",
         hint="GET /api/v1/whoami tells which ones you have a role in",
     )
 
 
-def _a(role: Role) -> str:
+def _a(role: AccessRole) -> str:
     return f"an {role}" if str(role)[0] in "EO" else f"a {role}"
 
 
@@ -179,8 +179,8 @@ def _token(request: Request) -> str:
     return given.strip()
 
 
-def _unauthorized(message: str, hint: str, challenge: str) -> Refusal:
-    return Refusal(HTTPStatus.UNAUTHORIZED, message, hint=hint, headers={"WWW-Authenticate": challenge})
+def _unauthorized(message: str, hint: str, challenge: str) -> HttpError:
+    return HttpError(HTTPStatus.UNAUTHORIZED, message, hint=hint, headers={"WWW-Authenticate": challenge})
 
 
 def _place(request: Request) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable
 
-from reconciler.adapters.accessfile import AccessFile
-from reconciler.api.callers import Callers, Login
+from reconciler.adapters.accessfile import AccessFileWatcher
+from reconciler.api.callers import Callers, IssuerLogin
 from reconciler.api.tls import Certificate
 from reconciler.core.access import Access
 from reconciler.core.accessfile import read
@@ -30,17 +30,17 @@ def certificate(settings: Settings) -> ssl.SSLContext | None:
 
 def _access(settings: Settings) -> Callable[[], Access] | None:
     if settings.api_tokens_file is not None:
-        return AccessFile(settings.api_tokens_file)
+        return AccessFileWatcher(settings.api_tokens_file)
     if not settings.api_tokens:
         return None
     access = read(settings.api_tokens.encode(), f"{PREFIX}API_TOKENS")
     return lambda: access
 
 
-def _login(settings: Settings) -> Login | None:
+def _login(settings: Settings) -> IssuerLogin | None:
     if settings.issuer is None:
         return None
     from reconciler.adapters.oidc import OpenIdProvider  # noqa: PLC0415 - brings cryptography along, slow to import
 
     provider = OpenIdProvider(settings.issuer.url, authorities=settings.issuer_authorities)
-    return Login(issuer=settings.issuer, claims=provider.claims)
+    return IssuerLogin(issuer=settings.issuer, claims=provider.claims)

@@ -11,13 +11,13 @@ from reconciler.api.answer import answer
 from reconciler.api.callers import Callers, caller_of, demand, guarded
 from reconciler.api.management import Management
 from reconciler.api.models import Answered, Explained
-from reconciler.api.refusal import Refusal, answers
+from reconciler.api.refusal import HttpError, answers
 from reconciler.api.veil import veiled
-from reconciler.core.access import Role
+from reconciler.core.access import AccessRole
 from reconciler.core.explain import Explanation, explain
 from reconciler.core.explaining import explain_request
 from reconciler.core.plainly import plainly
-from reconciler.daemon.bulletin import Reading
+from reconciler.daemon.bulletin import Snapshot
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 
 _NAME = Query(
@@ -42,14 +42,14 @@ def router(callers: Callers, management: Management) -> APIRouter:
         """Tell what each cluster could give a workload, what holds it back, and what would change that."""
         workspace, _, name = workload.partition("/")
         reading = management.reading()
-        demand(caller_of(request), Role.VIEWER, WorkspaceName(workspace))
+        demand(caller_of(request), AccessRole.VIEWER, WorkspaceName(workspace))
         told = _told(reading, WorkspaceName(workspace), TemplateName(name))
         return answer(veiled(plainly(told), reading, caller_of(request)))
 
     return routes
 
 
-def _told(reading: Reading, workspace: WorkspaceName, name: TemplateName) -> Explanation:
+def _told(reading: Snapshot, workspace: WorkspaceName, name: TemplateName) -> Explanation:
     """Explain the request of that name, else the template."""
     view = reading.view
     record = view.ledger.requests.get(WorkloadId(workspace, name, request=True))
@@ -58,7 +58,7 @@ def _told(reading: Reading, workspace: WorkspaceName, name: TemplateName) -> Exp
     template = WorkloadId(workspace, name)
     if template in view.desired.templates:
         return explain(template, view, view.plan)
-    raise Refusal(
+    raise HttpError(
         HTTPStatus.NOT_FOUND,
         f"the workspace {workspace} has no such workload",
         hint="GET /api/v1/workload-template lists the templates, /api/v1/workload-placement the requests",

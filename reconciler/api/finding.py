@@ -13,12 +13,12 @@ from pydantic.alias_generators import to_camel
 from reconciler.api import paging
 from reconciler.api.callers import demand
 from reconciler.api.ordering import denied
-from reconciler.api.refusal import Refusal
+from reconciler.api.refusal import HttpError
 from reconciler.api.showing import Showing
-from reconciler.core.access import EVERYWHERE, Caller, Role, visible
-from reconciler.core.catalogue import Item
+from reconciler.core.access import EVERYWHERE, AccessRole, Caller, visible
+from reconciler.core.catalogue import CatalogueItem
 from reconciler.core.wording import listed as named
-from reconciler.daemon.bulletin import Reading
+from reconciler.daemon.bulletin import Snapshot
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.placement import Origin, Phase, Placement
 from reconciler.model.request import Answer, Denial, Provisioning
@@ -41,10 +41,10 @@ class Filters(BaseModel):
     )
 
 
-def listed(reading: Reading, showing: Showing, caller: Caller, filters: Filters) -> Response:
+def listed(reading: Snapshot, showing: Showing, caller: Caller, filters: Filters) -> Response:
     """Write one page of what a caller may see."""
     if filters.workspace_name:
-        demand(caller, Role.VIEWER, WorkspaceName(filters.workspace_name))
+        demand(caller, AccessRole.VIEWER, WorkspaceName(filters.workspace_name))
     within: Collection[WorkspaceName] | None = seen(caller)
     if filters.workspace_name:
         within = [WorkspaceName(filters.workspace_name)]
@@ -62,15 +62,15 @@ def listed(reading: Reading, showing: Showing, caller: Caller, filters: Filters)
     )
 
 
-def found(reading: Reading, caller: Caller, name: str, workspace: str) -> Item:
+def found(reading: Snapshot, caller: Caller, name: str, workspace: str) -> CatalogueItem:
     """Find what a caller may see under a name; raises Refusal where that is nothing, or in several workspaces."""
     if workspace:
-        demand(caller, Role.VIEWER, WorkspaceName(workspace))
+        demand(caller, AccessRole.VIEWER, WorkspaceName(workspace))
     items = reading.catalogue.find(name, [WorkspaceName(workspace)] if workspace else seen(caller))
     if not items:
         raise denied(Denial.MISSING, name, Answer())
     if len({item.workspace for item in items}) > 1:
-        raise Refusal(
+        raise HttpError(
             HTTPStatus.CONFLICT,
             f"{name} is in several workspaces: {named(sorted(item.workspace for item in items))}",
             hint=f"try ?workspaceName={items[0].workspace}",
@@ -85,9 +85,9 @@ def seen(caller: Caller) -> Collection[WorkspaceName] | None:
     return visible(caller, [WorkspaceName(scope) for scope in caller.roles])
 
 
-def _wanted(reading: Reading, filters: Filters) -> Callable[[Item], bool] | None:
+def _wanted(reading: Snapshot, filters: Filters) -> Callable[[CatalogueItem], bool] | None:
     """Make the test of a filter, the cheap questions first; None where everything is wanted."""
-    tests: list[Callable[[Item], bool]] = []
+    tests: list[Callable[[CatalogueItem], bool]] = []
     if filters.name:
         tests.append(lambda item: item.name.startswith(filters.name))
     if filters.origin is not None:
@@ -101,7 +101,7 @@ def _wanted(reading: Reading, filters: Filters) -> Callable[[Item], bool] | None
     return (lambda item: all(test(item) for test in tests)) if tests else None
 
 
-def _clusters(reading: Reading, item: Item) -> Collection[str]:
+def _clusters(reading: Snapshot, item: CatalogueItem) -> Collection[str]:
     """Name the clusters that an item is on or asks for."""
     if isinstance(item.subject, Placement):
         return (item.subject.cluster,)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from reconciler.core.gprs import Gpr
-from reconciler.core.inventory import Allocation, GpuNode, Health, Inventory
+from reconciler.core.gprs import GprView
+from reconciler.core.inventory import GpuAllocation, GpuInventory, GpuNode, Health
 from reconciler.core.times import format_time
-from reconciler.core.waiting import Wait, spelt
+from reconciler.core.waiting import WaitEstimate, spelt
 from reconciler.model.units import format_duration
 from reconciler.model.workload import Json
 
 
-def gpr_document(gpr: Gpr) -> dict[str, Json]:
+def gpr_document(gpr: GprView) -> dict[str, Json]:
     """Write one GPR."""
     return {
         "gprId": gpr.id,
@@ -45,7 +45,7 @@ def gpr_document(gpr: Gpr) -> dict[str, Json]:
     }
 
 
-def wait_document(wait: Wait) -> dict[str, Json]:
+def wait_document(wait: WaitEstimate) -> dict[str, Json]:
     """Write what one cluster could give; null is a time that nobody knows."""
     return {
         "clusterName": wait.cluster,
@@ -56,7 +56,7 @@ def wait_document(wait: Wait) -> dict[str, Json]:
     }
 
 
-def inventory_document(inventory: Inventory) -> dict[str, Json]:
+def inventory_document(inventory: GpuInventory) -> dict[str, Json]:
     """Write what GPU nodes there are, what our placements have of them by cluster, and how fresh that is."""
     return {
         "managedNodes": [_node(one) for one in inventory.managed],
@@ -89,7 +89,7 @@ def _node(node: GpuNode) -> Json:
     }
 
 
-def _allocation(one: Allocation) -> Json:
+def _allocation(one: GpuAllocation) -> Json:
     return {
         "clusterName": one.cluster,
         "placementName": one.placement,

@@ -18,15 +18,15 @@ from reconciler.api.gprdocument import gpr_document, inventory_document, wait_do
 from reconciler.api.management import Management
 from reconciler.api.models import Answered, GprDocument, GprList, InventoryDocument, WaitDocument, Written
 from reconciler.api.reading import read_as
-from reconciler.api.refusal import Detail, Refusal, answers
+from reconciler.api.refusal import Detail, HttpError, answers
 from reconciler.api.veil import veiled
-from reconciler.core.access import Caller, Role, may
+from reconciler.core.access import AccessRole, Caller, may
 from reconciler.core.askingbody import read_asking, read_release
-from reconciler.core.gprs import Gpr, gprs
+from reconciler.core.gprs import GprView, gprs
 from reconciler.core.inventory import inventory
 from reconciler.core.orders import Order
 from reconciler.core.waiting import waits
-from reconciler.daemon.bulletin import Reading
+from reconciler.daemon.bulletin import Snapshot
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.provisioning import GprState
 from reconciler.model.request import Verb
@@ -62,9 +62,9 @@ class _Derived:
     """The GPRs of the newest reading; they follow from it, and it is read far more often than it changes."""
 
     def __init__(self) -> None:
-        self._last: tuple[Reading, tuple[Gpr, ...]] | None = None
+        self._last: tuple[Snapshot, tuple[GprView, ...]] | None = None
 
-    def of(self, reading: Reading) -> tuple[Gpr, ...]:
+    def of(self, reading: Snapshot) -> tuple[GprView, ...]:
         """List them, the most urgent first."""
         last = self._last
         if last is None or last[0] is not reading:
@@ -81,7 +81,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
     def listed(request: Request, filters: Annotated[GprFilters, Query()]) -> dict[str, Any]:
         """List GPRs, those with the highest priority first, then the oldest."""
         if filters.workspace_name:
-            demand(caller_of(request), Role.VIEWER, WorkspaceName(filters.workspace_name))
+            demand(caller_of(request), AccessRole.VIEWER, WorkspaceName(filters.workspace_name))
         reading = management.reading()
         found = [one for one in derived.of(reading) if _fits(one, filters, caller_of(request))]
         start = paging.offset_of(filters.continue_)
@@ -118,7 +118,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
         gpr_id = await read_as(read_release, request)
         known = await run_in_threadpool(derived.of, management.reading())
         gpr = _found(known, caller, gpr_id)
-        demand(caller, Role.EDITOR, gpr.workspace)
+        demand(caller, AccessRole.EDITOR, gpr.workspace)
         order = Order(
             number=0,
             verb=Verb.DELETE,
@@ -142,7 +142,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
     async def wait_time(request: Request) -> dict[str, Any]:
         """Estimate when GPUs can be had on each cluster, the shortest wait first, and what that depends on."""
         asking = await read_as(read_asking, request)
-        demand(caller_of(request), Role.VIEWER, asking.workspace)
+        demand(caller_of(request), AccessRole.VIEWER, asking.workspace)
         reading = management.reading()
         found = await run_in_threadpool(waits, asking, reading.view, reading.view.plan)
         return answer(veiled([wait_document(one) for one in found], reading, caller_of(request)))
@@ -162,24 +162,24 @@ def router(callers: Callers, management: Management) -> APIRouter:
     return routes
 
 
-def _fits(gpr: Gpr, filters: GprFilters, caller: Caller) -> bool:
+def _fits(gpr: GprView, filters: GprFilters, caller: Caller) -> bool:
     return (
         filters.workspace_name in ("", gpr.workspace)
         and filters.cluster in ("", gpr.cluster)
         and filters.provisioning_status in (None, gpr.state)
-        and may(caller, Role.VIEWER, gpr.workspace)
+        and may(caller, AccessRole.VIEWER, gpr.workspace)
     )
 
 
-def _found(known: tuple[Gpr, ...], caller: Caller, gpr_id: str) -> Gpr:
+def _found(known: tuple[GprView, ...], caller: Caller, gpr_id: str) -> GprView:
     """Find a GPR that a caller may see."""
     for gpr in known:
-        if gpr.id == gpr_id and may(caller, Role.VIEWER, gpr.workspace):
+        if gpr.id == gpr_id and may(caller, AccessRole.VIEWER, gpr.workspace):
             return gpr
-    raise Refusal(HTTPStatus.NOT_FOUND, "GPR not found", hint=f"GET {PATH} lists them")
+    raise HttpError(HTTPStatus.NOT_FOUND, "GPR not found", hint=f"GET {PATH} lists them")
 
 
-def _releasable(gpr: Gpr, known: tuple[Gpr, ...]) -> str:
+def _releasable(gpr: GprView, known: tuple[GprView, ...]) -> str:
     """Name what is to be deleted for the GPUs of a GPR to be free. Raises Refusal where they are not had alone."""
     if gpr.cluster is None or gpr.state not in _HAS_GPUS:
         raise _kept(f"earlyRelease needs GPUs, and the GPR is {gpr.state.value}", gpr)
@@ -190,8 +190,8 @@ def _releasable(gpr: Gpr, known: tuple[Gpr, ...]) -> str:
     return gpr.name
 
 
-def _kept(said: str, gpr: Gpr) -> Refusal:
-    return Refusal(
+def _kept(said: str, gpr: GprView) -> HttpError:
+    return HttpError(
         HTTPStatus.CONFLICT,
         "Field update not allowed",
         hint=f"DELETE /api/v1/workload-placement/{gpr.name} ends a request, wherever it is and whether or not it waits",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from reconciler.api.refusal import Refusal
-from reconciler.daemon.bulletin import Bulletin, Reading
-from reconciler.daemon.desk import Desk
+from reconciler.api.refusal import HttpError
+from reconciler.daemon.bulletin import LatestSnapshot, Snapshot
+from reconciler.daemon.desk import OrderQueue
 from reconciler.errors import Transient
-from reconciler.ports import Shelf
+from reconciler.ports import OutputFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,17 +20,17 @@ class Management:
     where people change what is not changed here.
     """
 
-    bulletin: Bulletin
-    shelf: Shelf
-    desk: Desk
+    bulletin: LatestSnapshot
+    shelf: OutputFiles
+    desk: OrderQueue
     strict: bool = False
     source_branch: str = "main"
 
-    def reading(self) -> Reading:
+    def reading(self) -> Snapshot:
         """Return what the newest pass has seen; raises Refusal while there has been none."""
         try:
             return self.bulletin.read()
         except Transient as error:
-            raise Refusal(
+            raise HttpError(
                 HTTPStatus.SERVICE_UNAVAILABLE, str(error), hint="try again", headers={"Retry-After": "1"}
             ) from error

@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from reconciler.adapters.pushed import PushedObservations
 from reconciler.api.body import body_of
-from reconciler.api.refusal import Refusal, answers
+from reconciler.api.refusal import HttpError, answers
 from reconciler.core import observation
 from reconciler.core.schema.observation import ObservationFile
 from reconciler.errors import InvalidInput, Problem
@@ -94,7 +94,7 @@ def router(pushed: PushedObservations, wake: Wake, clock: Clock, *, token: str) 
         _authorize(request, token)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind not in _TYPES:
-            raise Refusal(
+            raise HttpError(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
                 f"{kind or 'no content type'} is neither JSON nor YAML",
                 hint="try -H 'Content-Type: application/yaml'",
@@ -122,7 +122,7 @@ def router(pushed: PushedObservations, wake: Wake, clock: Clock, *, token: str) 
 def _authorize(request: Request, token: str) -> None:
     """Let in who bears the token; raises Refusal for everybody else."""
     if not token:
-        raise Refusal(
+        raise HttpError(
             HTTPStatus.FORBIDDEN,
             "observations cannot be pushed here: no token is configured",
             hint="set OVERSPILL_PUSH_TOKEN_FILE or OVERSPILL_PUSH_TOKEN and start again",
@@ -130,7 +130,7 @@ def _authorize(request: Request, token: str) -> None:
     scheme, _, given = request.headers.get("authorization", "").partition(" ")
     right = hmac.compare_digest(given.strip().encode(), token.encode())
     if scheme.lower() != "bearer" or not right:
-        raise Refusal(
+        raise HttpError(
             HTTPStatus.UNAUTHORIZED,
             "the bearer token is missing or wrong",
             hint="try -H 'Authorization: Bearer ...'",
@@ -138,8 +138,8 @@ def _authorize(request: Request, token: str) -> None:
         )
 
 
-def _unprocessable(*problems: Problem) -> Refusal:
-    return Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "the observations were not taken", problems=problems)
+def _unprocessable(*problems: Problem) -> HttpError:
+    return HttpError(HTTPStatus.UNPROCESSABLE_ENTITY, "the observations were not taken", problems=problems)
 
 
 def _from_the_future(seen: ClusterObservation, clock: Clock) -> Problem:

@@ -11,10 +11,10 @@ from typing import Annotated
 import structlog
 from fastapi import Header
 
-from reconciler.api.refusal import Detail, Refusal
+from reconciler.api.refusal import Detail, HttpError
 from reconciler.core.access import Caller
 from reconciler.core.orders import Order
-from reconciler.daemon.desk import Desk, Receipt
+from reconciler.daemon.desk import OrderQueue, OrderResult
 from reconciler.errors import OverspillError, Transient
 from reconciler.model.request import Answer, Denial, Verb
 from reconciler.model.tree import Identity
@@ -60,7 +60,7 @@ def digested(caller: Caller, key: str) -> str:
     return sha256(f"{caller.kind}\n{caller.name}\n{key}".encode()).hexdigest() if key else ""
 
 
-async def carried_out(desk: Desk, order: Order) -> Receipt:
+async def carried_out(desk: OrderQueue, order: Order) -> OrderResult:
     """Have an order carried out, and wait until its commit is pushed.
 
     Raises Refusal where it is denied, and where nobody can tell whether it was carried out.
@@ -75,14 +75,14 @@ async def carried_out(desk: Desk, order: Order) -> Receipt:
         raise _unavailable(told, order.verb) from error
     except Exception as error:
         # The loop has logged it.
-        raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "this is a bug in Overspill; its log says more") from error
+        raise HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "this is a bug in Overspill; its log says more") from error
     if receipt.answer.denial is not None:
         raise denied(receipt.answer.denial, order.name, receipt.answer)
     return receipt
 
 
-def _unavailable(message: str, verb: Verb) -> Refusal:
-    return Refusal(
+def _unavailable(message: str, verb: Verb) -> HttpError:
+    return HttpError(
         HTTPStatus.SERVICE_UNAVAILABLE,
         f"{message}: nothing is known to have been written",
         hint=f"try again; {_RETRIED[verb]}",
@@ -90,11 +90,11 @@ def _unavailable(message: str, verb: Verb) -> Refusal:
     )
 
 
-def denied(denial: Denial, name: str, answer: Answer) -> Refusal:
+def denied(denial: Denial, name: str, answer: Answer) -> HttpError:
     """Say why an order was not carried out, in EGS's words where it has any (seed 001)."""
     status, message, detail = _WORDS[denial]
     said = detail.said or answer.message
-    return Refusal(
+    return HttpError(
         status,
         message or answer.message,
         hint=_WAYS_OUT.get(denial, ""),

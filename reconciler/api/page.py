@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from reconciler.api.reference import chapters, refusal
+from reconciler.api.reference import chapters, error_schema
 
 _PAGES = Environment(
     loader=PackageLoader("reconciler.api", "pages"),
@@ -45,7 +45,7 @@ def router(document: Callable[[], Mapping[str, Any]]) -> APIRouter:
         return _PAGES.get_template("reading.html").render(
             info=known["info"],
             chapters=several,
-            refusal=refusal(several),
+            refusal=error_schema(several),
             style=Markup(style),  # noqa: S704 - it is ours, and in a style element nothing can be escaped
         )
 

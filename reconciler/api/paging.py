@@ -6,7 +6,7 @@ import base64
 import binascii
 from http import HTTPStatus
 
-from reconciler.api.refusal import Refusal
+from reconciler.api.refusal import HttpError
 from reconciler.core.catalogue import Key
 
 LIMIT = 100
@@ -47,8 +47,8 @@ def key_of(text: str) -> Key:
     return parts[0], parts[1], parts[2]
 
 
-def _stranger() -> Refusal:
-    return Refusal(
+def _stranger() -> HttpError:
+    return HttpError(
         HTTPStatus.BAD_REQUEST,
         "continue is not what a page ended with",
         hint="pass metadata.continue of the page before as it is, or leave it out to begin anew",

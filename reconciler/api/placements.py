@@ -21,12 +21,12 @@ from reconciler.api.finding import Filters, found, listed
 from reconciler.api.management import Management
 from reconciler.api.models import Answered, Placement, PlacementList, Written
 from reconciler.api.reading import read_as
-from reconciler.api.refusal import Refusal, answers
+from reconciler.api.refusal import HttpError, answers
 from reconciler.api.showing import Showing
 from reconciler.core import egsbody
-from reconciler.core.access import Caller, Role
+from reconciler.core.access import AccessRole, Caller
 from reconciler.core.orders import Order
-from reconciler.daemon.desk import Receipt
+from reconciler.daemon.desk import OrderResult
 from reconciler.errors import Problem
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.request import Verb
@@ -128,8 +128,8 @@ def _writing(routes: APIRouter, callers: Callers, management: Management) -> Non
         draft = await read_as(egsbody.read_create, request)
         if draft.workspace is None:
             missing = Problem(path="request", field="workspaceName", message="is required")
-            raise Refusal(HTTPStatus.BAD_REQUEST, str(missing), problems=(missing,))
-        demand(caller, Role.EDITOR, draft.workspace)
+            raise HttpError(HTTPStatus.BAD_REQUEST, str(missing), problems=(missing,))
+        demand(caller, AccessRole.EDITOR, draft.workspace)
         order = Order(
             number=0,
             verb=Verb.CREATE,
@@ -207,10 +207,10 @@ def _writing(routes: APIRouter, callers: Callers, management: Management) -> Non
 async def _place(management: Management, caller: Caller, name: str, workspace: str) -> WorkspaceName:
     """Find the workspace of what is to be changed; raises Refusal for who may not change it there."""
     item = await run_in_threadpool(found, management.reading(), caller, name, workspace)
-    demand(caller, Role.EDITOR, item.workspace)
+    demand(caller, AccessRole.EDITOR, item.workspace)
     return item.workspace
 
 
-def _written(order: Order, receipt: Receipt) -> dict[str, Json]:
+def _written(order: Order, receipt: OrderResult) -> dict[str, Json]:
     told = list(receipt.answer.notes)
     return {"name": order.name, "workspaceName": order.workspace, "commit": receipt.commit, "warnings": told}

@@ -9,7 +9,7 @@ from typing import TypeVar
 from fastapi import Request
 
 from reconciler.api.body import beside, json_body, parsed
-from reconciler.api.refusal import Refusal
+from reconciler.api.refusal import HttpError
 from reconciler.core.findings import Finding
 from reconciler.model.workload import Json
 
@@ -22,4 +22,4 @@ async def read_as(read: Callable[[Json], T | tuple[Finding, ...]], request: Requ
     if not isinstance(found, tuple):
         return found
     problems = tuple(finding.problem(path="request", line=0) for finding in found)
-    raise Refusal(HTTPStatus.BAD_REQUEST, str(problems[0]), problems=problems)
+    raise HttpError(HTTPStatus.BAD_REQUEST, str(problems[0]), problems=problems)

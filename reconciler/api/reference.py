@@ -41,7 +41,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class OperationBody:
     """What is sent, or answered: its media types, its fields and examples of it."""
 
     types: tuple[str, ...] = ()
@@ -50,12 +50,12 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class OperationAnswer:
     """One status that is answered."""
 
     status: str
     told: str
-    body: Body
+    body: OperationBody
 
     @property
     def good(self) -> bool:
@@ -79,8 +79,8 @@ class Operation:
     told: str
     guarded: bool
     parameters: tuple[Field, ...]
-    body: Body | None
-    answers: tuple[Answer, ...]
+    body: OperationBody | None
+    answers: tuple[OperationAnswer, ...]
     curl: str
 
 
@@ -104,10 +104,10 @@ def chapters(document: Node) -> tuple[Chapter, ...]:
     return tuple(Chapter(title=title, operations=tuple(several)) for title, several in found.items())
 
 
-def refusal(several: tuple[Chapter, ...]) -> Body:
+def error_schema(several: tuple[Chapter, ...]) -> OperationBody:
     """Return what every error is answered with, which is the same for all calls; an empty body if there is none."""
     bodies = (answer.body for one in several for call in one.operations for answer in call.answers if not answer.good)
-    return next((body for body in bodies if body.fields), Body())
+    return next((body for body in bodies if body.fields), OperationBody())
 
 
 def _subject(path: str) -> str:
@@ -127,7 +127,9 @@ class _Reader:
         parameters = [self._resolved(one) for one in told.get("parameters", ())]
         guarded = bool(told.get("security", self._document.get("security")))
         answers = [
-            Answer(status=str(status), told=_told(answer, str(status)), body=self._body(self._resolved(answer)))
+            OperationAnswer(
+                status=str(status), told=_told(answer, str(status)), body=self._body(self._resolved(answer))
+            )
             for status, answer in sorted(told.get("responses", {}).items())
         ]
         # Where a route has a docstring, its summary is the function's name in other letters.
@@ -154,11 +156,11 @@ class _Reader:
             told=_sentences(told.get("description") or schema.get("description", ""), _bounds(schema)),
         )
 
-    def _body(self, told: Node) -> Body:
+    def _body(self, told: Node) -> OperationBody:
         content = told.get("content", {})
         kept: Node = content.get(_JSON) or next(iter(content.values()), {})
         fields = tuple(self._fields(kept.get("schema", {}), "", {}))
-        return Body(types=tuple(content), fields=fields, examples=tuple(self._examples(kept)))
+        return OperationBody(types=tuple(content), fields=fields, examples=tuple(self._examples(kept)))
 
     def _fields(self, schema: Node, above: str, shown: dict[str, str]) -> Iterator[Field]:
         """Yield the fields below a schema, depth first; `shown` is where each schema with a name has been told of."""
@@ -270,7 +272,7 @@ def _pretty(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2)
 
 
-def _curl(method: str, path: str, body: Body | None, *, guarded: bool) -> str:
+def _curl(method: str, path: str, body: OperationBody | None, *, guarded: bool) -> str:
     """Write a command line that makes the call."""
     lines = ["curl" if method == "GET" else f"curl -X {method}"]
     if guarded:

@@ -47,7 +47,7 @@ class Detail:
     details: str = ""
 
 
-class Refusal(Exception):  # noqa: N818 - a refusal is an answer to a caller, no error of ours
+class HttpError(Exception):
     """A request that is answered with an error."""
 
     def __init__(
@@ -156,7 +156,7 @@ class _Seldom:
         self._clock = clock
         self._last: dict[tuple[str, int, str], tuple[datetime, int]] = {}
 
-    def log(self, request: Request, error: Refusal) -> None:
+    def log(self, request: Request, error: HttpError) -> None:
         """Log a refusal, or count it."""
         caller = getattr(request.state, "bearer", "")
         key, now = (_route(request), int(error.status), caller), self._clock.now()
@@ -175,7 +175,7 @@ class _Seldom:
         log.warning("request refused", path=path, status=key[1], why=_why(error), **known, client=client, **counted)
 
 
-def _why(error: Refusal) -> str:
+def _why(error: HttpError) -> str:
     """Say why for the log, of a body only which fields are wrong: a value that is refused may be a secret."""
     if not error.problems:
         return error.message
@@ -194,7 +194,7 @@ def install(app: FastAPI, clock: Clock) -> None:
     seldom = _Seldom(clock)
 
     async def refused(request: Request, error: Exception) -> JSONResponse:
-        assert isinstance(error, Refusal)  # noqa: S101 - it is registered for nothing else
+        assert isinstance(error, HttpError)  # noqa: S101 - it is registered for nothing else
         seldom.log(request, error)
         body = envelope(error.status, error.message, hint=error.hint, problems=error.problems, detail=error.detail)
         return JSONResponse(body, error.status, headers=error.headers)
@@ -220,7 +220,7 @@ def install(app: FastAPI, clock: Clock) -> None:
         status = HTTPStatus.INTERNAL_SERVER_ERROR
         return JSONResponse(envelope(status, "this is a bug in Overspill; its log says more"), status)
 
-    app.add_exception_handler(Refusal, refused)
+    app.add_exception_handler(HttpError, refused)
     app.add_exception_handler(HTTPException, unknown)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(Exception, bug)

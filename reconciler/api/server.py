@@ -22,7 +22,7 @@ _MOST_REQUESTS = 200
 commit beside those that only look."""
 
 
-class Server:
+class HttpServer:
     """Listens from `start` to `stop`."""
 
     def __init__(

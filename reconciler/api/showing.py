@@ -9,18 +9,18 @@ from threading import Lock
 
 from reconciler.api.veil import veiled_status
 from reconciler.core.access import Caller
-from reconciler.core.catalogue import Item, Key
+from reconciler.core.catalogue import CatalogueItem, Key
 from reconciler.core.egsdocument import rest
 from reconciler.core.record import read_spec
 from reconciler.core.times import format_time
-from reconciler.daemon.bulletin import Reading
+from reconciler.daemon.bulletin import Snapshot
 from reconciler.daemon.itemstatus import ItemStatus
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import BlobId, TemplateName
 from reconciler.model.placement import Placement
 from reconciler.model.request import Request, RequestRecord
 from reconciler.model.workload import DeploySpec, Json
-from reconciler.ports import Shelf
+from reconciler.ports import OutputFiles
 
 _MOST_BYTES = 64 << 20
 """As much JSON as is kept: ten thousand items of a few kilobytes."""
@@ -29,7 +29,7 @@ _MOST_BYTES = 64 << 20
 class Showing:
     """Writes items. Safe to use from several threads."""
 
-    def __init__(self, shelf: Shelf, *, most: int = _MOST_BYTES) -> None:
+    def __init__(self, shelf: OutputFiles, *, most: int = _MOST_BYTES) -> None:
         """Read what bursts deploy from `shelf`, and keep `most` bytes."""
         self._shelf = shelf
         self._most = most
@@ -37,7 +37,7 @@ class Showing:
         self._kept: OrderedDict[Key, tuple[RequestRecord | Placement, ItemStatus, bytes]] = OrderedDict()
         self._size = 0
 
-    def written(self, reading: Reading, items: Sequence[Item], caller: Caller | None = None) -> list[bytes]:
+    def written(self, reading: Snapshot, items: Sequence[CatalogueItem], caller: Caller | None = None) -> list[bytes]:
         """Write items in their order, for a caller who may see them; None for whoever reads git and sees all."""
         states = [(item, self._status(reading, item, caller)) for item in items]
         known = [self._known(item, status) for item, status in states]
@@ -48,11 +48,11 @@ class Showing:
         ]
 
     @staticmethod
-    def _status(reading: Reading, item: Item, caller: Caller | None) -> ItemStatus:
+    def _status(reading: Snapshot, item: CatalogueItem, caller: Caller | None) -> ItemStatus:
         status = reading.status(item)
         return status if caller is None else veiled_status(status, reading, caller)
 
-    def _new(self, item: Item, status: ItemStatus, spec: DeploySpec | None) -> bytes:
+    def _new(self, item: CatalogueItem, status: ItemStatus, spec: DeploySpec | None) -> bytes:
         """Write an item. One whose spec is not to be had just now lists nothing, and is not kept so."""
         if isinstance(item.subject, RequestRecord):
             return self._keep(item, status, _encoded({**rest(item.subject.request), **_state(item, status)}))
@@ -60,7 +60,7 @@ class Showing:
         text = _encoded({**document, **_state(item, status)})
         return text if spec is None else self._keep(item, status, text)
 
-    def _known(self, item: Item, status: ItemStatus) -> bytes | None:
+    def _known(self, item: CatalogueItem, status: ItemStatus) -> bytes | None:
         with self._lock:
             kept = self._kept.get(item.key)
             if kept is None or kept[0] is not item.subject or kept[1] != status:
@@ -68,7 +68,7 @@ class Showing:
             self._kept.move_to_end(item.key)
             return kept[2]
 
-    def _keep(self, item: Item, status: ItemStatus, text: bytes) -> bytes:
+    def _keep(self, item: CatalogueItem, status: ItemStatus, text: bytes) -> bytes:
         with self._lock:
             before = self._kept.pop(item.key, None)
             self._size += len(text) - (len(before[2]) if before else 0)
@@ -78,7 +78,7 @@ class Showing:
                 self._size -= len(oldest)
         return text
 
-    def _specs(self, reading: Reading, items: Iterable[Item]) -> dict[Key, DeploySpec]:
+    def _specs(self, reading: Snapshot, items: Iterable[CatalogueItem]) -> dict[Key, DeploySpec]:
         """Read what bursts deploy: it stays in git until somebody asks."""
         blobs: dict[Key, tuple[BlobId, str]] = {}
         for item in items:
@@ -108,7 +108,7 @@ def _as_request(burst: Placement, spec: DeploySpec) -> Request:
     )
 
 
-def _state(item: Item, status: ItemStatus) -> dict[str, Json]:
+def _state(item: CatalogueItem, status: ItemStatus) -> dict[str, Json]:
     """Write how an item stands, and since when it is there."""
     subject = item.subject
     created = subject.created_at if isinstance(subject, Placement) else subject.received_at

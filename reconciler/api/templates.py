@@ -11,8 +11,8 @@ from reconciler.api.answer import answer
 from reconciler.api.callers import Callers, caller_of, demand, guarded
 from reconciler.api.management import Management
 from reconciler.api.models import Answered, Template
-from reconciler.api.refusal import Refusal, answers
-from reconciler.core.access import Role, visible
+from reconciler.api.refusal import HttpError, answers
+from reconciler.core.access import AccessRole, visible
 from reconciler.core.egsdocument import rest
 from reconciler.core.wording import listed
 from reconciler.model.ids import TemplateName, WorkspaceName
@@ -54,9 +54,9 @@ def router(callers: Callers, management: Management) -> APIRouter:
         """Read one template."""
         found = [one for one in _shown(request, management, workspace) if one.name == name]
         if not found:
-            raise Refusal(HTTPStatus.NOT_FOUND, "Workload Template not found", hint=f"GET {PATH} lists them")
+            raise HttpError(HTTPStatus.NOT_FOUND, "Workload Template not found", hint=f"GET {PATH} lists them")
         if len(found) > 1:
-            raise Refusal(
+            raise HttpError(
                 HTTPStatus.CONFLICT,
                 f"{name} is in several workspaces: {listed(one.workspace for one in found)}",
                 hint=f"try ?workspaceName={found[0].workspace}",
@@ -78,8 +78,8 @@ def router(callers: Callers, management: Management) -> APIRouter:
     return routes
 
 
-def _by_pull_request(management: Management, what: str, allowed: str) -> Refusal:
-    return Refusal(
+def _by_pull_request(management: Management, what: str, allowed: str) -> HttpError:
+    return HttpError(
         HTTPStatus.METHOD_NOT_ALLOWED,
         "a template is changed by a pull request to the fleet repository",
         hint=f"{what}, on the branch {management.source_branch}",
@@ -91,7 +91,7 @@ def _shown(request: Request, management: Management, workspace: str) -> list[Wor
     """List the templates that a caller may see, by workspace and name, without what stands for requests."""
     desired, caller = management.reading().view.desired, caller_of(request)
     if workspace:
-        demand(caller, Role.VIEWER, WorkspaceName(workspace))
+        demand(caller, AccessRole.VIEWER, WorkspaceName(workspace))
     known = {WorkspaceName(workspace)} if workspace else {*visible(caller, desired.workspaces)}
     return [
         one for workload, one in sorted(desired.templates.items()) if not one.request and workload.workspace in known

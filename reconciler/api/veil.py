@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from reconciler.core.access import EVERYWHERE, Caller, Role, may
-from reconciler.daemon.bulletin import Reading
+from reconciler.core.access import EVERYWHERE, AccessRole, Caller, may
+from reconciler.daemon.bulletin import Snapshot
 from reconciler.daemon.itemstatus import ItemStatus
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.workload import Json
@@ -19,7 +19,7 @@ SOMEBODY = "somebody of another workspace"
 _NAME = re.compile(r"[a-z0-9][-a-z0-9]*(?:/[a-z0-9][-a-z0-9]*)?")
 
 
-def veiled(value: Json, reading: Reading, caller: Caller) -> Json:
+def veiled(value: Json, reading: Snapshot, caller: Caller) -> Json:
     """Return a value with the names of workloads and placements that a caller may not see taken out of its texts."""
     if EVERYWHERE in caller.roles:
         return value
@@ -33,7 +33,7 @@ def veiled(value: Json, reading: Reading, caller: Caller) -> Json:
     return value
 
 
-def veiled_status(status: ItemStatus, reading: Reading, caller: Caller) -> ItemStatus:
+def veiled_status(status: ItemStatus, reading: Snapshot, caller: Caller) -> ItemStatus:
     """Return how something stands with its words veiled; the very same where they name nobody."""
     after = replace(
         status,
@@ -43,9 +43,9 @@ def veiled_status(status: ItemStatus, reading: Reading, caller: Caller) -> ItemS
     return status if after == status else after
 
 
-def _hidden(name: str, reading: Reading, caller: Caller) -> bool:
+def _hidden(name: str, reading: Snapshot, caller: Caller) -> bool:
     """Tell whether a name is that of a workload (``llm/vllm``) or of a placement of another's workspace."""
     workspace, slash, _ = name.partition("/")
     owner = WorkspaceName(workspace) if slash else reading.owners.get(name)
     known = owner in reading.view.desired.workspaces or owner in reading.catalogue.workspaces
-    return owner is not None and known and not may(caller, Role.VIEWER, owner)
+    return owner is not None and known and not may(caller, AccessRole.VIEWER, owner)

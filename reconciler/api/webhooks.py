@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse
 
 from reconciler.api import signature
 from reconciler.api.body import body_of
-from reconciler.api.refusal import Refusal, answers
+from reconciler.api.refusal import HttpError, answers
 from reconciler.ports import Clock, Wake
 
 _REMEMBERED = 1024
@@ -85,7 +85,7 @@ def router(wake: Wake, clock: Clock, *, secret: str, branches: Collection[str]) 
 
     async def hint(request: Request, name: str) -> Response:
         if not secret:
-            raise Refusal(
+            raise HttpError(
                 HTTPStatus.FORBIDDEN,
                 "webhooks are not taken here: no secret is configured",
                 hint="set OVERSPILL_WEBHOOK_SECRET_FILE or OVERSPILL_WEBHOOK_SECRET and start again",
@@ -93,7 +93,7 @@ def router(wake: Wake, clock: Clock, *, secret: str, branches: Collection[str]) 
         host = HOSTS[name]
         body = await body_of(request)
         if not host.check(request.headers, body, secret, clock.now()):
-            raise Refusal(
+            raise HttpError(
                 HTTPStatus.UNAUTHORIZED,
                 "the signature is missing, wrong or too old",
                 hint=f"give the webhook in {name} the same secret as here",
@@ -138,6 +138,6 @@ def _ref(body: bytes, content_type: str) -> str:
             body = parse_qs(body.decode()).get("payload", [""])[0].encode()
         payload = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Refusal(HTTPStatus.BAD_REQUEST, "the payload is not JSON") from error
+        raise HttpError(HTTPStatus.BAD_REQUEST, "the payload is not JSON") from error
     ref = payload.get("ref") if isinstance(payload, dict) else None
     return ref if isinstance(ref, str) else ""

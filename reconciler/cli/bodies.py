@@ -29,7 +29,7 @@ _TOLD = frozenset({"status", "createdAt", "updatedAt", "origin"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RequestedPlacement:
     """One placement that a file asks for, and where it stands there: its fields are below `root` of the document."""
 
     body: Mapping[str, Json]
@@ -55,12 +55,12 @@ class Asked:
         return Problem(path=self.document.path, line=line, field=field, message=problem.message, hint=problem.hint)
 
 
-def read_bodies(files: tuple[str, ...]) -> tuple[Asked, ...]:
+def read_bodies(files: tuple[str, ...]) -> tuple[RequestedPlacement, ...]:
     """Read all placements of some files, in their order; ``-`` is standard input.
 
     Raises InvalidInput with everything that is no placement: a part of what was asked for is worse than nothing.
     """
-    found: list[Asked] = []
+    found: list[RequestedPlacement] = []
     problems: list[Problem] = []
     for file in files:
         documents = parse(*_content(file))
@@ -99,13 +99,13 @@ def _objects(document: Document) -> Iterator[tuple[Json, Loc]]:
         yield value, ()
 
 
-def _asked(value: Json, document: Document, root: Loc) -> Asked | Problem:
+def _asked(value: Json, document: Document, root: Loc) -> RequestedPlacement | Problem:
     """Make a body of an object, or say why it is none."""
     if not isinstance(value, Mapping):
         return _wrong(document, root, "is not an object", "try a WorkloadPlacement")
     if "kind" not in value and "apiVersion" not in value:
         body = {name: inner for name, inner in value.items() if name not in _TOLD}
-        return Asked(body=body, document=document, root=root)
+        return RequestedPlacement(body=body, document=document, root=root)
     if value.get("kind") != KIND:
         hint = "its place is a file of the fleet repository, by a pull request"
         return _wrong(document, (*root, "kind"), f"{value.get('kind')} is no {KIND}", hint)
@@ -115,7 +115,7 @@ def _asked(value: Json, document: Document, root: Loc) -> Asked | Problem:
         return _wrong(
             document, (*root, missing), "is required", "`overspill schema WorkloadPlacement` shows the fields"
         )
-    return Asked(body={"name": metadata.get("name"), **spec}, document=document, root=(*root, "spec"))
+    return RequestedPlacement(body={"name": metadata.get("name"), **spec}, document=document, root=(*root, "spec"))
 
 
 def _wrong(document: Document, loc: Loc, message: str, hint: str) -> Problem:

@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 from reconciler import app
 from reconciler.ahead import look_ahead
 from reconciler.api.showing import Showing
-from reconciler.core.catalogue import Catalogue, Item
+from reconciler.core.catalogue import Catalogue, CatalogueItem
 from reconciler.core.requeststate import held_back
 from reconciler.core.wording import listed
-from reconciler.daemon.bulletin import Reading
+from reconciler.daemon.bulletin import Snapshot
 from reconciler.daemon.reconcile import draft
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import WorkspaceName
@@ -26,7 +26,7 @@ Document: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ListFilter:
     """What a list is narrowed to; what is empty lets all through."""
 
     workspace: str = ""
@@ -36,7 +36,7 @@ class Wanted:
     origin: str = ""
 
 
-def all_placements(settings: Settings, wanted: Wanted) -> list[Document]:
+def all_placements(settings: Settings, wanted: ListFilter) -> list[Document]:
     """List requests and bursts in the order of workspace and name."""
     with _reading(settings) as (reading, showing):
         items = reading.catalogue.page(None, wanted=lambda item: _fits(reading, item, wanted), limit=_ALL).items
@@ -61,12 +61,12 @@ _ALL = 1 << 31
 
 
 @contextmanager
-def _reading(settings: Settings) -> Iterator[tuple[Reading, Showing]]:
+def _reading(settings: Settings) -> Iterator[tuple[Snapshot, Showing]]:
     """Look once, as a pass would, and open the files of what stands."""
     with app.connected(settings) as (world, memory):
         view, _ = draft(world, look_ahead(world, memory, None))
         ledger = view.ledger
-        reading = Reading(
+        reading = Snapshot(
             view=view,
             blobs=memory.branch.blobs,
             catalogue=Catalogue(ledger.requests, ledger.placements),
@@ -75,7 +75,7 @@ def _reading(settings: Settings) -> Iterator[tuple[Reading, Showing]]:
         yield reading, Showing(world.repository)
 
 
-def _fits(reading: Reading, item: Item, wanted: Wanted) -> bool:
+def _fits(reading: Snapshot, item: CatalogueItem, wanted: ListFilter) -> bool:
     if wanted.workspace not in ("", item.workspace) or wanted.origin not in ("", item.origin):
         return False
     if wanted.cluster and wanted.cluster not in _clusters(reading, item):
@@ -84,7 +84,7 @@ def _fits(reading: Reading, item: Item, wanted: Wanted) -> bool:
     return wanted.status in ("", state.provisioning) and wanted.phase in ("", state.phase)
 
 
-def _clusters(reading: Reading, item: Item) -> frozenset[str]:
+def _clusters(reading: Snapshot, item: CatalogueItem) -> frozenset[str]:
     """Name the clusters that something is on or asks for."""
     if isinstance(item.subject, Placement):
         return frozenset({item.subject.cluster})

@@ -11,11 +11,11 @@ from reconciler.ahead import look_ahead
 from reconciler.cli import options, printing, remote
 from reconciler.cli.connection import asking
 from reconciler.cli.plan import problems_of
-from reconciler.core.gprs import Gpr
+from reconciler.core.gprs import GprView
 from reconciler.core.gprs import gprs as listed_gprs
-from reconciler.core.inventory import GpuNode, Inventory
+from reconciler.core.inventory import GpuInventory, GpuNode
 from reconciler.core.inventory import inventory as taken_stock
-from reconciler.core.waiting import Asking, Wait, spelt, waits
+from reconciler.core.waiting import GpuDemand, WaitEstimate, spelt, waits
 from reconciler.daemon.reconcile import View, draft
 from reconciler.errors import InvalidInput
 from reconciler.model.gpr import DEFAULT_PRIORITY, PRIORITIES
@@ -80,13 +80,13 @@ def gprs(settings: Settings, workspace: str | None, state: str | None, form: opt
     help="Higher goes first.",
 )
 @options.output
-def wait_time(settings: Settings, *, form: options.Output, **wanted: Unpack[remote.Wanted]) -> None:
+def wait_time(settings: Settings, *, form: options.Output, **wanted: Unpack[remote.WaitTimeOptions]) -> None:
     """Estimate when GPUs can be had on each cluster.
 
     It says what that depends on: what ends when, what an autoscaler may add, and who is ahead.
     """
     view = _look(settings)
-    asking = Asking(
+    asking = GpuDemand(
         workspace=_known(view, wanted["workspace"]),
         ask=remote.ask_of(wanted),
         priority=wanted["priority"],
@@ -147,19 +147,19 @@ def _known(view: View, workspace: str) -> WorkspaceName:
     return name
 
 
-def _gpr_row(one: Gpr) -> tuple[object, ...]:
+def _gpr_row(one: GprView) -> tuple[object, ...]:
     return (
         one.id, one.workload, one.cluster, one.state, f"{one.priority} {one.band}", one.gpus or None, one.nodes or None,
         one.shape, one.left, "yes" if one.evictable else "no", one.reason,
     )  # fmt: skip # a row as it is printed
 
 
-def _wait_row(one: Wait) -> tuple[object, ...]:
+def _wait_row(one: WaitEstimate) -> tuple[object, ...]:
     wait = "unknown" if one.wait is None else spelt(one.wait) if one.wait else "none"
     return one.cluster, wait, one.at if one.wait else None, len(one.ahead), "; ".join(one.reasons)
 
 
-def _inventory_tables(found: Inventory) -> None:
+def _inventory_tables(found: GpuInventory) -> None:
     headers = remote.NODES
     printing.heading("Nodes of workspaces' clusters", first=True)
     empty = "No GPU nodes: none was seen in a cluster of a workspace."

@@ -10,7 +10,7 @@ import click
 
 from reconciler import app
 from reconciler.cli import options, printing
-from reconciler.core.history import Burst, bursts
+from reconciler.core.history import BurstHistory, bursts
 from reconciler.core.times import format_time
 from reconciler.daemon.steer import survey
 from reconciler.errors import InvalidInput
@@ -73,7 +73,7 @@ class _Wanted:
     named: tuple[str, ...] = ()
     fleet: tuple[str, ...] = ()
 
-    def is_of(self, burst: Burst) -> bool:
+    def is_of(self, burst: BurstHistory) -> bool:
         """Tell whether a placement is of what was named."""
         if not self.name or burst.workload in self.named:
             return True
@@ -81,12 +81,12 @@ class _Wanted:
         # The fleet comes first: a template that another workspace once had under this name is not what is meant.
         return self.name in (names if self.named else [*names, burst.workload.partition("/")[2]])
 
-    def is_recent(self, burst: Burst) -> bool:
+    def is_recent(self, burst: BurstHistory) -> bool:
         """Tell whether a placement stood at the moment from which on to show them, or later."""
         return self.since is None or burst.ended_at is None or burst.ended_at >= self.since
 
 
-def _bursts(repository: Repository, tip: CommitId | None, wanted: _Wanted) -> tuple[tuple[Burst, ...], bool]:
+def _bursts(repository: Repository, tip: CommitId | None, wanted: _Wanted) -> tuple[tuple[BurstHistory, ...], bool]:
     """Read placements back, newest first, and tell whether there are more than the limit.
 
     The log may be years long, so it is read in growing pieces, until each placement that is shown has its beginning.
@@ -95,7 +95,7 @@ def _bursts(repository: Repository, tip: CommitId | None, wanted: _Wanted) -> tu
     if len(wanted.named) > 1:
         raise _unclear(wanted.name, "name the workload as <workspace>/<template>", wanted.named)
     limit, since, size = wanted.limit, wanted.since, max(_AT_LEAST, 10 * wanted.limit)
-    told: tuple[Burst, ...] = ()
+    told: tuple[BurstHistory, ...] = ()
     while tip is not None:
         log = repository.log(tip, limit=size)
         told = bursts(log)
@@ -121,7 +121,7 @@ def _unclear(name: str, why: str, there: Sequence[str]) -> InvalidInput:
     return InvalidInput(f"telling the history of {name!r}: {why} (there are: {known})")
 
 
-def _burst_row(burst: Burst) -> tuple[object, ...]:
+def _burst_row(burst: BurstHistory) -> tuple[object, ...]:
     began = burst.steps[0].reasons.split("\n")[0] if burst.steps else ""
     why = f"{burst.why}; began: {began}" if burst.why else began
     return (

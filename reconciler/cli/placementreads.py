@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import click
 
 from reconciler.cli import options, printing
-from reconciler.cli.catalogue import Document, Wanted, all_placements, one_placement
+from reconciler.cli.catalogue import Document, ListFilter, all_placements, one_placement
 from reconciler.cli.connection import asking
 from reconciler.core.yamlio import emit
 from reconciler.model.placement import Origin, Phase
@@ -69,7 +69,9 @@ def list_(
     form: options.Output,
 ) -> None:
     """List requests and bursts, as a daemon tells them or as the repository has them."""
-    wanted = Wanted(workspace=workspace, cluster=cluster, status=status or "", phase=phase or "", origin=origin or "")
+    wanted = ListFilter(
+        workspace=workspace, cluster=cluster, status=status or "", phase=phase or "", origin=origin or ""
+    )
     _tell_all(all_placements(settings, wanted), form)
     printing.blind(settings)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import click
 
 from reconciler.cli import options, printing
-from reconciler.cli.bodies import Asked, read_bodies
+from reconciler.cli.bodies import RequestedPlacement, read_bodies
 from reconciler.cli.connection import served
 from reconciler.cli.placementreads import WORKSPACE, one_of
 from reconciler.core.wording import listed
@@ -54,10 +54,10 @@ def create(client: Client, *, files: tuple[str, ...], workspace: str, form: opti
     if not files:
         raise click.UsageError("name a file with -f")
 
-    def carry_out(one: Asked) -> Receipt:
+    def carry_out(one: RequestedPlacement) -> Receipt:
         return client.create({**({"workspaceName": workspace} if workspace else {}), **one.body})
 
-    _each(carry_out, read_bodies(files), Asked.problems, _Words("asked for", _WAITING), form)
+    _each(carry_out, read_bodies(files), RequestedPlacement.problems, _Words("asked for", _WAITING), form)
 
 
 @options.examples(
@@ -180,7 +180,7 @@ def _line(receipt: Receipt, done: str) -> str:
     return f"{name}: {done}, in commit {receipt.commit[:12]}."
 
 
-def _one(file: str, name: str) -> Asked:
+def _one(file: str, name: str) -> RequestedPlacement:
     """Read the one placement that a file is about."""
     several = read_bodies((file,))
     if len(several) > 1:

@@ -20,7 +20,7 @@ from reconciler.core.times import format_time
 from reconciler.core.wording import clause, count
 from reconciler.daemon.reconcile import View, draft
 from reconciler.errors import Problem
-from reconciler.model.ledger import Tampered
+from reconciler.model.ledger import Drift
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import (
     Change,
@@ -28,7 +28,7 @@ from reconciler.model.plan import (
     Hold,
     Move,
     Place,
-    Release,
+    ReleaseHolds,
     RequestChange,
     Resize,
     Restore,
@@ -198,11 +198,11 @@ def _row(change: Change) -> tuple[object, ...]:
             until = held(keeps)
             reason += f"; {until[0].lower()}{clause(until[1:])}" if until else ""
             told = (f"{it.replicas} -> 0", None, reason)
-        case Restore(tampered=Tampered(placement=it), detail=detail):
+        case Restore(drifted=Drift(placement=it), detail=detail):
             told = (it.replicas, it.expires_at, detail)
         case Hold(placement=it, restraint=restraint):
             told = (None, restraint.until, restraint.reason)
-        case Release(workload=workload, restraints=restraints, detail=detail):
+        case ReleaseHolds(workload=workload, restraints=restraints, detail=detail):
             clusters = ", ".join(sorted({restraint.cluster or "all" for restraint in restraints}))
             return ("Release", workload, None, clusters, None, None, detail)
     return (type(change).__name__, it.workload, it.name, it.where, *told)

@@ -16,7 +16,7 @@ from reconciler.core.explaining import explain_request
 from reconciler.core.plainly import plainly
 from reconciler.core.times import format_time
 from reconciler.daemon.reconcile import draft
-from reconciler.daemon.status import RequestStatus, Status
+from reconciler.daemon.status import FleetStatus, RequestStatus
 from reconciler.daemon.status import status as summed_up
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
@@ -98,7 +98,7 @@ def _workload(text: str, known: tuple[WorkloadId, ...], *, by_name: bool) -> Wor
     raise InvalidInput(f"explaining {text!r}: name the workload as <workspace>/<template> (there are: {there})")
 
 
-def _status_tables(found: Status) -> None:
+def _status_tables(found: FleetStatus) -> None:
     due = f"; the next look is due at {format_time(found.wake_at)}" if found.wake_at else ""
     printing.sentence(f"At {format_time(found.now)}{due}.")
     printing.heading("Workloads")

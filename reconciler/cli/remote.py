@@ -44,7 +44,7 @@ def state_of(text: str | None) -> GprState | None:
     raise click.UsageError(f"--state: {text!r} is no state (try one of {', '.join(GprState)})")
 
 
-class Wanted(TypedDict):
+class WaitTimeOptions(TypedDict):
     """The options of `wait-time`: on which GPUs of whose clusters somebody would wait."""
 
     workspace: str
@@ -58,7 +58,7 @@ class Wanted(TypedDict):
     priority: int
 
 
-def ask_of(wanted: Wanted) -> GpuAsk:
+def ask_of(wanted: WaitTimeOptions) -> GpuAsk:
     """Return what is asked for."""
     return GpuAsk(
         gpus=wanted["gpus"],
@@ -69,7 +69,7 @@ def ask_of(wanted: Wanted) -> GpuAsk:
     )
 
 
-def wait_time(client: Client, *, form: options.Output, **wanted: Unpack[Wanted]) -> None:
+def wait_time(client: Client, *, form: options.Output, **wanted: Unpack[WaitTimeOptions]) -> None:
     """Have the daemon estimate when GPUs can be had."""
     asked = {_ASKED.get(name, name): value for name, value in wanted.items() if value}
     found = client.wait_time(asked)
@@ -87,7 +87,7 @@ _ASKED = {
 """How the interface names what it calls otherwise."""
 
 
-def asked_for(wanted: Wanted) -> str:
+def asked_for(wanted: WaitTimeOptions) -> str:
     """Say what wait times are for."""
     return f"{described(ask_of(wanted))}, priority {wanted['priority']}, in {wanted['workspace']}:"
 

@@ -19,10 +19,10 @@ from reconciler.cli.daemon import committed
 from reconciler.cli.plan import problems_of, show
 from reconciler.core.decide import sweep as lapsed
 from reconciler.core.rebalancing import rebalance as shared_anew
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.core.steer import find, find_workload, prolong, withdraw
 from reconciler.daemon.reconcile import Memory, View, World
-from reconciler.daemon.steer import Draft, carry_out, drafted, drafted_in_sight, insist
+from reconciler.daemon.steer import CommitDraft, carry_out, drafted, drafted_in_sight, insist
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.plan import Plan
 from reconciler.model.tree import Identity
@@ -70,9 +70,9 @@ def revert(
     """
     person = _person(author)
 
-    def decide(situation: Situation) -> Plan:
-        found = {find(situation.ledger, text).path: find(situation.ledger, text) for text in placements}
-        return withdraw(situation, tuple(found.values()), by=person.name, reason=reason, everywhere=everywhere)
+    def decide(inputs: PassInput) -> Plan:
+        found = {find(inputs.ledger, text).path: find(inputs.ledger, text) for text in placements}
+        return withdraw(inputs, tuple(found.values()), by=person.name, reason=reason, everywhere=everywhere)
 
     _carry_out(
         settings, partial(drafted, decide=decide, person=person), form, dry_run=dry_run, empty="Nothing to revert."
@@ -111,10 +111,10 @@ def extend(
         raise click.UsageError("say either --by or --until")
     person = _person(author)
 
-    def decide(situation: Situation) -> Plan:
-        found = find(situation.ledger, placement)
+    def decide(inputs: PassInput) -> Plan:
+        found = find(inputs.ledger, placement)
         end = until if until is not None else found.expires_at + (by or timedelta())
-        return prolong(situation, found, end, by=person.name, reason=reason)
+        return prolong(inputs, found, end, by=person.name, reason=reason)
 
     _carry_out(
         settings, partial(drafted, decide=decide, person=person), form, dry_run=dry_run, empty="Nothing to extend."
@@ -143,9 +143,9 @@ def rebalance(
     """
     person = _person(author)
 
-    def decide(situation: Situation) -> Plan:
-        named = find_workload(situation, workload)
-        return shared_anew(situation, named, by=person.name, reason=reason)
+    def decide(inputs: PassInput) -> Plan:
+        named = find_workload(inputs, workload)
+        return shared_anew(inputs, named, by=person.name, reason=reason)
 
     _carry_out(
         settings,
@@ -177,7 +177,7 @@ def sweep(settings: Settings, *, dry_run: bool, form: options.Output) -> None:
 
 def _carry_out(
     settings: Settings,
-    make: Callable[[World, Memory], Draft],
+    make: Callable[[World, Memory], CommitDraft],
     form: options.Output,
     *,
     dry_run: bool,

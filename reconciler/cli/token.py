@@ -11,14 +11,14 @@ import click
 
 from reconciler.adapters.clock import SystemClock
 from reconciler.cli import options, printing
-from reconciler.core.access import EVERYWHERE, PREFIX, Role, Scope, Token, digest, is_called, is_email
+from reconciler.core.access import EVERYWHERE, PREFIX, AccessRole, Scope, Token, digest, is_called, is_email
 from reconciler.core.accessfile import entry
 from reconciler.core.times import format_time
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import WorkspaceName, is_name
 
 _BYTES = 32
-_ROLES = {str(role): role for role in Role}
+_ROLES = {str(role): role for role in AccessRole}
 
 
 @options.examples(

@@ -30,7 +30,7 @@ from reconciler.client.results import (
     read,
     rows,
 )
-from reconciler.client.transport import Pace, Transport
+from reconciler.client.transport import RetryTiming, Transport
 
 _PLACEMENTS = "/api/v1/workload-placement"
 _PAGE = 100
@@ -55,9 +55,9 @@ class Client:
         token: str = "",
         ca_file: Path | None = None,
         timeout: timedelta = timedelta(minutes=1),
-        pace: Pace | None = None,
+        pace: RetryTiming | None = None,
     ) -> None:
-        self._transport = Transport(server, token=token, ca_file=ca_file, timeout=timeout, pace=pace or Pace())
+        self._transport = Transport(server, token=token, ca_file=ca_file, timeout=timeout, pace=pace or RetryTiming())
 
     def __enter__(self) -> Self:
         return self

@@ -33,7 +33,7 @@ _MOST_EMAIL = 254
 _EMAIL = re.compile(r"[^\s<>]+@[^\s<>]+")
 
 
-class Role(IntEnum):
+class AccessRole(IntEnum):
     """What somebody may do; each may do what those before it may."""
 
     VIEWER = 1
@@ -45,7 +45,7 @@ class Role(IntEnum):
         return self.name.capitalize()
 
 
-Roles: TypeAlias = Mapping[Scope, Role]
+Roles: TypeAlias = Mapping[Scope, AccessRole]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class IssuerRule:
     """What an issuer's word is worth: whoever has `value` in that claim has these roles."""
 
     claim: Literal["group", "subject", "email"]
@@ -87,7 +87,7 @@ class Access:
     """Everything that one file says about who may what."""
 
     tokens: tuple[Token, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[IssuerRule, ...] = ()
 
 
 class NotAdmitted(OverspillError):  # noqa: N818 - it is an answer
@@ -99,19 +99,19 @@ class NotAdmitted(OverspillError):  # noqa: N818 - it is an answer
         self.name = name
 
 
-def may(caller: Caller, role: Role, workspace: WorkspaceName) -> bool:
+def may(caller: Caller, role: AccessRole, workspace: WorkspaceName) -> bool:
     """Tell whether a caller has a role, or more, in a workspace."""
     return any(caller.roles.get(scope, 0) >= role for scope in (workspace, EVERYWHERE))
 
 
 def visible(caller: Caller, workspaces: Iterable[WorkspaceName]) -> tuple[WorkspaceName, ...]:
     """Pick the workspaces that a caller may know of, in their order."""
-    return tuple(workspace for workspace in workspaces if may(caller, Role.VIEWER, workspace))
+    return tuple(workspace for workspace in workspaces if may(caller, AccessRole.VIEWER, workspace))
 
 
-def joined(given: Iterable[Roles]) -> dict[Scope, Role]:
+def joined(given: Iterable[Roles]) -> dict[Scope, AccessRole]:
     """Put roles from several sources together: in each workspace the highest stands."""
-    roles: dict[Scope, Role] = {}
+    roles: dict[Scope, AccessRole] = {}
     for one in given:
         for scope, role in one.items():
             roles[scope] = max(role, roles.get(scope, role))

@@ -6,25 +6,27 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from reconciler.core.admitted import admitted
-from reconciler.core.growth import Growth
-from reconciler.core.wholes import Whole
+from reconciler.core.growth import CandidateFinder
+from reconciler.core.wholes import GangWorkload
 from reconciler.core.wording import amounts, listed, plain
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.ids import WorkloadId
 from reconciler.model.units import Resources
 
 
-def additions(growth: Growth, workload: WorkloadId, shape: ReplicaShape | None, whole: Whole | None) -> Iterator[str]:
+def additions(
+    finder: CandidateFinder, workload: WorkloadId, shape: ReplicaShape | None, whole: GangWorkload | None
+) -> Iterator[str]:
     """Say what the clusters of a workload add to its pods: to a replica of this shape, or to all that goes `whole`."""
-    desired, told = growth.situation.desired, dict[str, None]()
+    desired, told = finder.inputs.desired, dict[str, None]()
     template, policy = desired.templates[workload], desired.policies.get(workload)
     shapes = [shape] if shape is not None else []
     if whole is not None and not whole.unknown:
         shapes = [part.shape for part in whole.of(1).parts]
-    for rung in growth.order(workload) if policy is not None else ():
-        seen = growth.situation.observed.clusters.get(rung.cluster)
-        if policy is not None and seen is not None and rung.cluster in desired.clusters:
-            told |= dict.fromkeys(added(seen, (growth.shaped(template, policy, rung, one) for one in shapes)))
+    for candidate in finder.order(workload) if policy is not None else ():
+        seen = finder.inputs.observed.clusters.get(candidate.cluster)
+        if policy is not None and seen is not None and candidate.cluster in desired.clusters:
+            told |= dict.fromkeys(added(seen, (finder.shaped(template, policy, candidate, one) for one in shapes)))
     yield from told
 
 

@@ -51,7 +51,7 @@ def admit(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examined:
+class AdmissionResult:
     """What became of a draft in its workspace: a request, or None where an error is among the findings.
 
     `unknown` says what of its needs nobody knows.
@@ -67,7 +67,7 @@ class Examined:
         return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
 
 
-def examine(draft: RequestDraft, workspace: Workspace, desired: Desired) -> Examined:
+def examine(draft: RequestDraft, workspace: Workspace, desired: Desired) -> AdmissionResult:
     """Make a request of a draft in its workspace, and find what is wrong with it or worth a warning."""
     found: list[Finding] = []
     template = _template(draft, workspace, desired, found)
@@ -76,7 +76,7 @@ def examine(draft: RequestDraft, workspace: Workspace, desired: Desired) -> Exam
     limits = desired.limits.get(workspace.name)
     found += _places(draft, workspace)
     if not draft.reserves:
-        found += validate.findings(draft.spec, workspace, kinds=desired.kinds)
+        found += validate.check_safety(draft.spec, workspace, kinds=desired.kinds)
         for index, resource in enumerate(draft.spec.manifests):
             loc: Loc = ("spec", "manifestResources", index, "manifest")
             found += _of_pods(resource, loc, desired.kinds)
@@ -98,7 +98,7 @@ def examine(draft: RequestDraft, workspace: Workspace, desired: Desired) -> Exam
         found += untaken(request.spec, workspace, clusters, desired.clusters)
     told = tuple(draft.spelling.of(finding) for finding in found)
     wrong = any(finding.severity is Severity.ERROR for finding in found)
-    return Examined(request=None if wrong else request, findings=told, unknown=unknown)
+    return AdmissionResult(request=None if wrong else request, findings=told, unknown=unknown)
 
 
 def _of_pods(resource: ManifestResource, loc: Loc, kinds: Kinds) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ MOST = 100_000
 """Replicas that an answer may come to; a queue of a billion asks for no more than every cluster has."""
 
 
-class Level(NamedTuple):
+class SignalLevel(NamedTuple):
     """Since when at least so many replicas have been asked for."""
 
     since: datetime
@@ -89,7 +89,7 @@ def cause(query: Query, number: float) -> str:
     return f"is {number:.4g}, and a replica takes {query.per_replica:.4g}"
 
 
-def risen(levels: tuple[Level, ...], now: int, at: datetime, watched: datetime) -> tuple[Level, ...]:
+def risen(levels: tuple[SignalLevel, ...], now: int, at: datetime, watched: datetime) -> tuple[SignalLevel, ...]:
     """Add the present number of replicas to since when each lower number has been asked for.
 
     The levels are in the order of their replicas, the earliest the lowest; what is asked for no longer is forgotten. Of
@@ -100,6 +100,6 @@ def risen(levels: tuple[Level, ...], now: int, at: datetime, watched: datetime) 
     while kept and kept[-1].replicas >= now:
         since = kept.pop().since
     if now:
-        kept.append(Level(since=since, replicas=now))
+        kept.append(SignalLevel(since=since, replicas=now))
     lasting = [level for level in kept if level.since <= watched]
     return (*lasting[-1:], *(level for level in kept if level.since > watched))

@@ -7,19 +7,19 @@ from pydantic import ValidationError
 from reconciler.core.findings import Finding
 from reconciler.core.schema import complaints
 from reconciler.core.schema.asking import ReleaseBody, WaitBody
-from reconciler.core.waiting import Asking
+from reconciler.core.waiting import GpuDemand
 from reconciler.model.gpr import DEFAULT_PRIORITY
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.workload import Json
 
 
-def read_asking(body: Json) -> Asking | tuple[Finding, ...]:
+def read_asking(body: Json) -> GpuDemand | tuple[Finding, ...]:
     """Read what somebody would ask for, or say everything that is wrong with it."""
     try:
         asked = WaitBody.model_validate(body)
     except ValidationError as error:
         return complaints(error, WaitBody)
-    return Asking(
+    return GpuDemand(
         workspace=WorkspaceName(asked.workspace),
         ask=asked.ask(),
         priority=DEFAULT_PRIORITY if asked.priority is None else asked.priority,

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 from reconciler.core import egsfiles, validate
 from reconciler.core.declaredkinds import workload_kinds
-from reconciler.core.draft import WORKLOAD, Draft
+from reconciler.core.draft import WORKLOAD, TemplateDraft
 from reconciler.core.findings import Finding, Loc
 from reconciler.core.firstneeds import burst_clusters, first_needs
-from reconciler.core.gathered import Gathered, Placed, foreign, places
+from reconciler.core.gathered import DeclaredValue, FleetObjects, foreign, places
 from reconciler.core.homes import home
 from reconciler.core.ignoring import ignored
 from reconciler.core.kindpaths import tell_astray
@@ -67,7 +67,7 @@ def examine(
 
     `absent` are broken files that take no part; what only follows from their absence is not told.
     """
-    work = Gathered()
+    work = FleetObjects()
     for file in absent:
         work.excused |= file.mentioned
     patterns = ignore_patterns(files)
@@ -119,7 +119,7 @@ def ignore_patterns(files: Mapping[str, ParsedFile]) -> tuple[str, ...]:
     return ()
 
 
-def _fleet(work: Gathered) -> Fleet:
+def _fleet(work: FleetObjects) -> Fleet:
     """Find the one Fleet, or its defaults."""
     fleets = work.all(FleetFile)
     if not fleets:
@@ -131,7 +131,7 @@ def _fleet(work: Gathered) -> Fleet:
     return first.value.value_of()
 
 
-def _clusters(work: Gathered, fleet: Fleet) -> dict[ClusterName, Cluster]:
+def _clusters(work: FleetObjects, fleet: Fleet) -> dict[ClusterName, Cluster]:
     """Read the clusters. One that is to be reached by Argo CD's login needs to know where Argo CD is."""
     clusters: dict[ClusterName, Cluster] = {}
     for name, placed in work.named(ClusterFile, "Cluster").items():
@@ -144,7 +144,7 @@ def _clusters(work: Gathered, fleet: Fleet) -> dict[ClusterName, Cluster]:
     return clusters
 
 
-def _workspaces(work: Gathered, clusters: Mapping[ClusterName, Cluster]) -> dict[WorkspaceName, Workspace]:
+def _workspaces(work: FleetObjects, clusters: Mapping[ClusterName, Cluster]) -> dict[WorkspaceName, Workspace]:
     """Read the tenants. A cluster that no file describes is told at its line; the tenant stays in force."""
     workspaces: dict[WorkspaceName, Workspace] = {}
     for name, placed in work.named(WorkspaceFile, "Workspace").items():
@@ -157,15 +157,15 @@ def _workspaces(work: Gathered, clusters: Mapping[ClusterName, Cluster]) -> dict
 
 
 def _templates(
-    work: Gathered,
+    work: FleetObjects,
     workspaces: Mapping[WorkspaceName, Workspace],
     gprs: Iterable[str],
     kinds: Kinds,
     blobs: Mapping[str, BlobId],
-) -> dict[WorkloadId, tuple[WorkloadTemplate, Placed[Draft]]]:
+) -> dict[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]]:
     """Put templates into their workspaces, and hold them to the safety rules there."""
-    templates: dict[WorkloadId, tuple[WorkloadTemplate, Placed[Draft]]] = {}
-    for placed in work.all(Draft):
+    templates: dict[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]] = {}
+    for placed in work.all(TemplateDraft):
         draft = placed.value
         workspace = home(draft.workspace, draft.used, workspaces)
         if isinstance(workspace, Finding):
@@ -178,7 +178,7 @@ def _templates(
         other = templates.get(workload)
         if not work.is_new(placed, None if other is None else other[1], f"WorkloadTemplate {workload}"):
             continue
-        findings = (*_declared(draft, workspace), *validate.findings(draft.spec, workspace, kinds=kinds))
+        findings = (*_declared(draft, workspace), *validate.check_safety(draft.spec, workspace, kinds=kinds))
         for finding in findings:
             (work.reject if finding.severity is Severity.ERROR else work.tell)(placed, draft.spelling.of(finding))
         if any(finding.severity is Severity.ERROR for finding in findings):
@@ -212,13 +212,15 @@ def _templates(
     return templates
 
 
-def _excuse(work: Gathered, draft: Draft) -> None:
+def _excuse(work: FleetObjects, draft: TemplateDraft) -> None:
     """Have it be no news that nothing else is the template which an error keeps out of force."""
     work.excused |= {"WorkloadTemplate", str(draft.name)}
 
 
 def _tell_first_needs(
-    work: Gathered, desired: Desired, templates: Mapping[WorkloadId, tuple[WorkloadTemplate, Placed[Draft]]]
+    work: FleetObjects,
+    desired: Desired,
+    templates: Mapping[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]],
 ) -> None:
     """Tell of each template what nobody knows its clusters to have for it, and what will not work there."""
     complete = "Cluster" not in work.excused
@@ -231,7 +233,7 @@ def _tell_first_needs(
             work.tell(placed, placed.value.spelling.of(finding))
 
 
-def _declared(draft: Draft, workspace: Workspace) -> Iterator[Finding]:
+def _declared(draft: TemplateDraft, workspace: Workspace) -> Iterator[Finding]:
     """Find namespaces that a template says it uses and that are not its workspace's (R15 of the EGS reference)."""
     for index, namespace in enumerate(draft.namespaces):
         if workspace.namespaces and namespace not in workspace.namespaces:

@@ -72,7 +72,7 @@ class AsWritten:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class SubsetObjects:
     """What is kept of what would be written: what it needs to be there first, and its shapes where these are known."""
 
     needed: tuple[Prerequisite, ...]
@@ -89,7 +89,7 @@ class Drafts:
         """Begin with nothing."""
         self._desired = desired
         self._reads: dict[WorkloadId, tuple[bool, bool]] = {}
-        self._made: dict[Hashable, tuple[datetime | None, Draft]] = {}
+        self._made: dict[Hashable, tuple[datetime | None, SubsetObjects]] = {}
 
     def needed(
         self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, *, now: datetime
@@ -119,7 +119,7 @@ class Drafts:
 
     def _of(
         self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, now: datetime
-    ) -> Draft | None:
+    ) -> SubsetObjects | None:
         """Return what would be written for a subset on one of its clusters; None where it patches nothing."""
         workload, spread = template.workload, policy.spread
         if not subset.patch or spread is None:
@@ -145,13 +145,15 @@ class Drafts:
             known = self._made[key] = moment, self._draft(template, spread, subset, placement)
         return known[1]
 
-    def _draft(self, template: WorkloadTemplate, spread: WorkloadSpread, subset: Subset, placement: Placement) -> Draft:
+    def _draft(
+        self, template: WorkloadTemplate, spread: WorkloadSpread, subset: Subset, placement: Placement
+    ) -> SubsetObjects:
         workspace, kinds = self._desired.workspaces[template.workspace], self._desired.kinds
         made = as_written(self._desired, placement)
         if made is None:
-            return Draft(needed=with_patch(template, subset, spread.namespace, workspace), shapes=None)
+            return SubsetObjects(needed=with_patch(template, subset, spread.namespace, workspace), shapes=None)
         needed = instead(template, made.own, made.spec, called(subset), workspace=workspace, kinds=kinds)
-        return Draft(needed=needed, shapes=made.shapes)
+        return SubsetObjects(needed=needed, shapes=made.shapes)
 
 
 def as_written(desired: Desired, placement: Placement) -> AsWritten | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from reconciler.core.affinity import selected
-from reconciler.core.noderoom import NodeRoom
+from reconciler.core.noderoom import NodeCapacity
 from reconciler.core.selecting import described
 from reconciler.core.tainting import CORDON, UNREADY, repelled, tolerates
 from reconciler.core.topology import NOBODY_TELLS, Seat, seated, unsettled
@@ -15,7 +15,7 @@ from reconciler.model.neighbours import PodRules
 
 
 def seats(
-    shape: ReplicaShape, nodes: Iterable[NodeRoom], closed: Iterable[ClosedNode], holds: Mapping[str, int]
+    shape: ReplicaShape, nodes: Iterable[NodeCapacity], closed: Iterable[ClosedNode], holds: Mapping[str, int]
 ) -> list[Seat] | None:
     """Seat a shape: `holds` is how many of its pods each node has room for, by name; None where nobody knows the pods.
 

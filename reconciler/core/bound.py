@@ -14,7 +14,7 @@ from reconciler.core.fieldpath import at
 from reconciler.core.kinds import group_kind
 from reconciler.core.kubernetes.claims import TemplateRecord, pod_claims, read_template, with_claims
 from reconciler.core.podneeds import mapping
-from reconciler.core.podsof import Made
+from reconciler.core.podsof import PodsMade
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.workload import Json
 from reconciler.model.workloadkind import path
@@ -41,7 +41,7 @@ _UNCOUNTED = "which nobody counts here"
 
 
 def bound(
-    shape: ReplicaShape, pods: Made, manifest: Mapping[str, Json], beside: Iterable[Mapping[str, Json]]
+    shape: ReplicaShape, pods: PodsMade, manifest: Mapping[str, Json], beside: Iterable[Mapping[str, Json]]
 ) -> ReplicaShape:
     """Add to the shape of pods what they claim by templates `beside` their object, or why nobody can count them.
 
@@ -63,7 +63,7 @@ def _templates(manifests: Iterable[Mapping[str, Json]]) -> Iterator[tuple[str, T
 
 
 def _obstacles(
-    pods: Made, manifest: Mapping[str, Json], claimed: tuple[str, ...], beside: Iterable[Mapping[str, Json]]
+    pods: PodsMade, manifest: Mapping[str, Json], claimed: tuple[str, ...], beside: Iterable[Mapping[str, Json]]
 ) -> Iterator[str]:
     annotations = {**_annotations(manifest), **_annotations(_template(pods, manifest))}
     several = pods.replicas != 1 and group_kind(manifest) not in _EACH_ALONE
@@ -81,7 +81,7 @@ def _obstacles(
             yield f"wants its pods in one NVLink domain ({domain}), {_UNCOUNTED}"
 
 
-def _template(pods: Made, manifest: Mapping[str, Json]) -> Mapping[str, Json]:
+def _template(pods: PodsMade, manifest: Mapping[str, Json]) -> Mapping[str, Json]:
     """Return what a pod template is, whose spec may stand right below it."""
     way = tuple(map(str, pods.place.loc))
     return mapping(at(manifest, way[:-1])) if way[-1:] in (("spec",), ("podSpec",)) else mapping(at(manifest, way))

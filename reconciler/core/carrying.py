@@ -19,8 +19,8 @@ from reconciler.core.orders import Order
 from reconciler.core.requestdraft import RequestDraft, merged
 from reconciler.core.requestrecord import body_digest, differences
 from reconciler.core.requests import CHANGEABLE, amend, forget, unmade
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.steer import prolonged, withdrawn
 from reconciler.core.wording import listed
 from reconciler.errors import InvalidInput, Severity
@@ -33,11 +33,11 @@ from reconciler.model.request import Answer, Asker, Denial, Provisioning, Reques
 _NAMING = ("name", "workspaceName")
 
 
-def carry_out(situation: Situation, standing: Standing) -> None:
+def carry_out(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Carry out the orders in the order in which they came, and answer each."""
-    clerk = _Clerk(situation=situation, standing=standing)
-    for order in situation.orders:
-        standing.answer(order.number, clerk.answer(order))
+    clerk = _Clerk(inputs=inputs, working_plan=working_plan)
+    for order in inputs.orders:
+        working_plan.answer(order.number, clerk.answer(order))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +47,8 @@ class _Clerk:
     `received` are the positions of what this pass has taken into the ledger, `keys` the idempotency keys of that.
     """
 
-    situation: Situation
-    standing: Standing
+    inputs: PassInput
+    working_plan: WorkingPlan
     received: dict[WorkloadId, int] = field(default_factory=dict)
     keys: dict[str, WorkloadId] = field(default_factory=dict)
 
@@ -67,7 +67,7 @@ class _Clerk:
 
     def _create(self, order: Order) -> Answer:
         """Take a request into the ledger. The same call a second time is answered like the first."""
-        draft, workspaces = order.draft, self.situation.desired.workspaces
+        draft, workspaces = order.draft, self.inputs.desired.workspaces
         if draft is None:
             return denials.invalid("says nothing to create")
         named = draft.workspace or order.workspace
@@ -77,51 +77,51 @@ class _Clerk:
         workload = WorkloadId(place.name, TemplateName(order.name), request=True)
         body = body_digest(draft, place.name) if order.key else ""
         # 1. The name is taken, or is about to be by a file; or by this very call, which did not hear the answer.
-        record = self.standing.requests.get(workload)
+        record = self.working_plan.requests.get(workload)
         if record is not None and order.key and record.key == order.key:
             return self._again(record, body)
-        if record is not None or workload in self.situation.desired.requests:
+        if record is not None or workload in self.inputs.desired.requests:
             return Answer(denial=Denial.EXISTS, message=f"{workload} already exists", workload=workload)
-        if workload in self.situation.ledger.blocked:
+        if workload in self.inputs.ledger.blocked:
             return self._unreadable(workload)
         # 2. The key belongs to another request.
         other = self._keyed(order.key) if order.key else None
         if other is not None:
             return Answer(denial=Denial.KEY_REUSED, message=f"this Idempotency-Key made {other}", workload=workload)
         # 3. It may not be made.
-        examined = examine(replace(draft, name=workload.name), place, self.situation.desired)
+        examined = examine(replace(draft, name=workload.name), place, self.inputs.desired)
         admitted = examined.request
         if admitted is None:
             return denials.refused(examined.errors, workload)
         # 4. It may.
-        now = self.situation.now
+        now = self.inputs.now
         record = RequestRecord(
             request=admitted.settled,
             asker=Asker.API,
             author=order.author.name,
             received_at=now,
             changed_at=now,
-            source_commit=self.situation.desired.commit,
+            source_commit=self.inputs.desired.commit,
             key=order.key,
             body=body,
-            observed=observed(admitted, self.situation.desired),
+            observed=observed(admitted, self.inputs.desired),
         )
         written = denials.written(record)
         if isinstance(written, Answer):
             return written
-        self.received[workload] = self.standing.position
+        self.received[workload] = self.working_plan.position
         if order.key:
             self.keys[order.key] = workload
         told = self._notes(admitted, examined.unknown)
-        self.standing.change(Receive(record=record, notes=told, author=order.author, written=written))
+        self.working_plan.change(Receive(record=record, notes=told, author=order.author, written=written))
         return Answer(change=self.received[workload], workload=workload, notes=told)
 
     def _keyed(self, key: str) -> WorkloadId | None:
         """Find the request that a call with this idempotency key has made, as long as there is one."""
-        enrolment = self.situation.enrolment
+        enrolment = self.inputs.enrolment
         known = enrolment.keyed(key) if enrolment is not None else ()
         for workload in (*known, self.keys[key]) if key in self.keys else known:
-            record = self.standing.requests.get(workload)
+            record = self.working_plan.requests.get(workload)
             if record is not None and record.key == key:
                 return workload
         return None
@@ -137,7 +137,7 @@ class _Clerk:
         return Answer(workload=record.workload, since=record.received_at, notes=told)
 
     def _notes(self, request: Request, unknown: str | None = None) -> tuple[str, ...]:
-        desired = self.situation.desired
+        desired = self.inputs.desired
         if unknown is None:
             unknown = needs(request, kinds=desired.kinds).unknown
         return notes(request, desired.limits.get(request.workspace), unknown)
@@ -146,15 +146,13 @@ class _Clerk:
 
     def _find(self, order: Order) -> RequestRecord | Placement | Answer:
         """Find what an order is about: a request of its name, or a burst's placement."""
-        spaces = sorted(
-            name for name in {order.workspace, *self.situation.desired.workspaces} if name and order.may(name)
-        )
+        spaces = sorted(name for name in {order.workspace, *self.inputs.desired.workspaces} if name and order.may(name))
         named = [WorkloadId(space, TemplateName(order.name), request=True) for space in spaces]
         for workload in named:
-            if workload in self.situation.ledger.blocked:
+            if workload in self.inputs.ledger.blocked:
                 return self._unreadable(workload)
         found: list[RequestRecord | Placement] = [
-            record for workload in named if (record := self.standing.requests.get(workload)) is not None
+            record for workload in named if (record := self.working_plan.requests.get(workload)) is not None
         ]
         found = found or [one for one in self._placements(order.name) if order.may(one.workload.workspace)]
         if not found:
@@ -171,10 +169,10 @@ class _Clerk:
 
     def _placements(self, name: str) -> Iterable[Placement]:
         """Find the placements of this name, wherever they are."""
-        there = self.situation.ledger.placements
+        there = self.inputs.ledger.placements
         for cluster in sorted(there.clusters()):
             placement = there.get(f"clusters/{cluster}/{name}")
-            if placement is not None and placement in self.standing.of(placement.workload):
+            if placement is not None and placement in self.working_plan.of(placement.workload):
                 yield placement
 
     def _update(self, order: Order, record: RequestRecord) -> Answer:
@@ -189,13 +187,13 @@ class _Clerk:
             return denials.immutable(moved, "it is what the placement is known by", workload)
         asked, wrong = merged(record.request, draft)
         errors = tuple(finding for finding in wrong if finding.severity is Severity.ERROR)
-        admitted = errors or admit(asked, self.situation.desired)
+        admitted = errors or admit(asked, self.inputs.desired)
         if isinstance(admitted, tuple):
             return denials.refused(admitted, workload)
         changed = differences(record.request, admitted.settled)
         if record.ended is not None:
             fixed, state = changed, f"it is {record.ended.status}"
-        elif self.standing.of(workload):
+        elif self.working_plan.of(workload):
             fixed, state = tuple(name for name in changed if name not in CHANGEABLE), "it is Successful"
         else:
             fixed, state = (), ""
@@ -206,39 +204,39 @@ class _Clerk:
         return self._amend(order, record, admitted, changed)
 
     def _amend(self, order: Order, record: RequestRecord, admitted: Request, changed: tuple[str, ...]) -> Answer:
-        waits = not self.standing.of(record.workload)
+        waits = not self.working_plan.of(record.workload)
         after = replace(
             record,
             request=admitted.settled,
-            changed_at=self.situation.now,
-            source_commit=self.situation.desired.commit,
+            changed_at=self.inputs.now,
+            source_commit=self.inputs.desired.commit,
             avoids=() if waits else record.avoids,
             attempts=0 if waits else record.attempts,
-            observed=observed(admitted, self.situation.desired, record.observed),
+            observed=observed(admitted, self.inputs.desired, record.observed),
         )
         policy = admitted.spec.deletion_policy
-        unwritten = unmade(self.situation, self.standing, record.workload, policy)
+        unwritten = unmade(self.inputs, self.working_plan, record.workload, policy)
         if unwritten:
             message, hint = f"the files of {record.workload} cannot be written anew: {unwritten}", "try again later"
             return denials.invalid(f"deletionPolicy cannot change to {policy}: {message}", hint, record.workload)
         written = denials.written(after)
         if isinstance(written, Answer):
             return written
-        position = self.standing.position
+        position = self.working_plan.position
         detail = f"{order.author.name} asked for it: {listed(changed)}"
-        amend(self.situation, self.standing, record, after, detail=detail, author=order.author)
+        amend(self.inputs, self.working_plan, record, after, detail=detail, author=order.author)
         return Answer(change=position, workload=record.workload, notes=self._notes(admitted))
 
     def _delete(self, order: Order, record: RequestRecord) -> Answer:
         """End a request, whatever its state, and forget it; `strict` callers get EGS's refusal instead (R19)."""
         if record.asker is Asker.FILE:
             return self._of_a_file(record, "delete")
-        status = Provisioning.SUCCESSFUL if self.standing.of(record.workload) else Provisioning.PENDING
+        status = Provisioning.SUCCESSFUL if self.working_plan.of(record.workload) else Provisioning.PENDING
         status = record.ended.status if record.ended is not None else status
         if order.strict and status is not Provisioning.PENDING:
             return denials.restricted(status, record.workload)
-        forget(self.situation, self.standing, record, f"deleted by {order.author.name}", order.author)
-        return Answer(change=self.standing.position - 1, workload=record.workload)
+        forget(self.inputs, self.working_plan, record, f"deleted by {order.author.name}", order.author)
+        return Answer(change=self.working_plan.position - 1, workload=record.workload)
 
     def _prolong(self, order: Order, placement: Placement) -> Answer:
         """Give a burst another end, which is all that a caller may change of it."""
@@ -252,25 +250,25 @@ class _Clerk:
         if until == placement.expires_at:
             return Answer(workload=placement.workload)
         try:
-            change = prolonged(self.situation, placement, until, by=order.author.name)
+            change = prolonged(self.inputs, placement, until, by=order.author.name)
         except InvalidInput as error:
             return denials.invalid(str(error), workload=placement.workload)
-        position = self.standing.position
-        self.standing.change(replace(change, author=order.author))
+        position = self.working_plan.position
+        self.working_plan.change(replace(change, author=order.author))
         return Answer(change=position, workload=placement.workload)
 
     def _withdraw(self, order: Order, placement: Placement) -> Answer:
         """End a burst as `overspill revert` does."""
         if order.strict:
             return denials.restricted(Provisioning.SUCCESSFUL, placement.workload)
-        position = self.standing.position
-        self.standing.change(withdrawn(self.situation, placement, by=order.author.name, author=order.author))
+        position = self.working_plan.position
+        self.working_plan.change(withdrawn(self.inputs, placement, by=order.author.name, author=order.author))
         return Answer(change=position, workload=placement.workload)
 
     # why not
 
     def _of_a_file(self, record: RequestRecord, verb: str) -> Answer:
-        asked = self.situation.desired.requests.get(record.workload)
+        asked = self.inputs.desired.requests.get(record.workload)
         where = f"{asked.path}:{asked.line}" if asked is not None and asked.path else "a file of the fleet repository"
         message = f"{record.workload} is asked for by {where}"
         return denials.invalid(message, f"{verb} it there, by a pull request", workload=record.workload)

@@ -20,7 +20,7 @@ Key: TypeAlias = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class CatalogueItem:
     """One entry: a request, or a burst."""
 
     key: Key
@@ -43,10 +43,10 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class CataloguePage:
     """Some items in order, how many there are in all, and the last one's key where more follow."""
 
-    items: Sequence[Item]
+    items: Sequence[CatalogueItem]
     total: int
     last: Key | None
 
@@ -58,9 +58,11 @@ class Catalogue:
         """Take what the ledger holds; nothing is sorted yet."""
         self.requests = requests
         self.placements = placements
-        self._shelves: tuple[list[Item], dict[str, list[Item]], dict[str, list[Item]]] | None = None
+        self._shelves: (
+            tuple[list[CatalogueItem], dict[str, list[CatalogueItem]], dict[str, list[CatalogueItem]]] | None
+        ) = None
 
-    def find(self, name: str, within: Iterable[WorkspaceName] | None) -> list[Item]:
+    def find(self, name: str, within: Iterable[WorkspaceName] | None) -> list[CatalogueItem]:
         """Find what has this name in some workspaces (None: in all). A request hides a burst of its workspace."""
         _, _, named = self._sorted()
         allowed = None if within is None else frozenset(within)
@@ -72,10 +74,10 @@ class Catalogue:
         self,
         within: Iterable[WorkspaceName] | None,
         *,
-        wanted: Callable[[Item], bool] | None = None,
+        wanted: Callable[[CatalogueItem], bool] | None = None,
         after: Key | None = None,
         limit: int,
-    ) -> Page:
+    ) -> CataloguePage:
         """Return the items that follow a key, of some workspaces (None: of all), and only those that are wanted."""
         every, housed, _ = self._sorted()
         items = every if within is None else [item for name in sorted(set(within)) for item in housed.get(name, ())]
@@ -84,7 +86,7 @@ class Catalogue:
         start = 0 if after is None else bisect_right(items, after, key=lambda item: item.key)
         shown = items[start : start + limit]
         more = start + limit < len(items)
-        return Page(items=shown, total=len(items), last=shown[-1].key if more and shown else None)
+        return CataloguePage(items=shown, total=len(items), last=shown[-1].key if more and shown else None)
 
     @cached_property
     def owners(self) -> Mapping[str, WorkspaceName]:
@@ -96,21 +98,21 @@ class Catalogue:
         """The workspaces that have any, those that no file declares any more included."""
         return frozenset({*self.owners.values(), *(workload.workspace for workload in self.requests)})
 
-    def _sorted(self) -> tuple[list[Item], dict[str, list[Item]], dict[str, list[Item]]]:
+    def _sorted(self) -> tuple[list[CatalogueItem], dict[str, list[CatalogueItem]], dict[str, list[CatalogueItem]]]:
         """Return all items in order, those of each workspace, and those of each name."""
         if self._shelves is None:
             items = [
-                Item(key=(workload.workspace, workload.name, ""), subject=record)
+                CatalogueItem(key=(workload.workspace, workload.name, ""), subject=record)
                 for workload, record in self.requests.items()
             ]
             items += (
-                Item(key=(one.workload.workspace, one.name, one.cluster), subject=one)
+                CatalogueItem(key=(one.workload.workspace, one.name, one.cluster), subject=one)
                 for one in self.placements.values()
                 if one.origin is Origin.BURST
             )
             items.sort(key=lambda item: item.key)
-            housed: dict[str, list[Item]] = {}
-            named: dict[str, list[Item]] = {}
+            housed: dict[str, list[CatalogueItem]] = {}
+            named: dict[str, list[CatalogueItem]] = {}
             for item in items:
                 housed.setdefault(item.workspace, []).append(item)
                 named.setdefault(item.name, []).append(item)

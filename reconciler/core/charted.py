@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.grouped import has_chart, in_groups, uncounted
 from reconciler.core.headcount import asks_for_devices
-from reconciler.core.needs import Gang, Part, Pods, needs_of
-from reconciler.core.wholes import Counted, Whole
+from reconciler.core.needs import Gang, Pods, PodSet, needs_of
+from reconciler.core.wholes import GangCount, GangWorkload
 from reconciler.core.workloadkinds import NONE, Kinds, called
 from reconciler.model.capacity import ReplicaShape, WorkloadObservation
 from reconciler.model.demand import Demand
-from reconciler.model.groupseen import Unit
+from reconciler.model.groupseen import GroupUnit
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.units import total
@@ -34,18 +34,18 @@ _UNSEEN = "no pod of it is seen on its primary"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Charted(Whole):
+class Charted(GangWorkload):
     """What goes whole by what is known of one replica."""
 
-    unit: Unit
+    unit: GroupUnit
 
-    def _count(self, replicas: int) -> Counted:
+    def _count(self, replicas: int) -> GangCount:
         copies, size = replicas if self.counts else 1, sum(number for _, number in self.unit.pods)
-        parts = tuple(Part(shape=shape, replicas=number * copies) for shape, number in self.unit.pods)
+        parts = tuple(PodSet(shape=shape, replicas=number * copies) for shape, number in self.unit.pods)
         parts = tuple(part for part in parts if part.replicas)
         found = needs_of(Pods(parts=parts, strange=()), DeploySpec())
         if not parts:
-            return Counted(needs=replace(found, unknown=self.unit.unknown), gangs=(), pods=0, groups=0, enough=0)
+            return GangCount(needs=replace(found, unknown=self.unit.unknown), gangs=(), pods=0, groups=0, enough=0)
         groups = max(1, self.unit.groups)
         gang = Gang(
             name=self.unit.name,
@@ -55,7 +55,7 @@ class Charted(Whole):
             least=size // groups,
             requests=total(shape.requests.times(number // groups) for shape, number in self.unit.pods),
         )
-        return Counted(
+        return GangCount(
             needs=found,
             gangs=(gang,),
             pods=size * copies,
@@ -73,7 +73,7 @@ def goes_whole(spec: DeploySpec, ref: WorkloadRef | None, group_size: int | None
     return in_groups(spec, kinds) or _said(spec, ref, group_size, kinds)
 
 
-def unit_of(template: WorkloadTemplate, kinds: Kinds, seen: WorkloadObservation) -> Unit | None:
+def unit_of(template: WorkloadTemplate, kinds: Kinds, seen: WorkloadObservation) -> GroupUnit | None:
     """Say what one replica is by what the primary shows of it; None where each pod is for itself.
 
     Whoever asks knows that no manifest of the template says so.
@@ -87,23 +87,23 @@ def unit_of(template: WorkloadTemplate, kinds: Kinds, seen: WorkloadObservation)
     pods, number = _pods(seen), seen.group.number if seen.group is not None else 0
     own = max(seen.group.size if seen.group is not None else 0, sum(alike for _, alike in pods))
     if not own:
-        return Unit(name=name, unknown=_UNSEEN)
+        return GroupUnit(name=name, unknown=_UNSEEN)
     # 1. There is one copy of it all, which nothing makes more of.
     if not template.uses_replicas:
         copies = max(1, number)
         each = _of_size(pods, max(1, -(-said // copies)) if said else own)
         enough = 0 if said or seen.group is None else seen.group.least * copies
-        return Unit(
+        return GroupUnit(
             name=name, pods=tuple((shape, alike * copies) for shape, alike in each), groups=number, enough=enough
         )
     # 2. Its owner says how many pods one replica is, or an observation does.
     if said or told > 1:
         size = said or told
-        return Unit(name=name, pods=_of_size(pods, size), groups=max(1, size // own) if number else 0)
+        return GroupUnit(name=name, pods=_of_size(pods, size), groups=max(1, size // own) if number else 0)
     # 3. Its pods say which group they are of, and a replica is one.
     if number:
-        return Unit(name=name, pods=_of_size(pods, own), groups=1)
-    return Unit(name=name, unknown=_UNSAID)
+        return GroupUnit(name=name, pods=_of_size(pods, own), groups=1)
+    return GroupUnit(name=name, unknown=_UNSAID)
 
 
 class _Charts:
@@ -112,7 +112,7 @@ class _Charts:
     def __init__(self) -> None:
         self._last: dict[WorkloadId, Charted] = {}
 
-    def of(self, template: WorkloadTemplate, unit: Unit) -> Charted:
+    def of(self, template: WorkloadTemplate, unit: GroupUnit) -> Charted:
         last = self._last.get(template.workload)
         if last is not None and last.counts == template.uses_replicas and last.unit == unit:
             return last
@@ -125,7 +125,7 @@ class _Charts:
 _KNOWN = _Charts()
 
 
-def by_unit(template: WorkloadTemplate, unit: Unit) -> Charted:
+def by_unit(template: WorkloadTemplate, unit: GroupUnit) -> Charted:
     """Return what a burst of a template takes of which one replica is this; the same value for as long as it is."""
     return _KNOWN.of(template, unit)
 
@@ -143,8 +143,8 @@ def charted(
         return None
     if placement is not None and (unit is None or not unit.pods):
         alike = replace(placement.shape, group_size=1), placement.shape.group_size
-        unit = Unit(name=str(template.workload), pods=(alike,))
-    return by_unit(template, unit or Unit(name=str(template.workload), unknown=_UNSEEN))
+        unit = GroupUnit(name=str(template.workload), pods=(alike,))
+    return by_unit(template, unit or GroupUnit(name=str(template.workload), unknown=_UNSEEN))
 
 
 def _said(spec: DeploySpec, ref: WorkloadRef | None, group_size: int | None, kinds: Kinds) -> bool:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from reconciler.core.domains import Domains
-from reconciler.core.needs import Needs
+from reconciler.core.domains import TopologyDomains
+from reconciler.core.needs import PodRequirements
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import PLACEMENT_LABEL
 
 
-def seen_by(seen: ClusterObservation, wanted: Domains) -> Mapping[PlacementName, Counter[str]]:
+def seen_by(seen: ClusterObservation, wanted: TopologyDomains) -> Mapping[PlacementName, Counter[str]]:
     """Count the pods with a node that have the mark of some domains: of each placement, by their groups."""
     found: dict[PlacementName, Counter[str]] = {}
     there = [node.pods for pool in seen.pools for node in pool.nodes] + [node.pods for node in seen.closed]
@@ -27,7 +27,7 @@ def seen_by(seen: ClusterObservation, wanted: Domains) -> Mapping[PlacementName,
     return found
 
 
-def to_come(needed: Needs, wanted: Domains, seen: Counter[str]) -> int:
+def to_come(needed: PodRequirements, wanted: TopologyDomains, seen: Counter[str]) -> int:
     """Count the domains at the most that a placement may take with the pods that are not seen to have a node."""
     loose = needed.marked.get(wanted.mark, 0)
     alike = [one for one in needed.domains if one.mark == wanted.mark]
@@ -36,5 +36,5 @@ def to_come(needed: Needs, wanted: Domains, seen: Counter[str]) -> int:
     return max(0, min(pods - seen.total(), most - len(seen)))
 
 
-def _pods(domains: Domains) -> int:
+def _pods(domains: TopologyDomains) -> int:
     return sum(number for unit in domains.units for _, number in unit.pods)

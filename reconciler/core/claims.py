@@ -12,7 +12,7 @@ from datetime import datetime
 from math import isfinite
 from urllib.parse import urlsplit
 
-from reconciler.core.access import Caller, NotAdmitted, Rule, is_called, is_email, joined
+from reconciler.core.access import Caller, IssuerRule, NotAdmitted, is_called, is_email, joined
 from reconciler.core.findings import shortened
 from reconciler.model.workload import Json
 
@@ -47,7 +47,7 @@ def is_safe(url: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and host in _OURSELVES)
 
 
-def admitted(claims: Mapping[str, Json], issuer: Issuer, rules: tuple[Rule, ...], now: datetime) -> Caller:
+def admitted(claims: Mapping[str, Json], issuer: Issuer, rules: tuple[IssuerRule, ...], now: datetime) -> Caller:
     """Make a caller of claims that the issuer has signed. Raises NotAdmitted when they are not for us, or not now."""
     _check(claims, issuer, now)
     email = _email(claims)

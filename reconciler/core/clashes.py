@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from reconciler.core.makers import Thing, told
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.makers import Thing, describe_object
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.plan import Reason, Refusal
 
 
-class Clashes:
+class ObjectConflicts:
     """What is on each cluster already, while a pass is being decided.
 
     Two bursts are none of each other's: what they share, their templates share on the primary as well.
     """
 
-    def __init__(self, situation: Situation, standing: Standing) -> None:
+    def __init__(self, inputs: PassInput, working_plan: WorkingPlan) -> None:
         """Look at nothing yet."""
-        self._workspaces = situation.desired.workspaces
-        self._makers = situation.reach.makers
-        self._standing = standing
+        self._workspaces = inputs.desired.workspaces
+        self._makers = inputs.reach.makers
+        self._working_plan = working_plan
         self._owners: dict[Thing, tuple[int, tuple[WorkloadId, ...]]] = {}
         self._holders: dict[tuple[ClusterName, Thing, bool], tuple[int, WorkloadId | None]] = {}
 
@@ -31,7 +31,7 @@ class Clashes:
                 return Refusal(
                     cluster=cluster,
                     reason=Reason.TAKEN,
-                    message=f"{told(thing)} is there already, and belongs to {whose}",
+                    message=f"{describe_object(thing)} is there already, and belongs to {whose}",
                     remedy="use another name, another namespace or another cluster",
                 )
         return None
@@ -45,10 +45,10 @@ class Clashes:
 
     def _placed(self, thing: Thing) -> tuple[WorkloadId, ...]:
         """List who makes something and has a placement; what was found stays so until the plan changes."""
-        position = self._standing.position
+        position = self._working_plan.position
         known = self._owners.get(thing)
         if known is None or known[0] != position:
-            found = tuple(one for one in self._makers.of(thing) if self._standing.lent(one).clusters)
+            found = tuple(one for one in self._makers.of(thing) if self._working_plan.lent(one).clusters)
             known = self._owners[thing] = position, found
         return known[1]
 
@@ -64,10 +64,10 @@ class Clashes:
 
     def _holder(self, cluster: ClusterName, thing: Thing, *, any_burst: bool) -> WorkloadId | None:
         """Find whose placement on a cluster makes something; what was found stays so until the plan changes."""
-        key, position = (cluster, thing, any_burst), self._standing.position
+        key, position = (cluster, thing, any_burst), self._working_plan.position
         known = self._holders.get(key)
         if known is None or known[0] != position:
             found = (one for one in self._makers.of(thing) if any_burst or one.request)
-            holder = next((one for one in found if cluster in self._standing.lent(one).clusters), None)
+            holder = next((one for one in found if cluster in self._working_plan.lent(one).clusters), None)
             known = self._holders[key] = position, holder
         return known[1]

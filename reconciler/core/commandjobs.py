@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from reconciler.core.commands import Checks, Outcome, Refused, Runs
+from reconciler.core.commands import Checks, Outcome, RefusedCommand, Runs
 from reconciler.core.findings import shortened
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import PLACEMENT_LABEL
@@ -28,27 +28,31 @@ JOB_DEADLINE = 300
 _PINNED = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}")
 
 
-def refusal(outcome: Outcome, jobs: CommandJobs | None, service_account: str) -> Refused | None:
+def refusal(outcome: Outcome, jobs: CommandJobs | None, service_account: str) -> RefusedCommand | None:
     """Say why a command cannot be taken in a workspace with (or, None, without) command Jobs, or None if it can."""
-    if isinstance(outcome, Refused):
+    if isinstance(outcome, RefusedCommand):
         return outcome
     if not isinstance(outcome, Runs):
         return None
     if jobs is None:
         what = " ".join(shortened(word, 20) for word in outcome.argv[:2] if not word.startswith("-"))
-        return Refused(
+        return RefusedCommand(
             message=f"'{what}' would have to run in the cluster, and the workspace has no command Jobs",
             hint="write it as a manifest, or set commandJobs in the Workspace",
         )
     return _unfit(jobs, service_account)
 
 
-def _unfit(jobs: CommandJobs, service_account: str) -> Refused | None:
+def _unfit(jobs: CommandJobs, service_account: str) -> RefusedCommand | None:
     """Say what is missing for a command Job."""
     if _PINNED.fullmatch(jobs.image) is None:
-        return Refused(message="the image of command Jobs is not pinned", hint="name@sha256:... in the Workspace")
+        return RefusedCommand(
+            message="the image of command Jobs is not pinned", hint="name@sha256:... in the Workspace"
+        )
     if service_account in ("", "default"):
-        return Refused(message="a command Job needs a service account of its own", hint="set spec.serviceAccount")
+        return RefusedCommand(
+            message="a command Job needs a service account of its own", hint="set spec.serviceAccount"
+        )
     return None
 
 

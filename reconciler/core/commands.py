@@ -49,7 +49,7 @@ MARKED: dict[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
+class RefusedCommand:
     """A command that nothing can be made of."""
 
     message: str
@@ -88,20 +88,22 @@ class Runs:
     namespace: str = ""
 
 
-Outcome: TypeAlias = Refused | Checks | Makes | Runs
+Outcome: TypeAlias = RefusedCommand | Checks | Makes | Runs
 
 
 @lru_cache(maxsize=1024)
 def read(cmd: str) -> Outcome:
     """Say what one command line comes to, whoever may or may not allow it. Messages never quote values."""
     words = _split(cmd)
-    if isinstance(words, Refused):
+    if isinstance(words, RefusedCommand):
         return words
     if words[0] != "kubectl":
-        return Refused(message="the command is not kubectl", hint="commands are lines of kubectl")
+        return RefusedCommand(message="the command is not kubectl", hint="commands are lines of kubectl")
     line = _Line(words[1:])
     if elsewhere := sorted(_ELSEWHERE & line.flags.keys()):
-        return Refused(message=f"the flag {elsewhere[0]!r} points kubectl at another cluster", hint="leave it out")
+        return RefusedCommand(
+            message=f"the flag {elsewhere[0]!r} points kubectl at another cluster", hint="leave it out"
+        )
     verb = line.positional[0] if line.positional else ""
     beyond = _beyond(words, line)
     if verb == "get":
@@ -118,23 +120,25 @@ def read(cmd: str) -> Outcome:
     return made or beyond or Runs(argv=words, namespace=line.namespace)
 
 
-def _beyond(words: tuple[str, ...], line: _Line) -> Refused | None:
+def _beyond(words: tuple[str, ...], line: _Line) -> RefusedCommand | None:
     """Say why a command could do something else in a Job than what its flags let anybody check."""
     if shell := next((word for word in words if word.rpartition("/")[2] in _SHELLS), None):
-        return Refused(message=f"{shell!r} starts a shell, and commands run without one", hint="make it several steps")
+        return RefusedCommand(
+            message=f"{shell!r} starts a shell, and commands run without one", hint="make it several steps"
+        )
     if line.joined:
-        return Refused(
+        return RefusedCommand(
             message=f"the word that begins with {line.joined!r} may be several flags",
             hint="write each flag as a word of its own",
         )
     if flag := next((flag for flag in line.flags if flag in _WIDE), None):
-        return Refused(message=f"the flag {flag!r} reaches beyond one namespace", hint="name one with -n")
+        return RefusedCommand(message=f"the flag {flag!r} reaches beyond one namespace", hint="name one with -n")
     if flag := next((flag for flag in line.flags if flag == "as" or flag.startswith("as-")), None):
-        return Refused(message=f"the flag {flag!r} makes kubectl act as somebody else", hint="leave it out")
+        return RefusedCommand(message=f"the flag {flag!r} makes kubectl act as somebody else", hint="leave it out")
     return None
 
 
-def _split(cmd: str) -> tuple[str, ...] | Refused:
+def _split(cmd: str) -> tuple[str, ...] | RefusedCommand:
     """Split as a shell does; refuse what would need one."""
     quote = ""
     skip = False
@@ -147,19 +151,21 @@ def _split(cmd: str) -> tuple[str, ...] | Refused:
             if char == quote:
                 quote = ""
             elif quote == '"' and char in "$`":
-                return Refused(
+                return RefusedCommand(
                     message=f"{char!r} needs a shell, and commands run without one", hint="use single quotes"
                 )
         elif char in "'\"":
             quote = char
         elif char in _SHELL:
             name = "a line break" if char == "\n" else repr(char)
-            return Refused(message=f"{name} needs a shell, and commands run without one", hint="make it several steps")
+            return RefusedCommand(
+                message=f"{name} needs a shell, and commands run without one", hint="make it several steps"
+            )
     try:
         words = tuple(shlex.split(cmd))
     except ValueError as error:
-        return Refused(message=f"the command line is broken: {str(error).lower()}")
-    return words if words and words[0] else Refused(message="the command line is empty")
+        return RefusedCommand(message=f"the command line is broken: {str(error).lower()}")
+    return words if words and words[0] else RefusedCommand(message="the command line is empty")
 
 
 _VALUED = frozenset({"namespace", "from-literal", "output", "field-manager", *_ELSEWHERE})
@@ -225,7 +231,7 @@ def _config_map(line: _Line) -> Outcome | None:
     for literal in line.literals:
         key, equals, value = literal.partition("=")
         if not equals or not key or key in data:
-            return Refused(message="each --from-literal needs a key of its own and a value", hint="key=value")
+            return RefusedCommand(message="each --from-literal needs a key of its own and a value", hint="key=value")
         data[key] = value
     metadata = {"name": line.positional[2]} | ({"namespace": line.namespace} if line.namespace else {})
     return Makes(manifest={"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
@@ -245,7 +251,7 @@ def _mark(line: _Line, verb: str) -> Outcome | None:
         if not equals:  # `key-` takes a label away, which no object can say
             return None
         if _LABEL_KEY.fullmatch(key) is None:
-            return Refused(message=f"{shortened(key)!r} cannot be the key of a label or annotation")
+            return RefusedCommand(message=f"{shortened(key)!r} cannot be the key of a label or annotation")
         marks[key] = value
     version, title = MARKED[kind.lower()]
     metadata: dict[str, Json] = {"name": name} | ({"namespace": line.namespace} if line.namespace else {})

@@ -11,7 +11,7 @@ from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class CountedObject:
     """The object that a template would count, and the template that counts it already."""
 
     ref: WorkloadRef
@@ -24,13 +24,13 @@ class Counted:
 
 def counted_before(
     templates: Iterable[WorkloadTemplate], workspaces: Mapping[WorkspaceName, Workspace]
-) -> dict[WorkloadId, Counted]:
+) -> dict[WorkloadId, CountedObject]:
     """Find the templates whose object an earlier one counts already, by path and line, each with what it is.
 
     A reference without a kind is to an object of any kind. A template that is found here counts nothing itself.
     """
     counting: dict[tuple[ClusterName, str, str], list[tuple[WorkloadRef, WorkloadTemplate]]] = {}
-    found: dict[WorkloadId, Counted] = {}
+    found: dict[WorkloadId, CountedObject] = {}
     for template in sorted(templates, key=lambda template: (template.path, template.line)):
         ref = template.ref
         if ref is None:
@@ -41,5 +41,5 @@ def counted_before(
         if first is None:
             rivals.append((ref, template))
         else:
-            found[template.workload] = Counted(ref=ref, by=first)
+            found[template.workload] = CountedObject(ref=ref, by=first)
     return found

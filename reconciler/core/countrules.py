@@ -20,7 +20,7 @@ from reconciler.model.workloadkind import EACH, Count, Path, WorkloadKind
 _DIGITS = re.compile(r"[1-9]\d{0,8}")
 
 
-def findings(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NONE) -> Iterator[Finding]:
+def check_counts(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NONE) -> Iterator[Finding]:
     """Find what is wrong with the numbers of an object, each at its field; nothing in versions that nobody knows.
 
     `kinds` are those that the fleet repository declares.

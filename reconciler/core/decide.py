@@ -12,7 +12,7 @@ from reconciler.core.carrying import carry_out
 from reconciler.core.ending import end_what_has_lapsed, end_what_is_not_wanted, move_what_may_not_stay
 from reconciler.core.evicting import Evictions
 from reconciler.core.failing import end_what_has_failed
-from reconciler.core.growth import Growth
+from reconciler.core.growth import CandidateFinder
 from reconciler.core.idling import end_what_is_idle
 from reconciler.core.lending import bursts_that_wait
 from reconciler.core.losing import move_what_is_lost
@@ -26,61 +26,61 @@ from reconciler.core.reserving import end_reservations, reservations_that_wait
 from reconciler.core.retaking import take_up_other_pods
 from reconciler.core.returning import give_back_what_is_not_needed
 from reconciler.core.schedule import next_turn
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.model.plan import Plan, Suppressed
 
 
-def decide(situation: Situation) -> Plan:
+def decide(inputs: PassInput) -> Plan:
     """Decide what to change, what not to and why, and when to look again. Same inputs, same plan."""
-    situation = situation.enrolling(situation.ledger.requests)
-    standing = Standing(situation)
-    respect_people(situation, standing)
-    carry_out(situation, standing)
-    follow_files(situation, standing)
-    situation = situation.enrolling(standing.requests_now())
-    growth = Growth(situation, standing)
-    end_what_has_lapsed(situation, standing)
-    end_what_has_failed(situation, standing)
-    end_what_is_idle(situation, standing)
-    end_what_is_not_wanted(situation, standing)
-    give_back_what_is_not_needed(situation, standing)
-    move_what_may_not_stay(situation, standing, growth)
-    take_up_other_pods(situation, standing, growth)
-    move_on_what_finds_no_node(situation, standing, growth)
-    move_what_is_lost(situation, standing, growth)
-    close_what_is_over(situation, standing)
-    end_reservations(situation, standing)
-    situation = situation.enrolling(standing.requests_now())
+    inputs = inputs.enrolling(inputs.ledger.requests)
+    working_plan = WorkingPlan(inputs)
+    respect_people(inputs, working_plan)
+    carry_out(inputs, working_plan)
+    follow_files(inputs, working_plan)
+    inputs = inputs.enrolling(working_plan.requests_now())
+    finder = CandidateFinder(inputs, working_plan)
+    end_what_has_lapsed(inputs, working_plan)
+    end_what_has_failed(inputs, working_plan)
+    end_what_is_idle(inputs, working_plan)
+    end_what_is_not_wanted(inputs, working_plan)
+    give_back_what_is_not_needed(inputs, working_plan)
+    move_what_may_not_stay(inputs, working_plan, finder)
+    take_up_other_pods(inputs, working_plan, finder)
+    move_on_what_finds_no_node(inputs, working_plan, finder)
+    move_what_is_lost(inputs, working_plan, finder)
+    close_what_is_over(inputs, working_plan)
+    end_reservations(inputs, working_plan)
+    inputs = inputs.enrolling(working_plan.requests_now())
     waiting = [
-        *bursts_that_wait(situation, standing, growth),
-        *requests_that_wait(situation, standing, growth),
-        *reservations_that_wait(situation, standing, growth),
+        *bursts_that_wait(inputs, working_plan, finder),
+        *requests_that_wait(inputs, working_plan, finder),
+        *reservations_that_wait(inputs, working_plan, finder),
     ]
-    serve(waiting, Evictions(situation=situation, standing=standing, growth=growth).after)
-    standing.look_again(next_turn(situation.reach.scheduled(), situation.now))
-    return standing.plan()
+    serve(waiting, Evictions(inputs=inputs, working_plan=working_plan, finder=finder).after)
+    working_plan.look_again(next_turn(inputs.reach.scheduled(), inputs.now))
+    return working_plan.plan()
 
 
-def receive(situation: Situation, held: tuple[Suppressed, ...]) -> Plan:
+def receive(inputs: PassInput, held: tuple[Suppressed, ...]) -> Plan:
     """Decide only what callers order, and leave everything else to the pass that has to follow.
 
     `held` is what the last whole pass held back, which goes for all that is not changed here. What people did comes
     first all the same: a commit of ours on top would hide it.
     """
-    situation = situation.enrolling(situation.ledger.requests)
-    standing = Standing(situation)
-    respect_people(situation, standing)
-    carry_out(situation, standing)
-    plan = standing.plan()
+    inputs = inputs.enrolling(inputs.ledger.requests)
+    working_plan = WorkingPlan(inputs)
+    respect_people(inputs, working_plan)
+    carry_out(inputs, working_plan)
+    plan = working_plan.plan()
     changed = {answer.workload for answer in plan.answers.values() if answer.change is not None}
     still = (one for one in held if one.workload not in changed)
-    return replace(plan, suppressed=(*plan.suppressed, *still), wake_at=situation.now)
+    return replace(plan, suppressed=(*plan.suppressed, *still), wake_at=inputs.now)
 
 
-def sweep(situation: Situation) -> Plan:
+def sweep(inputs: PassInput) -> Plan:
     """Decide only what needs the output branch alone: respect what people did, and end what has lapsed."""
-    standing = Standing(situation)
-    respect_people(situation, standing)
-    end_what_has_lapsed(situation, standing)
-    return standing.plan()
+    working_plan = WorkingPlan(inputs)
+    respect_people(inputs, working_plan)
+    end_what_has_lapsed(inputs, working_plan)
+    return working_plan.plan()

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from reconciler.core.describing import template
 from reconciler.core.findings import Finding
-from reconciler.core.gathered import Gathered, Placed
+from reconciler.core.gathered import DeclaredValue, FleetObjects
 from reconciler.core.kruise import Whitelist
 from reconciler.core.schema.workloadkind import CountFile, PodTemplateFile, WorkloadKindFile
 from reconciler.core.workloadkinds import BUILT_IN
@@ -14,7 +14,7 @@ from reconciler.errors import Severity
 from reconciler.model.workloadkind import Count, Group, Mark, PodTemplate, WorkloadKind, path
 
 
-def workload_kinds(work: Gathered) -> dict[str, WorkloadKind]:
+def workload_kinds(work: FleetObjects) -> dict[str, WorkloadKind]:
     """Read the kinds that files declare, by ``group/Kind``; what is declared a second time is told where it is.
 
     A WorkloadKind goes before Kruise's whitelist, and both before what is built in; what they leave out stays as that.
@@ -40,7 +40,7 @@ def workload_kinds(work: Gathered) -> dict[str, WorkloadKind]:
     return found
 
 
-def _twice(work: Gathered, placed: Placed[WorkloadKindFile], name: str, where: str) -> None:
+def _twice(work: FleetObjects, placed: DeclaredValue[WorkloadKindFile], name: str, where: str) -> None:
     message = f"{name.removeprefix('/')} is already declared in {where}"
     work.reject(placed, Finding(loc=("spec", "kind"), message=message, hint="put both into one WorkloadKind"))
 

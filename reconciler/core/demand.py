@@ -16,10 +16,10 @@ from reconciler.core.hearing import believed, heard, silent
 from reconciler.core.leaving import completed
 from reconciler.core.merging import due, merged
 from reconciler.core.schedule import planned
-from reconciler.core.wholes import Whole
-from reconciler.model.capacity import Ask, ClusterObservation, Observed, WorkloadObservation
+from reconciler.core.wholes import GangWorkload
+from reconciler.model.capacity import ClusterObservation, Observed, ReplicaRequest, WorkloadObservation
 from reconciler.model.demand import Demand, Sample
-from reconciler.model.groupseen import Unit
+from reconciler.model.groupseen import GroupUnit
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import BurstPolicy, Desired, Fleet
 from reconciler.model.units import format_duration
@@ -30,17 +30,17 @@ History = Mapping[WorkloadId, tuple[Sample, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blind:
+class UnseenPrimary:
     """A workload whose primary cannot be seen: it keeps what it has and gets nothing new (promise 7)."""
 
     workload: WorkloadId
     message: str
 
 
-Demands = Mapping[WorkloadId, Demand | Blind]
+Demands = Mapping[WorkloadId, Demand | UnseenPrimary]
 
 
-_NONE: tuple[tuple[Ask, ...], tuple[Ask, ...], tuple[str, ...]] = ((), (), ())
+_NONE: tuple[tuple[ReplicaRequest, ...], tuple[ReplicaRequest, ...], tuple[str, ...]] = ((), (), ())
 
 
 def unseen(fleet: Fleet, observed: Observed, cluster: ClusterName, now: datetime) -> str:
@@ -66,12 +66,12 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
 
     A workload that its primary, freshly seen, does not report has no pods there that could wait.
     """
-    plans: dict[str, tuple[Ask, ...]] = {}
+    plans: dict[str, tuple[ReplicaRequest, ...]] = {}
     reported: dict[ClusterName, dict[tuple[str, str], list[WorkloadObservation]]] = {}
     blind: dict[ClusterName, str] = {}
     silence: dict[ClusterName, Mapping[str, str]] = {}
     moments: dict[ClusterName, datetime] = {}
-    demands: dict[WorkloadId, Demand | Blind] = {}
+    demands: dict[WorkloadId, Demand | UnseenPrimary] = {}
     grouped, ranges = wholes(desired), any(one.limit_ranges for one in observed.clusters.values())
     for workload, policy in desired.policies.items():
         template = desired.templates[workload]
@@ -85,7 +85,7 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
                 moments[primary] = min(observed.clusters[primary].observed_at, now)
                 silence[primary] = silent(observed.clusters[primary], desired.fleet, now)
         if blind[primary]:
-            demands[workload] = Blind(workload=workload, message=blind[primary])
+            demands[workload] = UnseenPrimary(workload=workload, message=blind[primary])
             continue
         seen = _find(reported[primary], template.ref)
         plan, asks, unheard = _NONE
@@ -99,7 +99,7 @@ def measure(desired: Desired, observed: Observed, history: History, now: datetim
             kind = template.ref.kind or (seen.ref.kind if seen else "")
             left, why = believed(seen.asks if seen else (), kind, silence[primary])
             seen, unheard = replace(seen, asks=left) if seen else None, unheard + why
-        goes_whole: Whole | None = grouped.get(workload)
+        goes_whole: GangWorkload | None = grouped.get(workload)
         unit = None
         if goes_whole is None and workload in grouped and seen is not None and policy.spread is None:
             unit = unit_of(template, desired.kinds, seen)
@@ -198,13 +198,13 @@ def _demand(
     seen: WorkloadObservation | None,
     *,
     policy: BurstPolicy,
-    asks: tuple[Ask, ...],
-    plan: tuple[Ask, ...],
+    asks: tuple[ReplicaRequest, ...],
+    plan: tuple[ReplicaRequest, ...],
     unheard: tuple[str, ...],
     history: tuple[Sample, ...],
     at: datetime,
     once: bool,
-    unit: Unit | None,
+    unit: GroupUnit | None,
 ) -> Demand:
     """Put together what is missing; of what there is only `once` elsewhere it is one copy, whoever asks for more."""
     wanted, running, waiting = (seen.wanted, seen.running, seen.waiting) if seen else (0, 0, ())

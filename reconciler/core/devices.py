@@ -51,7 +51,7 @@ class Handed:
                 del self.cut[first]
 
 
-class Stockroom:
+class ClusterDevices:
     """The devices of one cluster as its classes and a replica's requests see them."""
 
     def __init__(self, classes: Mapping[str, tuple[str, ...]]) -> None:

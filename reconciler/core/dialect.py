@@ -42,15 +42,15 @@ _WORKLOAD: Mapping[str, Shape] = {"namespace": "a text", "name": "a text", "temp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Place:
+class ExpressionSite:
     """Where an expression stands: what people call that, and the names that it knows."""
 
     word: str
     names: Mapping[str, Shape]
 
 
-TEMPLATE = Place(word="template", names=CONTEXT)
-QUERY = Place(word="query", names=_WORKLOAD)
+TEMPLATE = ExpressionSite(word="template", names=CONTEXT)
+QUERY = ExpressionSite(word="query", names=_WORKLOAD)
 """A question to Prometheus: the workload object on the primary, and the template and workspace that it belongs to."""
 
 METHODS = frozenset({
@@ -92,7 +92,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ExpressionReading:
     """What is known of one text without running it: the context's names that it reads, and its faults."""
 
     names: frozenset[str] = frozenset()
@@ -105,23 +105,27 @@ def has_expression(text: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def read(text: str, place: Place = TEMPLATE) -> Reading:
+def read(text: str, place: ExpressionSite = TEMPLATE) -> ExpressionReading:
     """Parse one text that has an expression, and say what it uses and what is wrong with it."""
     if len(text) > MAX_TEMPLATE:
-        return Reading(faults=(Fault(message=f"the text has an expression and over {MAX_TEMPLATE:,} characters"),))
+        return ExpressionReading(
+            faults=(Fault(message=f"the text has an expression and over {MAX_TEMPLATE:,} characters"),)
+        )
     try:
         tree = ENVIRONMENT.parse(text)
     except TemplateSyntaxError as error:
         where = f" in line {error.lineno} of the text" if "\n" in text else ""
         hint = "write {% raw %}...{% endraw %} round braces that are meant for somebody else"
-        return Reading(faults=(Fault(message=f"the expression is broken{where}: {error.message}", hint=hint),))
+        return ExpressionReading(
+            faults=(Fault(message=f"the expression is broken{where}: {error.message}", hint=hint),)
+        )
     except RecursionError:
-        return Reading(faults=(_DEEP,))
+        return ExpressionReading(faults=(_DEEP,))
     except ValueError:  # Python refuses to read a number of thousands of digits
-        return Reading(faults=(_LARGE,))
+        return ExpressionReading(faults=(_LARGE,))
     walk = _Walk(place)
     walk.visit(tree, frozenset(), 0, 0)
-    return Reading(names=frozenset(walk.names), faults=tuple(dict.fromkeys(walk.faults)))
+    return ExpressionReading(names=frozenset(walk.names), faults=tuple(dict.fromkeys(walk.faults)))
 
 
 _DEEP = Fault(message="the expression is nested too deeply")
@@ -132,7 +136,7 @@ _LARGE = Fault(message="a number does not fit in 64 bits")
 class _Walk:
     """Goes through one tree, collecting. `visit` returns what is known of the value of a node."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ExpressionSite) -> None:
         self.place = place
         self.names: set[str] = set()
         self.faults: list[Fault] = []

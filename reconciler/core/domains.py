@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.core.fit import Room
-from reconciler.core.kept import Kept
+from reconciler.core.fit import ClusterCapacity
+from reconciler.core.kept import IdentityCache
 from reconciler.core.wording import count
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.neighbours import PodOnNode
@@ -26,11 +26,11 @@ Pods = tuple[tuple[ReplicaShape, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class DomainUnit:
     """Pods that have one domain for themselves; those of `inner` have domains of their own within it."""
 
     pods: Pods
-    inner: Domains | None = None
+    inner: TopologyDomains | None = None
 
     @property
     def likeness(self) -> Hashable:
@@ -40,14 +40,14 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Domains:
+class TopologyDomains:
     """A domain of the node label `key` for each unit; `called` is what people call a unit.
 
     No pod with the label `mark` may be there already, of this namespace where one is named.
     """
 
     key: str
-    units: tuple[Unit, ...]
+    units: tuple[DomainUnit, ...]
     called: str = "group"
     mark: str = ""
     namespace: str = ""
@@ -74,7 +74,7 @@ class Nodes:
             self._values[key] = sorted({labels[key] for labels, _ in self._open if key in labels})
         return self._values[key]
 
-    def held(self, wanted: Domains) -> tuple[frozenset[str], frozenset[str]]:
+    def held(self, wanted: TopologyDomains) -> tuple[frozenset[str], frozenset[str]]:
         """Return the domains that pods of other groups are in, and those of which nobody says which pods are there."""
         asked = wanted.key, wanted.mark, wanted.namespace
         if asked not in self._held:
@@ -92,19 +92,19 @@ class Nodes:
         )
 
 
-NODES = Kept[Nodes](Nodes)
+NODES = IdentityCache[Nodes](Nodes)
 """The nodes of the clusters as they were seen."""
 
 
 def place(
-    room: Room,
+    room: ClusterCapacity,
     nodes: Nodes,
-    wanted: Domains,
+    wanted: TopologyDomains,
     *,
     used: int = 0,
     loose: int = 0,
     besides: Iterable[tuple[str, str]] = (),
-) -> tuple[tuple[Unit, str], ...] | str:
+) -> tuple[tuple[DomainUnit, str], ...] | str:
     """Pair each unit with the value of its domain, or say why that cannot be; nothing is taken from the room.
 
     `used` are the domains that others of ours may come to have, `loose` those that the other pods of its own may, and
@@ -132,14 +132,14 @@ def place(
     return f"{needs}: {', '.join(first)}, and {last}" if first else f"{needs}: {last}"
 
 
-def _hinders(pod: PodOnNode, wanted: Domains) -> bool:
+def _hinders(pod: PodOnNode, wanted: TopologyDomains) -> bool:
     """Tell whether a pod that is there is of another group."""
     return (not wanted.namespace or pod.namespace == wanted.namespace) and any(
         key == wanted.mark for key, _ in pod.labels
     )
 
 
-def take(room: Room, pairs: Iterable[tuple[Unit, str]], key: str) -> None:
+def take(room: ClusterCapacity, pairs: Iterable[tuple[DomainUnit, str]], key: str) -> None:
     """Take the room of units in the domains that they were paired with."""
     for unit, value in pairs:
         for shape, number in unit.pods:
@@ -155,23 +155,23 @@ def outside(shape: ReplicaShape, given: Mapping[str, Iterable[tuple[str, str]]])
     return replace(shape, node_terms=terms) if asked else shape
 
 
-def _kinds(wanted: Domains) -> Mapping[Hashable, Unit]:
+def _kinds(wanted: TopologyDomains) -> Mapping[Hashable, DomainUnit]:
     return {unit.likeness: unit for unit in wanted.units}
 
 
-def _able(room: Room, nodes: Nodes, key: str, values: Sequence[str], unit: Unit) -> list[str]:
+def _able(room: ClusterCapacity, nodes: Nodes, key: str, values: Sequence[str], unit: DomainUnit) -> list[str]:
     """List the domains that can hold a unit whole."""
     return [value for value in values if _holds(room, nodes, key, value, unit)]
 
 
-def _holds(room: Room, nodes: Nodes, key: str, value: str, unit: Unit) -> bool:
+def _holds(room: ClusterCapacity, nodes: Nodes, key: str, value: str, unit: DomainUnit) -> bool:
     wanted = [(_within(shape, key, value), number) for shape, number in unit.pods]
     if room.together(wanted) < len(wanted):
         return False
     return unit.inner is None or not isinstance(place(room, nodes, _inside(unit.inner, key, value)), str)
 
 
-def _inside(inner: Domains, key: str, value: str) -> Domains:
+def _inside(inner: TopologyDomains, key: str, value: str) -> TopologyDomains:
     """Keep units to a domain that they are within."""
     units = tuple(
         replace(one, pods=tuple((_within(shape, key, value), number) for shape, number in one.pods))

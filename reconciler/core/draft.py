@@ -40,7 +40,7 @@ _COUNTED = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class TemplateDraft:
     """A template before its workspace is known.
 
     `used` are the namespaces that it names outright. `annotated` tells that an annotation says what `ref` is, and
@@ -66,7 +66,7 @@ class Draft:
     spelling: Spelling = field(default_factory=Spelling)
 
 
-def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
+def draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Finding, ...]]:
     """Make a draft of a file that fits the schema, and find what is wrong between its parts."""
     found: list[Finding] = []
     spec = shared(deployspec.deploy_spec(file.spec, found), file.metadata.annotations, found)
@@ -78,7 +78,7 @@ def draft(file: WorkloadTemplateFile) -> tuple[Draft, tuple[Finding, ...]]:
     if uses_replicas or not goes_whole(spec, ref, group_size):
         own = None if broken else unbounded(spec)
         found += [own] if own is not None else [] if uses_replicas else [UNSHARED]
-    value = Draft(
+    value = TemplateDraft(
         name=TemplateName(file.metadata.name),
         workspace=None if file.spec.workspace_name is None else WorkspaceName(file.spec.workspace_name),
         namespace=file.metadata.namespace,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from reconciler.core import admission
 from reconciler.core.findings import Finding, Loc
 from reconciler.core.firstneeds import asked_clusters, first_needs
-from reconciler.core.gathered import Gathered, Placed, places
+from reconciler.core.gathered import DeclaredValue, FleetObjects, places
 from reconciler.core.homes import home
 from reconciler.core.prerequisites import prerequisites
 from reconciler.core.requestdraft import RequestDraft
@@ -21,7 +21,7 @@ from reconciler.model.policy import Cluster, Desired, Workspace
 from reconciler.model.request import Request
 
 
-def gpr_templates(work: Gathered, clusters: Mapping[ClusterName, Cluster]) -> dict[str, GprTemplate]:
+def gpr_templates(work: FleetObjects, clusters: Mapping[ClusterName, Cluster]) -> dict[str, GprTemplate]:
     """Read the GPRTemplates; each is for a cluster that some file describes."""
     found: dict[str, GprTemplate] = {}
     for name, placed in work.named(GprTemplateFile, "GPRTemplate").items():
@@ -30,9 +30,9 @@ def gpr_templates(work: Gathered, clusters: Mapping[ClusterName, Cluster]) -> di
     return found
 
 
-def limits(work: Gathered, workspaces: Mapping[WorkspaceName, Workspace]) -> dict[WorkspaceName, WorkspaceLimits]:
+def limits(work: FleetObjects, workspaces: Mapping[WorkspaceName, Workspace]) -> dict[WorkspaceName, WorkspaceLimits]:
     """Read the WorkspacePolicies: one a workspace, whatever they are called."""
-    found: dict[WorkspaceName, Placed[WorkspacePolicyFile]] = {}
+    found: dict[WorkspaceName, DeclaredValue[WorkspacePolicyFile]] = {}
     for placed in work.all(WorkspacePolicyFile):
         name = placed.value.workspace
         if not work.is_new(placed, found.get(name), f"the WorkspacePolicy of {name}"):
@@ -51,7 +51,7 @@ def limits(work: Gathered, workspaces: Mapping[WorkspaceName, Workspace]) -> dic
     return {name: placed.value.value_of() for name, placed in found.items()}
 
 
-def bindings(work: Gathered, desired: Desired) -> dict[WorkspaceName, GprBinding]:
+def bindings(work: FleetObjects, desired: Desired) -> dict[WorkspaceName, GprBinding]:
     """Read the GPRTemplateBindings. What a workspace's policy does not allow keeps its binding out of force (R27)."""
     found: dict[WorkspaceName, GprBinding] = {}
     for name, placed in work.named(BindingFile, "GPRTemplateBinding").items():
@@ -64,7 +64,7 @@ def bindings(work: Gathered, desired: Desired) -> dict[WorkspaceName, GprBinding
     return found
 
 
-def _bound(work: Gathered, placed: Placed[BindingFile], desired: Desired) -> Iterator[Finding]:
+def _bound(work: FleetObjects, placed: DeclaredValue[BindingFile], desired: Desired) -> Iterator[Finding]:
     """Find what a binding names that is not there or that does not belong together."""
     workspace = WorkspaceName(placed.value.metadata.name)
     policy = desired.limits.get(workspace)
@@ -92,9 +92,9 @@ def _bound(work: Gathered, placed: Placed[BindingFile], desired: Desired) -> Ite
             yield Finding(loc=root, message=message, hint="try defaultTemplateName: ...")
 
 
-def requests(work: Gathered, desired: Desired) -> dict[WorkloadId, Request]:
+def requests(work: FleetObjects, desired: Desired) -> dict[WorkloadId, Request]:
     """Admit the placements and the reservations that files ask for."""
-    found: dict[WorkloadId, tuple[Request, Placed[RequestDraft]]] = {}
+    found: dict[WorkloadId, tuple[Request, DeclaredValue[RequestDraft]]] = {}
     for placed in work.all(RequestDraft):
         draft = placed.value
         workspace = home(draft.workspace, draft.used, desired.workspaces)

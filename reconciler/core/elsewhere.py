@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from reconciler.core import headcount
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.core.wording import plain
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement, Restraint, RestraintKind
 from reconciler.model.plan import Move, Plan, Resize, Revert
 
 
-def told(situation: Situation, placements: Iterable[Placement]) -> str:
+def describe_elsewhere(inputs: PassInput, placements: Iterable[Placement]) -> str:
     """Say how many replicas run elsewhere, and where some are seen to wait for a node instead."""
     runs, waiting = 0, list[str]()
     for one in placements:
-        seen = situation.observed.clusters.get(one.cluster)
+        seen = inputs.observed.clusters.get(one.cluster)
         # Pods that an engine has not taken away yet are no replicas any more.
         homeless = 0
         if seen is not None:

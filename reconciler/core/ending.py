@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from reconciler.core import headcount, lifecycle, together
 from reconciler.core.grouping import whole
-from reconciler.core.growth import Growth, Offer
+from reconciler.core.growth import CandidateFinder, Offer
 from reconciler.core.moving import elsewhere, elsewhere_whole
 from reconciler.core.overstepping import overstepping
 from reconciler.core.releasing import astray, released
 from reconciler.core.seats import site
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.subsets import first_ordinal
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement, Restraint
@@ -25,57 +25,57 @@ ABSENT = frozenset({Reason.UNKNOWN_CLUSTER, Reason.NOT_IN_POLICY})
 """Refusals that only say what is not there: while a file is broken, it may be what is in that file."""
 
 
-def end_what_has_lapsed(situation: Situation, standing: Standing) -> None:
+def end_what_has_lapsed(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Revert every burst whose time is over, whether or not anything can be seen."""
-    for placement in standing.lapsed():
+    for placement in working_plan.lapsed():
         lasted = format_duration(placement.expires_at - placement.created_at)
-        late = situation.now - placement.expires_at
+        late = inputs.now - placement.expires_at
         overdue = f", {format_duration(late)} late" if late.total_seconds() >= 1 else ""
-        revert(situation, standing, placement, Why.EXPIRED, f"its {lasted} are over{overdue}")
+        revert(inputs, working_plan, placement, Why.EXPIRED, f"its {lasted} are over{overdue}")
 
 
-def end_what_is_not_wanted(situation: Situation, standing: Standing) -> None:
+def end_what_is_not_wanted(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Take back what people no longer ask for anywhere."""
-    for workload in overstepping(situation, standing):
+    for workload in overstepping(inputs, working_plan):
         # 1. Nobody asks for it by name any more.
-        if workload.request and workload not in situation.desired.policies:
-            gone = astray(situation, standing, workload)
-            for placement in standing.of(workload) if gone else ():
-                revert(situation, standing, placement, Why.POLICY, gone)
+        if workload.request and workload not in inputs.desired.policies:
+            gone = astray(inputs, working_plan, workload)
+            for placement in working_plan.of(workload) if gone else ():
+                revert(inputs, working_plan, placement, Why.POLICY, gone)
             continue
         # 2. Neither template nor policy: its absence counts only when every file could be read.
-        missing = _missing(situation.desired, workload)
-        if missing and not situation.desired.incomplete:
-            for placement in standing.of(workload):
-                revert(situation, standing, placement, Why.POLICY, missing)
+        missing = _missing(inputs.desired, workload)
+        if missing and not inputs.desired.incomplete:
+            for placement in working_plan.of(workload):
+                revert(inputs, working_plan, placement, Why.POLICY, missing)
 
 
-def move_what_may_not_stay(situation: Situation, standing: Standing, growth: Growth) -> None:
+def move_what_may_not_stay(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
     """Move what is on a cluster that people no longer allow to another that has room.
 
     What nobody needs any more has been given back before: it is to end where it is.
     """
-    for workload in overstepping(situation, standing):
-        if _missing(situation.desired, workload):
+    for workload in overstepping(inputs, working_plan):
+        if _missing(inputs.desired, workload):
             continue
-        if standing.lent(workload).clusters <= situation.reach.allowed(workload):
+        if working_plan.lent(workload).clusters <= inputs.reach.allowed(workload):
             continue
-        for placement in standing.of(workload):
-            refusal = situation.reach.banned(workload, placement.cluster)
-            if refusal is None or (refusal.reason in ABSENT and situation.desired.incomplete):
+        for placement in working_plan.of(workload):
+            refusal = inputs.reach.banned(workload, placement.cluster)
+            if refusal is None or (refusal.reason in ABSENT and inputs.desired.incomplete):
                 continue
-            _move(situation, standing, growth, placement, f"{placement.cluster}: {refusal.message}")
+            _move(inputs, working_plan, finder, placement, f"{placement.cluster}: {refusal.message}")
 
 
-def revert(situation: Situation, standing: Standing, placement: Placement, why: Why, detail: str) -> None:
+def revert(inputs: PassInput, working_plan: WorkingPlan, placement: Placement, why: Why, detail: str) -> None:
     """End a placement, and keep its workload at home for the cool-down of its policy; a request goes on or ends."""
-    standing.change(ended(situation, placement, why, detail))
+    working_plan.change(ended(inputs, placement, why, detail))
     if placement.workload.request:
-        released(situation, standing, placement, why, detail)
+        released(inputs, working_plan, placement, why, detail)
 
 
 def ended(
-    situation: Situation,
+    inputs: PassInput,
     placement: Placement,
     why: Why,
     detail: str,
@@ -84,9 +84,9 @@ def ended(
     restraint: Restraint | None = None,
 ) -> Revert:
     """Make the end of a placement; without a `restraint` it leaves the cool-down of its policy."""
-    policy = governing(situation.desired, placement.workload)
-    restraint = restraint or lifecycle.cool_down(placement, policy, why, situation.now)
-    seen = situation.observed.clusters.get(placement.cluster)
+    policy = governing(inputs.desired, placement.workload)
+    restraint = restraint or lifecycle.cool_down(placement, policy, why, inputs.now)
+    seen = inputs.observed.clusters.get(placement.cluster)
     phase = lifecycle.final_phase(placement, headcount.bound(placement, seen), why)
     return Revert(placement=placement, why=why, detail=detail, restraint=restraint, phase=phase, author=author)
 
@@ -96,7 +96,9 @@ def governing(desired: Desired, workload: WorkloadId) -> BurstPolicy:
     return desired.policies.get(workload) or BurstPolicy(name="")
 
 
-def _move(situation: Situation, standing: Standing, growth: Growth, placement: Placement, detail: str) -> None:
+def _move(
+    inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, placement: Placement, detail: str
+) -> None:
     """Move a placement, whole, to the first cluster that takes it; end it where none does.
 
     Where the workload has a placement already, the two become one, and end when that one does: two placements there
@@ -104,25 +106,25 @@ def _move(situation: Situation, standing: Standing, growth: Growth, placement: P
     clusters, or back to the queue where none has room, and keeps its end.
     """
     if placement.workload.request:
-        _move_whole(situation, standing, growth, placement, detail)
+        _move_whole(inputs, working_plan, finder, placement, detail)
         return
-    template, policy = situation.desired.templates[placement.workload], governing(situation.desired, placement.workload)
-    if whole(situation, placement.workload, placement) is not None:
-        _move_whole(situation, standing, growth, placement, detail)
+    template, policy = inputs.desired.templates[placement.workload], governing(inputs.desired, placement.workload)
+    if whole(inputs, placement.workload, placement) is not None:
+        _move_whole(inputs, working_plan, finder, placement, detail)
         return
-    offer, refusals = elsewhere(growth, template, policy, placement)
+    offer, refusals = elsewhere(finder, template, policy, placement)
     if offer is None:
-        revert(situation, standing, placement, Why.POLICY, detail)
+        revert(inputs, working_plan, placement, Why.POLICY, detail)
         return
-    standing.change(
-        moved(situation, standing, growth, placement, offer=offer, why=Why.POLICY, detail=detail, refused=refusals)
+    working_plan.change(
+        moved(inputs, working_plan, finder, placement, offer=offer, why=Why.POLICY, detail=detail, refused=refusals)
     )
 
 
 def moved(
-    situation: Situation,
-    standing: Standing,
-    growth: Growth,
+    inputs: PassInput,
+    working_plan: WorkingPlan,
+    finder: CandidateFinder,
     placement: Placement,
     *,
     offer: Offer,
@@ -132,16 +134,16 @@ def moved(
     restraint: Restraint | None = None,
 ) -> Move:
     """Make the move of a placement to the cluster of an offer, and take the room there."""
-    policy, subset = governing(situation.desired, placement.workload), offer.rung.subset
-    cluster = situation.desired.clusters[offer.rung.cluster]
-    there = [one for one in standing.of(placement.workload) if one.cluster == cluster.name]
+    policy, subset = governing(inputs.desired, placement.workload), offer.candidate.subset
+    cluster = inputs.desired.clusters[offer.candidate.cluster]
+    there = [one for one in working_plan.of(placement.workload) if one.cluster == cluster.name]
     if policy.spread is not None:
-        there = [one for one in there if site(one, policy, situation.desired.clusters) == offer.rung.site]
+        there = [one for one in there if site(one, policy, inputs.desired.clusters) == offer.candidate.site]
     joined = next(iter(there), None)
     replicas = placement.replicas + (joined.replicas if joined else 0)
-    name = lifecycle.placement_name(placement.workload, cluster.name, situation.now, subset)
+    name = lifecycle.placement_name(placement.workload, cluster.name, inputs.now, subset)
     after = replace(
-        lifecycle.renewed(joined or placement, situation.desired, situation.now, replicas),
+        lifecycle.renewed(joined or placement, inputs.desired, inputs.now, replicas),
         name=joined.name if joined else name,
         cluster=cluster.name,
         engine=cluster.engine,
@@ -149,8 +151,8 @@ def moved(
         first_ordinal=joined.first_ordinal if joined else first_ordinal(policy.spread, subset),
         shape=joined.shape if joined else offer.shape.recorded,
     )
-    choice = growth.choice(offer, offer.shape, placement.workload.workspace)
-    growth.rooms.take(cluster.name, offer.shape, placement.replicas)
+    choice = finder.choice(offer, offer.shape, placement.workload.workspace)
+    finder.rooms.take(cluster.name, offer.shape, placement.replicas)
     return Move(
         before=placement,
         after=after,
@@ -163,14 +165,16 @@ def moved(
     )
 
 
-def _move_whole(situation: Situation, standing: Standing, growth: Growth, placement: Placement, detail: str) -> None:
+def _move_whole(
+    inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, placement: Placement, detail: str
+) -> None:
     """Move what goes whole, as requests do, to the first cluster that has room for all of it; end it where none has."""
-    found, refusals = elsewhere_whole(situation, standing, growth, placement)
+    found, refusals = elsewhere_whole(inputs, working_plan, finder, placement)
     if found is None:
-        revert(situation, standing, placement, Why.POLICY, detail)
+        revert(inputs, working_plan, placement, Why.POLICY, detail)
         return
     after = found.placement
-    choice = together.taken(growth, found.offer, found.needs, after.shape, after.workload, replicas=after.replicas)
+    choice = together.taken(finder, found.offer, found.needs, after.shape, after.workload, replicas=after.replicas)
     change = Move(
         before=placement,
         after=after,
@@ -179,7 +183,7 @@ def _move_whole(situation: Situation, standing: Standing, growth: Growth, placem
         choice=choice,
         refused=refusals,
     )
-    standing.change(change)
+    working_plan.change(change)
 
 
 def _missing(desired: Desired, workload: WorkloadId) -> str:

@@ -14,15 +14,15 @@ from functools import cached_property
 
 from reconciler.core.admission import UNSAID
 from reconciler.core.engines import engine
-from reconciler.core.needs import Needs, Pods, likeness, needs, pods_of
+from reconciler.core.needs import PodRequirements, Pods, likeness, needs, pods_of
 from reconciler.core.prerequisites import prerequisites
-from reconciler.core.reach import Reach
+from reconciler.core.reach import ClusterOrder
 from reconciler.core.requestrecord import digest_of, request_path
 from reconciler.core.workloadkinds import Kinds
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.placements import Placements
-from reconciler.model.policy import BurstPolicy, Candidate, Desired, EngineName, Workspace
+from reconciler.model.policy import BurstPolicy, ClusterPreference, Desired, EngineName, Workspace
 from reconciler.model.request import Asker, Request, RequestRecord
 from reconciler.model.sortedmap import SortedMap
 from reconciler.model.units import format_duration
@@ -53,7 +53,7 @@ def observed(request: Request, desired: Desired, known: tuple[ClusterName, ...] 
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots, for what is worked out once
-class Entry:
+class EnrolledRequest:
     """What follows from one record, its workspace and the limits there; `place` is where people read it.
 
     `declared` are the kinds of workloads that the fleet repository declares.
@@ -79,7 +79,7 @@ class Entry:
         return pods_of(self.record.request, self.declared)
 
     @cached_property
-    def needs(self) -> Needs:
+    def needs(self) -> PodRequirements:
         """What one placement of it takes, whichever cluster is looked at."""
         return needs(self.record.request, pods=self.pods)
 
@@ -115,13 +115,13 @@ class Enrolment:
         else:
             self._begin({} if before is None else before.entries)
 
-    def _begin(self, known: Mapping[WorkloadId, Entry]) -> None:
+    def _begin(self, known: Mapping[WorkloadId, EnrolledRequest]) -> None:
         """Enrol all there is; `known` are the entries of another fleet."""
         entries = {workload: self._entry(record, known.get(workload)) for workload, record in self.records.items()}
         self.entries = {workload: entry for workload, entry in entries.items() if entry is not None}
         self.reservations = tuple(sorted(filter(self._reserves, self.records)))
         self.desired = self._fleet(self.base, self.entries)
-        self.reach = Reach(self.desired)
+        self.reach = ClusterOrder(self.desired)
 
     def _follow(self, before: Enrolment, changed: Collection[WorkloadId]) -> None:
         """Enrol what differs from an earlier enrolment in the same fleet, and carry over what it has worked out."""
@@ -146,7 +146,7 @@ class Enrolment:
             for workload in changed:
                 self._file(before.records.get(workload), self.records.get(workload), self._keys)
 
-    def _fleet(self, fleet: Desired, entries: Mapping[WorkloadId, Entry | None]) -> Desired:
+    def _fleet(self, fleet: Desired, entries: Mapping[WorkloadId, EnrolledRequest | None]) -> Desired:
         """Put requests among the workloads of a fleet, and take out those without an entry."""
         if not entries:
             return fleet
@@ -161,7 +161,7 @@ class Enrolment:
                 templates[workload], policies[workload] = entry.template, entry.policy
         return replace(fleet, templates=templates, policies=policies)
 
-    def _entry(self, record: RequestRecord, known: Entry | None) -> Entry | None:
+    def _entry(self, record: RequestRecord, known: EnrolledRequest | None) -> EnrolledRequest | None:
         """Enrol an open request that deploys something in a workspace that there is."""
         workload, base = record.workload, self.base
         if record.ended is not None or record.request.reserves or workload.workspace not in base.workspaces:
@@ -256,7 +256,7 @@ def _changed(
 
 def _entry(
     record: RequestRecord, workspace: Workspace, limits: WorkspaceLimits | None, place: tuple[str, int], declared: Kinds
-) -> Entry:
+) -> EnrolledRequest:
     request, (path, line) = record.request, place
     template = WorkloadTemplate(
         name=request.name,
@@ -271,14 +271,14 @@ def _entry(
     )
     policy = BurstPolicy(
         name=f"request/{request.name}",
-        candidates=tuple(Candidate(name=name) for name in request.clusters or record.observed),
+        candidates=tuple(ClusterPreference(name=name) for name in request.clusters or record.observed),
         priority=request.terms.priority,
         cool_down=timedelta(),
         hold=timedelta(),
         default_duration=lasting(request, limits),
         to_primary=True,
     )
-    return Entry(
+    return EnrolledRequest(
         record=record,
         workspace=workspace,
         limits=limits,

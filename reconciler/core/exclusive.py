@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from reconciler.core.dialect import has_expression
-from reconciler.core.domains import Domains, Pods, Unit
+from reconciler.core.domains import DomainUnit, Pods, TopologyDomains
 from reconciler.core.fieldpath import at
 from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.keeping import joined
 from reconciler.core.kinds import group_kind
 from reconciler.core.kubernetes.neighbours import who
 from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.podsof import Made, Place, groups, made, metadata_of
+from reconciler.core.podsof import PodsMade, PodTemplateSite, groups, made, metadata_of
 from reconciler.core.workloadkinds import Kinds, known
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.neighbours import Who
@@ -38,18 +38,18 @@ _MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exclusive:
+class ExclusiveTopology:
     """The domains that pods of an object want, and its other pods.
 
     `marked` counts by label the pods that are in the way of groups elsewhere, and want no domain for that themselves.
     """
 
-    domains: Domains | None = None
+    domains: TopologyDomains | None = None
     loose: Pods = ()
     marked: Mapping[str, int] = field(default_factory=dict)
 
 
-def exclusive(manifest: Mapping[str, Json], kinds: Kinds) -> Exclusive | None:
+def exclusive(manifest: Mapping[str, Json], kinds: Kinds) -> ExclusiveTopology | None:
     """Read the domains that an object wants, and who is in its way; None for other kinds, or where it makes no pods.
 
     Raises LookupError and ValueError as `podsof.made` does.
@@ -63,7 +63,7 @@ def exclusive(manifest: Mapping[str, Json], kinds: Kinds) -> Exclusive | None:
     return _of_set(manifest, kind, pods) if kind.name == _LWS else _of_jobs(manifest, kind, pods)
 
 
-def who_of(manifest: Mapping[str, Json], place: Place) -> tuple[Who, ...]:
+def who_of(manifest: Mapping[str, Json], place: PodTemplateSite) -> tuple[Who, ...]:
     """Return what the rules of other pods see in the pods of a template, with the labels that tell groups apart.
 
     What a group's key will be nobody knows; it is none that is there.
@@ -86,7 +86,7 @@ def subgroup_of(size: int, subgroup: int, worker: int) -> int:
     return worker // subgroup if size % subgroup == 0 else max(0, worker - 1) // subgroup
 
 
-def _of_set(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Made]) -> Exclusive | None:
+def _of_set(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[PodsMade]) -> ExclusiveTopology | None:
     number = groups(manifest, kind) or 0
     if not number:
         return None
@@ -98,19 +98,21 @@ def _of_set(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Made]) 
     if inner is None and at(manifest, (*_GROUP, "subGroupPolicy")):
         marked[_SUBGROUP_KEY] = every
     if whole:
-        unit = Unit(pods=_summed(shapes), inner=inner)
+        unit = DomainUnit(pods=_summed(shapes), inner=inner)
         units, namespace = (unit,) * min(number, _MOST), _namespace(manifest)
-        return Exclusive(domains=Domains(key=whole, units=units, mark=_GROUP_KEY, namespace=namespace), marked=marked)
+        return ExclusiveTopology(
+            domains=TopologyDomains(key=whole, units=units, mark=_GROUP_KEY, namespace=namespace), marked=marked
+        )
     if inner is None:
-        return Exclusive(marked=marked)
+        return ExclusiveTopology(marked=marked)
     domains = replace(inner, units=inner.units * min(number, -(-_MOST // len(inner.units))))
     loose = tuple((shape, each * number) for shape, each in outside)
-    return Exclusive(domains=domains, loose=loose, marked=marked)
+    return ExclusiveTopology(domains=domains, loose=loose, marked=marked)
 
 
 def _subgroups(
     manifest: Mapping[str, Json], shapes: list[tuple[ReplicaShape, int]], key: str
-) -> tuple[Domains | None, Pods]:
+) -> tuple[TopologyDomains | None, Pods]:
     """Share the pods of one group out over its subgroups; with LeaderExcluded the leader is in none."""
     policy = at(manifest, (*_GROUP, "subGroupPolicy")) or {}
     subgroup = policy.get("subGroupSize")
@@ -123,10 +125,12 @@ def _subgroups(
     size = sum(number for _, number in shapes)
     number = subgroup_of(size, subgroup, size - 1) + 1 if size else 0
     firsts = [_first(size, subgroup, index) for index in range(min(number, _MOST) + 1)]
-    made_of = tuple(Unit(pods=_summed(_between(shapes, *ends))) for ends in pairwise(firsts))
+    made_of = tuple(DomainUnit(pods=_summed(_between(shapes, *ends))) for ends in pairwise(firsts))
     if not made_of:
         return None, ()
-    domains = Domains(key=key, units=made_of, called="subgroup", mark=_SUBGROUP_KEY, namespace=_namespace(manifest))
+    domains = TopologyDomains(
+        key=key, units=made_of, called="subgroup", mark=_SUBGROUP_KEY, namespace=_namespace(manifest)
+    )
     return domains, outside
 
 
@@ -146,8 +150,8 @@ def _between(shapes: list[tuple[ReplicaShape, int]], first: int, end: int) -> li
     return found
 
 
-def _of_jobs(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Made]) -> Exclusive | None:
-    units: list[Unit] = []
+def _of_jobs(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[PodsMade]) -> ExclusiveTopology | None:
+    units: list[DomainUnit] = []
     loose: list[tuple[ReplicaShape, int]] = []
     keys: set[str] = set()
     for one in pods:
@@ -159,17 +163,17 @@ def _of_jobs(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[Made])
         jobs = at(manifest, (*one.place.item, "replicas"))
         several = jobs if type(jobs) is int and jobs > 0 else 1
         keys.add(key)
-        units += [Unit(pods=((shape, number // several),))] * min(several, _MOST)
+        units += [DomainUnit(pods=((shape, number // several),))] * min(several, _MOST)
     marked = {_JOB_KEY: sum(number for _, number in loose)}
     if not units:
-        return Exclusive(marked=marked)
+        return ExclusiveTopology(marked=marked)
     if len(keys) > 1:
         raise ValueError(f"its jobs want domains of several labels: {', '.join(sorted(keys))}")
-    domains = Domains(key=keys.pop(), units=tuple(units), called="job", mark=_JOB_KEY)
-    return Exclusive(domains=domains, loose=tuple(loose), marked=marked)
+    domains = TopologyDomains(key=keys.pop(), units=tuple(units), called="job", mark=_JOB_KEY)
+    return ExclusiveTopology(domains=domains, loose=tuple(loose), marked=marked)
 
 
-def _shape(manifest: Mapping[str, Json], pods: Made) -> ReplicaShape:
+def _shape(manifest: Mapping[str, Json], pods: PodsMade) -> ReplicaShape:
     """Read what pods ask of nodes; their rules are counted with all pods together."""
     return replace(replica_shape(pods.spec), who=who_of(manifest, pods.place))
 

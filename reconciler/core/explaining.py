@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from reconciler.core import started
 from reconciler.core.addednotes import added
-from reconciler.core.explain import Assessment, Explanation, first_needs, noted, running, starts, told
-from reconciler.core.growth import Growth
+from reconciler.core.explain import Assessment, Explanation, describe_suppressed, first_needs, noted, running, starts
+from reconciler.core.growth import CandidateFinder
 from reconciler.core.needs import Gang, Pods, needs, pods_of
 from reconciler.core.outrunning import outrun
 from reconciler.core.placing import assess
-from reconciler.core.reach import Rung
+from reconciler.core.reach import Candidate
 from reconciler.core.requeststate import RequestState, held_back, state
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.times import format_time
 from reconciler.core.wording import amounts, clause, count, listed
 from reconciler.model.ids import ClusterName
@@ -23,63 +23,67 @@ from reconciler.model.request import RequestRecord
 from reconciler.model.units import Resources
 
 
-def explain_request(record: RequestRecord, situation: Situation, plan: Plan) -> Explanation:
+def explain_request(record: RequestRecord, inputs: PassInput, plan: Plan) -> Explanation:
     """Explain one request at one moment; `situation` has it among its workloads if it is open."""
     workload = record.workload
     held = held_back(plan).get(workload, ())
-    stands = state(record, situation, held)
-    policy = situation.desired.policies.get(workload)
-    growth = Growth(situation, Standing(situation))
-    rungs = situation.reach.order(workload) if policy is not None else ()
-    assessments = tuple(_assessment(record, situation, growth, rung, plan) for rung in rungs)
-    workspace = situation.desired.workspaces.get(workload.workspace)
+    stands = state(record, inputs, held)
+    policy = inputs.desired.policies.get(workload)
+    finder = CandidateFinder(inputs, WorkingPlan(inputs))
+    candidates = inputs.reach.order(workload) if policy is not None else ()
+    assessments = tuple(_assessment(record, inputs, finder, candidate, plan) for candidate in candidates)
+    workspace = inputs.desired.workspaces.get(workload.workspace)
     return Explanation(
         workload=workload,
         primary=workspace.primary if workspace is not None else ClusterName(""),
         policy=policy.name if policy is not None else "",
         demand=None,
         placements=stands.placements,
-        ailing=started.ailing(situation, stands.placements),
+        ailing=started.ailing(inputs, stands.placements),
         restraints=(),
         assessments=assessments,
         suppressed=held,
         conclusion=(
-            *_conclusion(stands, assessments, held, pods_of(record.request, situation.desired.kinds)),
-            *running(situation, stands.placements),
-            *_added(record, situation, rungs),
-            *first_needs(workload, situation),
+            *_conclusion(stands, assessments, held, pods_of(record.request, inputs.desired.kinds)),
+            *running(inputs, stands.placements),
+            *_added(record, inputs, candidates),
+            *first_needs(workload, inputs),
         ),
         request=stands,
-        notes=noted(situation, stands.placements),
+        notes=noted(inputs, stands.placements),
     )
 
 
-def _added(record: RequestRecord, situation: Situation, rungs: Sequence[Rung]) -> Iterator[str]:
+def _added(record: RequestRecord, inputs: PassInput, candidates: Sequence[Candidate]) -> Iterator[str]:
     """Say what the clusters that it may go to add to its pods."""
-    for rung in rungs:
-        seen = situation.observed.clusters.get(rung.cluster)
+    for candidate in candidates:
+        seen = inputs.observed.clusters.get(candidate.cluster)
         if seen is not None:
-            found = needs(record.request, seen, kinds=situation.desired.kinds)
+            found = needs(record.request, seen, kinds=inputs.desired.kinds)
             yield from added(seen, (part.shape for part in found.parts))
 
 
-def _assessment(record: RequestRecord, situation: Situation, growth: Growth, rung: Rung, plan: Plan) -> Assessment:
-    answer = assess(situation, growth, record, rung)
+def _assessment(
+    record: RequestRecord, inputs: PassInput, finder: CandidateFinder, candidate: Candidate, plan: Plan
+) -> Assessment:
+    answer = assess(inputs, finder, record, candidate)
     if isinstance(answer, Refusal):
-        answer = assess(situation, growth, record, rung, least=True)
-    before = None if isinstance(answer, Refusal) else outrun(plan, record.workload, rung.site)
+        answer = assess(inputs, finder, record, candidate, least=True)
+    before = None if isinstance(answer, Refusal) else outrun(plan, record.workload, candidate.site)
     answer = before or answer
     start = None if isinstance(answer, Refusal) else answer[0].start
-    cluster, seen = situation.desired.clusters.get(rung.cluster), situation.observed.clusters.get(rung.cluster)
-    here = situation.ledger.placements.of(record.workload).placements
-    needed = needs(record.request, seen, kinds=situation.desired.kinds)
+    cluster, seen = inputs.desired.clusters.get(candidate.cluster), inputs.observed.clusters.get(candidate.cluster)
+    here = inputs.ledger.placements.of(record.workload).placements
+    needed = needs(record.request, seen, kinds=inputs.desired.kinds)
     return Assessment(
-        cluster=rung.cluster,
-        rank=rung.rank,
-        placed=sum(one.replicas for one in here if one.cluster == rung.cluster),
+        cluster=candidate.cluster,
+        rank=candidate.rank,
+        placed=sum(one.replicas for one in here if one.cluster == candidate.cluster),
         fits=0 if isinstance(answer, Refusal) else answer[0].replicas,
         limit=None,
-        free=growth.rooms.room(rung.cluster, record.request.workspace).free(needed.main.shape) if seen else Resources(),
+        free=finder.rooms.room(candidate.cluster, record.request.workspace).free(needed.main.shape)
+        if seen
+        else Resources(),
         price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
         refusal=answer if isinstance(answer, Refusal) else None,
         start=start.told if start is not None else "",
@@ -105,7 +109,7 @@ def _conclusion(
         until = f" until {format_time(stands.ends_at)}" if stands.ends_at else ""
         yield f"It has {placed} of {count(stands.wanted, 'placement')}{until}."
     # 3. It waits.
-    yield from (told(one) for one in held)
+    yield from (describe_suppressed(one) for one in held)
     if placed < stands.wanted:
         yield from (
             f"To use {refusal.cluster}: {refusal.remedy} ({refusal.message})."

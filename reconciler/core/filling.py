@@ -21,7 +21,7 @@ from reconciler.model.workload import DeploySpec, WorkloadTemplate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class RenderedTemplate:
     """What one change deploys; `problem` says why there is no spec."""
 
     placement: Placement
@@ -29,7 +29,7 @@ class Filled:
     problem: str = ""
 
 
-Sheets = Mapping[int, Filled]
+Sheets = Mapping[int, RenderedTemplate]
 """By the position of the change in its plan; changes that write nothing from a template are left out."""
 
 
@@ -74,11 +74,11 @@ def _path(change: Revert | Move) -> str:
     return (change.placement if isinstance(change, Revert) else change.before).path
 
 
-def _filled(placement: Placement, desired: Desired) -> Filled:
+def _filled(placement: Placement, desired: Desired) -> RenderedTemplate:
     template = desired.templates[placement.workload]
     cluster = desired.clusters.get(placement.cluster)
     if cluster is None:
-        return Filled(placement=placement, problem="no Cluster of this name is in the fleet repository")
+        return RenderedTemplate(placement=placement, problem="no Cluster of this name is in the fleet repository")
     workspace = desired.workspaces[placement.workload.workspace]
     context = templates.Context(
         replicas=placement.replicas, cluster=cluster, placement=placement, workspace=workspace, template=template
@@ -86,18 +86,22 @@ def _filled(placement: Placement, desired: Desired) -> Filled:
     try:
         spec = templates.render(template.spec, context)
     except InvalidInput as error:
-        return Filled(placement=placement, problem=str(error))
+        return RenderedTemplate(placement=placement, problem=str(error))
     wrong = [
         finding
-        for finding in validate.findings(spec, workspace, kinds=desired.kinds, rendered=True)
+        for finding in validate.check_safety(spec, workspace, kinds=desired.kinds, rendered=True)
         if finding.severity is Severity.ERROR
     ]
     if wrong:
         where = f"{template.path}:{template.line}"
         problem = "; ".join(f"{where}: {dotted(finding.loc)}: {finding.message}" for finding in wrong)
-        return Filled(placement=placement, problem=problem)
+        return RenderedTemplate(placement=placement, problem=problem)
     lacks = _lacking(template, spec, cluster, workspace, desired)
-    return Filled(placement=placement, problem=lacks) if lacks else Filled(placement=placement, spec=spec)
+    return (
+        RenderedTemplate(placement=placement, problem=lacks)
+        if lacks
+        else RenderedTemplate(placement=placement, spec=spec)
+    )
 
 
 def _lacking(

@@ -31,10 +31,10 @@ def first_needs(
     `complete` tells that it may go to no others, such as to one whose file is broken.
     """
     if complete:
-        yield from unprovided.findings(spec, prerequisites, clusters)
+        yield from unprovided.warn_unprovided(spec, prerequisites, clusters)
     yield from _untold(prerequisites, clusters)
-    yield from sharedclaims.findings(spec, kinds)
-    yield from unexported.findings(spec, workspace, (cluster.engine for cluster in clusters), kinds)
+    yield from sharedclaims.warn_shared_claims(spec, kinds)
+    yield from unexported.warn_unexported(spec, workspace, (cluster.engine for cluster in clusters), kinds)
 
 
 def _untold(prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) -> Iterator[Finding]:
@@ -52,8 +52,8 @@ def _untold(prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) 
 
 def burst_clusters(policy: BurstPolicy | None, workspace: Workspace, desired: Desired) -> tuple[Cluster, ...]:
     """List the clusters that a policy has a template burst to; none without one."""
-    rungs = order(policy, workspace, desired.clusters) if policy is not None else ()
-    return _described([rung.cluster for rung in rungs], desired)
+    candidates = order(policy, workspace, desired.clusters) if policy is not None else ()
+    return _described([candidate.cluster for candidate in candidates], desired)
 
 
 def asked_clusters(named: Sequence[ClusterName], workspace: Workspace, desired: Desired) -> tuple[Cluster, ...]:

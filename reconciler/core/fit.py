@@ -10,10 +10,10 @@ from dataclasses import replace
 
 from reconciler.core import admitted, beside
 from reconciler.core.affinity import described, selected
-from reconciler.core.devices import Handed, Stockroom
+from reconciler.core.devices import ClusterDevices, Handed
 from reconciler.core.keeping import KEEPERS, KEPT_OUT, TO_COME, UNHINDERED, Domain, keeps_away, within
 from reconciler.core.noderoom import (
-    NodeRoom,
+    NodeCapacity,
     admits,
     apart,
     held_by,
@@ -25,7 +25,7 @@ from reconciler.core.noderoom import (
     ways,
     within_any,
 )
-from reconciler.core.roomanswers import UNTOUCHED, Answers
+from reconciler.core.roomanswers import UNTOUCHED, FitCache
 from reconciler.core.scarcity import amount, scarcity
 from reconciler.core.tainting import repelled
 from reconciler.core.topology import Seat
@@ -40,7 +40,7 @@ _REPELLED = "which the workload does not tolerate"
 """How a shortfall ends that is for taints alone."""
 
 
-class Room:
+class ClusterCapacity:
     """What is free in one cluster while a pass hands it out.
 
     Replicas are taken first-fit over the nodes by pool and name, so the same inputs always leave the same room. An
@@ -51,17 +51,17 @@ class Room:
     def __init__(
         self,
         observation: ClusterObservation,
-        nodes: list[NodeRoom] | None = None,
+        nodes: list[NodeCapacity] | None = None,
         handed: Handed | None = None,
         moving: Iterable[PodRules] = (),
     ) -> None:
         """Begin with what was observed free, or with what is left of it."""
         self._observation = observation
-        self._stockroom = Stockroom(observation.device_classes)
+        self._stockroom = ClusterDevices(observation.device_classes)
         self._handed = handed or Handed()
         self._moving = tuple(moving)
         self._laid_out = nodes
-        self._answers = Answers() if nodes is not None else UNTOUCHED.of(observation)
+        self._answers = FitCache() if nodes is not None else UNTOUCHED.of(observation)
 
     def together(self, wanted: Iterable[tuple[ReplicaShape, int]]) -> int:
         """Count how many of these, so many replicas of a shape each, fit one beside the other; nothing is taken."""
@@ -77,9 +77,11 @@ class Room:
                 room.take(shape, replicas)
         return fitting
 
-    def copy(self) -> Room:
+    def copy(self) -> ClusterCapacity:
         """Return the same room, to try something in."""
-        return Room(self._observation, [replace(node) for node in self._nodes], self._handed.copy(), self._moving)
+        return ClusterCapacity(
+            self._observation, [replace(node) for node in self._nodes], self._handed.copy(), self._moving
+        )
 
     def count(self, shape: ReplicaShape, limit: int) -> int:
         """Count the replicas of this shape that fit, up to `limit`. A replica is a whole group of pods or nothing."""
@@ -197,7 +199,7 @@ class Room:
         return bool(self._moving) or KEEPERS.of(self._observation).some
 
     @property
-    def _nodes(self) -> list[NodeRoom]:
+    def _nodes(self) -> list[NodeCapacity]:
         """The nodes, laid out for the first question that has not been answered before."""
         if self._laid_out is None:
             self._laid_out = nodes_of(self._observation)
@@ -205,7 +207,7 @@ class Room:
 
     def _change(self, shape: ReplicaShape) -> None:
         """Forget the answers: pods of a shape come or go."""
-        self._answers = Answers()
+        self._answers = FitCache()
         if shape.rules is not None:
             self._moving = (*self._moving, shape.rules)
 
@@ -249,7 +251,7 @@ class Room:
         holds = {node.name: self._held(node, shape, most, handed) for node in nodes if not node.one_of}
         return beside.seats(shape, self._nodes, self._observation.closed, holds)
 
-    def _counted(self, shape: ReplicaShape, limit: int, nodes: Iterable[NodeRoom]) -> int:
+    def _counted(self, shape: ReplicaShape, limit: int, nodes: Iterable[NodeCapacity]) -> int:
         pods, wanted, handed = 0, limit * shape.group_size, self._handed.copy()
         if shape.apart:
             return apart([self._held(node, shape, limit, handed) for node in nodes], shape.group_size, limit)
@@ -259,7 +261,7 @@ class Room:
             pods += self._held(node, shape, wanted - pods, handed)
         return pods // shape.group_size
 
-    def _admitting(self, shape: ReplicaShape) -> Iterable[NodeRoom]:
+    def _admitting(self, shape: ReplicaShape) -> Iterable[NodeCapacity]:
         """Yield the nodes that a replica may go to; none if nobody can count what it needs."""
         shut = KEEPERS.of(self._observation).shut(shape.who)
         nodes = (node for node in self._nodes if admits(node, shape) and not within_any(node, shut))
@@ -273,12 +275,12 @@ class Room:
         # Nodes that have devices of their own come first: they may use up those that other nodes need.
         return sorted(admitting, key=lambda node: -sum(stock.free for stock in node.devices if not stock.shared))
 
-    def _held(self, node: NodeRoom, shape: ReplicaShape, most: int, handed: Handed) -> int:
+    def _held(self, node: NodeCapacity, shape: ReplicaShape, most: int, handed: Handed) -> int:
         """Count the pods that a node holds, up to `most`, and note the devices that they take."""
         pods = min(most, pods_fitting(node, shape))
         return self._stockroom.hand_out(node.name, node.devices, shape.devices, pods, handed) if shape.devices else pods
 
-    def _too_few_devices(self, shape: ReplicaShape, nodes: list[NodeRoom]) -> str:
+    def _too_few_devices(self, shape: ReplicaShape, nodes: list[NodeCapacity]) -> str:
         """Name the first request of devices that no one node can meet; empty if each finds some node."""
         for request in shape.devices:
             option = request.options[0]

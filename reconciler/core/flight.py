@@ -17,7 +17,7 @@ _DEFAULTS = BurstPolicy(name="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flight:
+class InFlight:
     """What has no node in one cluster: of each placement that stands, in total, and of those that stand no more.
 
     `going` are the pods of the latter with what each needs, where that is known. `until` is the first moment at which
@@ -36,7 +36,7 @@ def flight(
     rollouts: Rollouts,
     policies: Mapping[WorkloadId, BurstPolicy],
     now: datetime,
-) -> Flight:
+) -> InFlight:
     """Find what has no node in a cluster; `placements` are those that stand there.
 
     What its engine has called healthy had all its nodes, whether or not its pods can be told apart. But a pod that is
@@ -54,7 +54,7 @@ def flight(
                 missing = unseen
         if missing:
             found.append((placement, missing))
-    return Flight(
+    return InFlight(
         replicas=tuple(found),
         total=sum(missing for _, missing in found),
         until=min(moments, default=None),

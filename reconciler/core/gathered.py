@@ -27,7 +27,7 @@ _MOST = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed(Generic[V]):
+class DeclaredValue(Generic[V]):
     """A value, the object that it was read from, and the file that declares it."""
 
     value: V
@@ -35,7 +35,7 @@ class Placed(Generic[V]):
     declared: Declared
 
 
-class Gathered:
+class FleetObjects:
     """What one assembly has to go by, and what it has found wrong so far.
 
     `excused` is what broken files mention: that nothing else describes it is no news beside their own errors.
@@ -50,7 +50,7 @@ class Gathered:
 
     def add(self, path: str, declared: Declared) -> None:
         """Take an object in."""
-        placed = Placed(value=declared.value, path=path, declared=declared)
+        placed = DeclaredValue(value=declared.value, path=path, declared=declared)
         self._objects.setdefault(type(declared.value), []).append(placed)
 
     def leave_out(self, path: str, file: ParsedFile) -> None:
@@ -58,20 +58,20 @@ class Gathered:
         self.rejected.add(path)
         self.excused |= file.mentioned
 
-    def all(self, kind: type[V]) -> list[Placed[V]]:
+    def all(self, kind: type[V]) -> list[DeclaredValue[V]]:
         """Return the objects of one kind, by path and place."""
         return self._objects.get(kind, [])
 
-    def named(self, kind: type[M], word: str) -> dict[str, Placed[M]]:
+    def named(self, kind: type[M], word: str) -> dict[str, DeclaredValue[M]]:
         """Return the objects of one kind by name; the second of a name is rejected."""
-        found: dict[str, Placed[M]] = {}
+        found: dict[str, DeclaredValue[M]] = {}
         for placed in self.all(kind):
             name = placed.value.metadata.name
             if self.is_new(placed, found.get(name), f"{word} {name}"):
                 found[name] = placed
         return found
 
-    def is_new(self, placed: Placed[V], other: Placed[V] | None, what: str) -> bool:
+    def is_new(self, placed: DeclaredValue[V], other: DeclaredValue[V] | None, what: str) -> bool:
         """Tell whether nothing else is what `placed` is, rejecting it otherwise."""
         if other is None:
             return True
@@ -79,18 +79,18 @@ class Gathered:
         self.reject(placed, Finding(loc=NAME, message=f"{what} is already in {where}", hint="try another name"))
         return False
 
-    def tell(self, placed: Placed[V], finding: Finding) -> None:
+    def tell(self, placed: DeclaredValue[V], finding: Finding) -> None:
         """Report something that leaves the object in force."""
         self.problems.append(placed.declared.problem(finding, placed.path))
 
-    def withdraw(self, placed: Placed[V], finding: Finding) -> None:
+    def withdraw(self, placed: DeclaredValue[V], finding: Finding) -> None:
         """Take back what was reported of an object on its own and does not hold beside others."""
         problem = placed.declared.problem(finding, placed.path)
         self.problems = [one for one in self.problems if one != problem]
 
     def tell_unknown(
         self,
-        placed: Placed[V],
+        placed: DeclaredValue[V],
         kind: str,
         places: Iterable[tuple[Loc, str]],
         known: Iterable[str],
@@ -105,7 +105,7 @@ class Gathered:
             more = f"no file describes {len(missing) - _MOST} more that are named here"
             self.tell(placed, Finding(loc=missing[_MOST][0], message=more, severity=severity))
 
-    def reject(self, placed: Placed[V], finding: Finding) -> None:
+    def reject(self, placed: DeclaredValue[V], finding: Finding) -> None:
         """Report something that keeps the object's file out of force."""
         self.tell(placed, finding)
         self.rejected.add(placed.path)

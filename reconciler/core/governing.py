@@ -10,14 +10,14 @@ from reconciler.model.policy import BurstPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Governed:
+class GoverningPolicies:
     """The policy of each workload that has one, and the policies (by position) that would govern some just as well."""
 
     policies: Mapping[WorkloadId, BurstPolicy]
     rivals: Mapping[int, tuple[tuple[WorkloadId, BurstPolicy], ...]]
 
 
-def govern(policies: Sequence[BurstPolicy], workloads: Iterable[WorkloadId]) -> Governed:
+def govern(policies: Sequence[BurstPolicy], workloads: Iterable[WorkloadId]) -> GoverningPolicies:
     """Find each workload's policy: the one that names it, else the one that names its workspace, else the one for all.
 
     Of two of the same rank the earlier one governs; the later one is its rival, told with the workload and the winner.
@@ -47,4 +47,4 @@ def govern(policies: Sequence[BurstPolicy], workloads: Iterable[WorkloadId]) -> 
             governed[workload] = policies[ranked[0]]
             for position in ranked[1:]:
                 rivals.setdefault(position, []).append((workload, policies[ranked[0]]))
-    return Governed(policies=governed, rivals={position: tuple(found) for position, found in rivals.items()})
+    return GoverningPolicies(policies=governed, rivals={position: tuple(found) for position, found in rivals.items()})

@@ -12,8 +12,8 @@ from dataclasses import replace
 from reconciler.core.admission import too_much
 from reconciler.core.gprneeds import gpr_needs
 from reconciler.core.gpushape import gpus_of_pod
-from reconciler.core.reach import Rung
-from reconciler.core.situation import Situation
+from reconciler.core.reach import Candidate
+from reconciler.core.situation import PassInput
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.gpr import GpuLimits
 from reconciler.model.ids import ClusterName, WorkloadId
@@ -24,13 +24,13 @@ _FIELDS = {"numberOfGPUs": "maxGPUPerGpr", "memoryPerGpu": "maxMemoryPerGpr", "g
 
 
 def beyond_limits(
-    situation: Situation, workload: WorkloadId, cluster: ClusterName, shape: ReplicaShape | None, replicas: int
+    inputs: PassInput, workload: WorkloadId, cluster: ClusterName, shape: ReplicaShape | None, replicas: int
 ) -> Refusal | None:
     """Say that so many replicas on a cluster are more than one GPR may have there, or None where they are not."""
-    if workload.workspace not in situation.desired.limits:
+    if workload.workspace not in inputs.desired.limits:
         return None
-    ask = gpr_needs(situation, workload, cluster, shape, replicas)
-    for limits, where, field in _limits(situation, workload, cluster):
+    ask = gpr_needs(inputs, workload, cluster, shape, replicas)
+    for limits, where, field in _limits(inputs, workload, cluster):
         for finding in too_much(ask, limits, where):
             named = _FIELDS[str(finding.loc[0])]
             change = f"add it to {named}" if named == "gpuShapes" else f"raise {named}"
@@ -43,19 +43,19 @@ def beyond_limits(
     return None
 
 
-def within_limits(situation: Situation, workload: WorkloadId, rung: Rung, shape: ReplicaShape) -> Rung:
+def within_limits(inputs: PassInput, workload: WorkloadId, candidate: Candidate, shape: ReplicaShape) -> Candidate:
     """Lower the limit of a cluster to the replicas of a burst that one GPR may have there."""
     gpus = gpus_of_pod(shape) * shape.group_size
     if workload.request or not gpus:
-        return rung
-    allowed = [limits.gpus // gpus for limits, _, _ in _limits(situation, workload, rung.cluster) if limits.gpus]
-    own = [] if rung.limit is None else [rung.limit]
-    return replace(rung, limit=min([*own, *allowed], default=None))
+        return candidate
+    allowed = [limits.gpus // gpus for limits, _, _ in _limits(inputs, workload, candidate.cluster) if limits.gpus]
+    own = [] if candidate.limit is None else [candidate.limit]
+    return replace(candidate, limit=min([*own, *allowed], default=None))
 
 
-def _limits(situation: Situation, workload: WorkloadId, cluster: ClusterName) -> Iterator[tuple[GpuLimits, str, str]]:
+def _limits(inputs: PassInput, workload: WorkloadId, cluster: ClusterName) -> Iterator[tuple[GpuLimits, str, str]]:
     """Yield the limits that hold for a workload on a cluster, in words where, and the field that says them."""
-    limits = situation.desired.limits.get(workload.workspace)
+    limits = inputs.desired.limits.get(workload.workspace)
     if limits is None:
         return
     where = f"in workspace {limits.workspace}"

@@ -7,8 +7,8 @@ from dataclasses import replace
 from reconciler.core.affinity import wanted_labels
 from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.grouping import whole
-from reconciler.core.needs import Needs, Pods, needs, pods_of
-from reconciler.core.situation import Situation
+from reconciler.core.needs import PodRequirements, Pods, needs, pods_of
+from reconciler.core.situation import PassInput
 from reconciler.core.terms import gpr_template, requested
 from reconciler.core.wording import model
 from reconciler.model.capacity import ReplicaShape
@@ -18,7 +18,7 @@ from reconciler.model.request import Request
 
 
 def gpr_needs(
-    situation: Situation, workload: WorkloadId, cluster: ClusterName | None, shape: ReplicaShape | None, replicas: int
+    inputs: PassInput, workload: WorkloadId, cluster: ClusterName | None, shape: ReplicaShape | None, replicas: int
 ) -> GpuAsk:
     """Say what one GPR takes for so many replicas of a shape; each pod counts as a node.
 
@@ -26,12 +26,10 @@ def gpr_needs(
     Where its pods need different numbers of GPUs, as a leader and its workers may, it is so many nodes with the most of
     them as hold all.
     """
-    request = requested(workload, situation)
+    request = requested(workload, inputs)
     if request is not None and request.ask is not None:
         return request.ask
-    needed = (
-        needs(request, pods=_pods(request, situation)) if request is not None else _whole(workload, situation, replicas)
-    )
+    needed = needs(request, pods=_pods(request, inputs)) if request is not None else _whole(workload, inputs, replicas)
     if needed is not None and (shape is None or request is None):
         shape, replicas = needed.main.shape, needed.main.replicas
     if shape is None:
@@ -42,19 +40,19 @@ def gpr_needs(
         together = gpus * nodes + sum(each * pods for each, pods in beside)
         gpus = max(gpus, *(each for each, _ in beside))
         nodes = -(-together // gpus)
-    template = gpr_template(workload, cluster, situation) if cluster else None
+    template = gpr_template(workload, cluster, inputs) if cluster else None
     usual = template.ask if template else GpuAsk(gpus=gpus)
     named = ", ".join(model(wanted_labels(shape)))
     return replace(usual, gpus=gpus, nodes=nodes, shape=named or usual.shape)
 
 
-def _whole(workload: WorkloadId, situation: Situation, replicas: int) -> Needs | None:
+def _whole(workload: WorkloadId, inputs: PassInput, replicas: int) -> PodRequirements | None:
     """Return what so many replicas of a burst take that goes whole."""
-    found = whole(situation, workload) if replicas else None
+    found = whole(inputs, workload) if replicas else None
     return found.of(replicas) if found is not None and not found.unknown else None
 
 
-def _pods(request: Request, situation: Situation) -> Pods:
+def _pods(request: Request, inputs: PassInput) -> Pods:
     """Return the pods of a request, which its enrolment knows while it is open."""
-    entry = situation.enrolment.entries.get(request.workload) if situation.enrolment is not None else None
-    return entry.pods if entry is not None else pods_of(request, situation.desired.kinds)
+    entry = inputs.enrolment.entries.get(request.workload) if inputs.enrolment is not None else None
+    return entry.pods if entry is not None else pods_of(request, inputs.desired.kinds)

@@ -15,7 +15,7 @@ from hashlib import sha256
 from reconciler.core import headcount, started
 from reconciler.core.enrolling import end_of
 from reconciler.core.gprneeds import gpr_needs
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.core.terms import band, priority, recorded, terms
 from reconciler.core.times import format_time
 from reconciler.core.wording import clause
@@ -43,7 +43,7 @@ _KEPT = frozenset({Reason.SCALE_DOWN_WINDOW, Reason.SIGNAL_UNHEARD, Reason.PRIMA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpr:
+class GprView:
     """One GPR, with EGS's fields under our names.
 
     `id` stays the same for as long as the GPR lives: that of a request for one placement from its receipt to its end,
@@ -78,61 +78,61 @@ class Gpr:
     evicted_by: str = ""
 
 
-def gprs(situation: Situation, plan: Plan) -> tuple[Gpr, ...]:
+def gprs(inputs: PassInput, plan: Plan) -> tuple[GprView, ...]:
     """List all GPRs: those with the highest priority first, then the oldest, then by name."""
     found = [
-        *_placed(situation, plan),
-        *_reserved(situation),
-        *_waiting(situation, plan),
-        *_ended(situation),
+        *_placed(inputs, plan),
+        *_reserved(inputs),
+        *_waiting(inputs, plan),
+        *_ended(inputs),
     ]
-    now = situation.now
+    now = inputs.now
     return tuple(sorted(found, key=lambda one: (-one.priority, one.asked_at or now, one.workspace, one.name, one.id)))
 
 
-def _placed(situation: Situation, plan: Plan) -> Iterator[Gpr]:
+def _placed(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
     """Make a GPR of each placement, as the plan leaves it."""
-    standing = dict(situation.ledger.placements)
+    working_plan = dict(inputs.ledger.placements)
     ending: dict[str, Revert] = {}
     begun: set[str] = set()
     for change in plan.changes:
         match change:
             case Place(placement=placement):
-                standing[placement.path] = placement
+                working_plan[placement.path] = placement
                 begun.add(placement.path)
             case Resize(after=after) | Extend(after=after):
-                standing[after.path] = after
+                working_plan[after.path] = after
             case Move(before=before, after=after):
-                del standing[before.path]
-                standing[after.path] = after
+                del working_plan[before.path]
+                working_plan[after.path] = after
                 begun.add(after.path)
             case Revert(placement=placement):
                 ending[placement.path] = change
             case _:
                 pass
-    for path, placement in sorted(standing.items()):
-        state, reason = _state(situation, placement, ending.get(path), new=path in begun)
-        record = recorded(situation).get(placement.workload)
-        needs = gpr_needs(situation, placement.workload, placement.cluster, placement.shape, placement.replicas)
+    for path, placement in sorted(working_plan.items()):
+        state, reason = _state(inputs, placement, ending.get(path), new=path in begun)
+        record = recorded(inputs).get(placement.workload)
+        needs = gpr_needs(inputs, placement.workload, placement.cluster, placement.shape, placement.replicas)
         yield replace(
-            _gpr(situation, placement.workload, placement.cluster, placement.name, needs),
+            _gpr(inputs, placement.workload, placement.cluster, placement.name, needs),
             state=state,
             reason=reason,
             asked_at=record.received_at if record else placement.created_at,
             started_at=placement.created_at,
             exit_at=placement.expires_at,
-            left=max(timedelta(), placement.expires_at - situation.now),
+            left=max(timedelta(), placement.expires_at - inputs.now),
         )
 
 
-def _state(situation: Situation, placement: Placement, ending: Revert | None, *, new: bool) -> tuple[GprState, str]:
+def _state(inputs: PassInput, placement: Placement, ending: Revert | None, *, new: bool) -> tuple[GprState, str]:
     """Tell how far a placement is with its GPUs, and why it is no further."""
     if new:
         return GprState.PENDING, f"{placement.cluster} is about to have it"
     state = step(GprState.PENDING, GprEvent.GRANTED)
-    seen = situation.observed.clusters.get(placement.cluster)
+    seen = inputs.observed.clusters.get(placement.cluster)
     bound = headcount.bound(placement, seen)
-    if situation.rollouts.has_arrived(placement) or bound >= placement.replicas:
+    if inputs.rollouts.has_arrived(placement) or bound >= placement.replicas:
         state = step(state, GprEvent.BOUND)
     if ending is not None:
         return step(state, _ENDS.get(ending.why, GprEvent.RELEASED)), f"{ending.why}: {ending.detail}"
@@ -141,47 +141,47 @@ def _state(situation: Situation, placement: Placement, ending: Revert | None, *,
     if seen is None:
         return state, f"{placement.cluster} has not been observed"
     trouble = seen.troubles.get(placement.name, "")
-    there = started.told(situation, placement) or f"{bound} of {placement.replicas} have a node"
+    there = started.describe_partial_gang(inputs, placement) or f"{bound} of {placement.replicas} have a node"
     return state, "; ".join(part for part in (there, trouble) if part)
 
 
-def _reserved(situation: Situation) -> Iterator[Gpr]:
+def _reserved(inputs: PassInput) -> Iterator[GprView]:
     """Make a GPR of each reservation that has its GPUs."""
-    for workload, record in sorted(recorded(situation).items()):
-        end = end_of(record, situation.desired)
+    for workload, record in sorted(recorded(inputs).items()):
+        end = end_of(record, inputs.desired)
         if record.cluster is None or record.ended is not None or end is None:
             continue
         yield replace(
-            _gpr(situation, workload, record.cluster, None, gpr_needs(situation, workload, record.cluster, None, 0)),
+            _gpr(inputs, workload, record.cluster, None, gpr_needs(inputs, workload, record.cluster, None, 0)),
             state=step(step(GprState.PENDING, GprEvent.GRANTED), GprEvent.BOUND),
             reason="reserved; nothing is deployed",
             asked_at=record.received_at,
             started_at=record.began_at,
             exit_at=end,
-            left=max(timedelta(), end - situation.now),
+            left=max(timedelta(), end - inputs.now),
         )
 
 
-def _waiting(situation: Situation, plan: Plan) -> Iterator[Gpr]:
+def _waiting(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
     """Make a GPR of what each workload is still missing, and of each request that has nothing yet."""
     held: dict[WorkloadId, list[Suppressed]] = {}
     for one in plan.suppressed:
         if one.reason not in _KEPT and one.replicas:
             held.setdefault(one.workload, []).append(one)
     placing = {change.placement.workload for change in plan.changes if isinstance(change, Place)}
-    for workload, record in recorded(situation).items():
-        idle = not situation.ledger.placements.of(workload).placements and workload not in placing
+    for workload, record in recorded(inputs).items():
+        idle = not inputs.ledger.placements.of(workload).placements and workload not in placing
         if record.ended is None and record.cluster is None and idle:
             held.setdefault(workload, [])
     for workload, suppressed in sorted(held.items()):
-        demand, known = situation.demands.get(workload), recorded(situation).get(workload)
+        demand, known = inputs.demands.get(workload), recorded(inputs).get(workload)
         measured = demand if isinstance(demand, Demand) else None
         replicas = max((one.replicas for one in suppressed), default=1)
-        needs = gpr_needs(situation, workload, None, measured.shape if measured else None, replicas)
+        needs = gpr_needs(inputs, workload, None, measured.shape if measured else None, replicas)
         queued = any(one.reason in _QUEUED for one in suppressed)
         since = min((step.since for step in measured.waiting), default=None) if measured else None
         yield replace(
-            _gpr(situation, workload, None, None, needs),
+            _gpr(inputs, workload, None, None, needs),
             state=step(GprState.PENDING, GprEvent.REFUSED) if queued else GprState.PENDING,
             reason="; ".join(dict.fromkeys(_why(one) for one in suppressed)),
             asked_at=known.received_at if known else since,
@@ -195,16 +195,16 @@ def _why(held: Suppressed) -> str:
     return f"{held.message} ({refused})" if refused else held.message
 
 
-def _ended(situation: Situation) -> Iterator[Gpr]:
+def _ended(inputs: PassInput) -> Iterator[GprView]:
     """Make a GPR of each request that has ended and is still known."""
-    for workload, record in sorted(recorded(situation).items()):
-        if record.ended is None or situation.ledger.placements.of(workload).placements:
+    for workload, record in sorted(recorded(inputs).items()):
+        if record.ended is None or inputs.ledger.placements.of(workload).placements:
             continue
         named = record.request.clusters
         cluster = named[0] if len(named) == 1 else None
         yield replace(
-            _gpr(situation, workload, cluster, None, gpr_needs(situation, workload, cluster, None, 0)),
-            state=_end(record, record.ended, situation.desired),
+            _gpr(inputs, workload, cluster, None, gpr_needs(inputs, workload, cluster, None, 0)),
+            state=_end(record, record.ended, inputs.desired),
             reason=record.ended.message,
             asked_at=record.received_at,
             started_at=record.began_at,
@@ -222,16 +222,16 @@ def _end(record: RequestRecord, ended: Ended, desired: Desired) -> GprState:
 
 
 def _gpr(
-    situation: Situation,
+    inputs: PassInput,
     workload: WorkloadId,
     cluster: ClusterName | None,
     placement: PlacementName | None,
     needs: GpuAsk,
-) -> Gpr:
+) -> GprView:
     """Say of a GPR what does not depend on how far it is."""
-    own = terms(workload, cluster, situation) if cluster else GprTerms(priority=priority(workload, situation))
-    record = recorded(situation).get(workload)
-    return Gpr(
+    own = terms(workload, cluster, inputs) if cluster else GprTerms(priority=priority(workload, inputs))
+    record = recorded(inputs).get(workload)
+    return GprView(
         id=_id(record, workload, placement),
         name=workload.name,
         workspace=workload.workspace,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.gpushape import INSTANCE_TYPE, Gpus, gpus, of_model, same_model
-from reconciler.core.kept import Kept
+from reconciler.core.kept import IdentityCache
 from reconciler.core.wording import count, listed
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.devices import DeviceOption, DeviceRequest
@@ -67,7 +67,7 @@ def pod_of(ask: GpuAsk, seen: ClusterObservation | None, *, dedicated: bool = Fa
     ways = shapes(replace(ask, nodes=1), seen, dedicated=dedicated)
     if not ways:
         return replace(generic, obstacle=missing(ask, seen))
-    return ways[0] if len(ways) == 1 else max(ways, key=lambda way: Room(seen).count(way, ask.nodes))
+    return ways[0] if len(ways) == 1 else max(ways, key=lambda way: ClusterCapacity(seen).count(way, ask.nodes))
 
 
 def missing(ask: GpuAsk, seen: ClusterObservation) -> str:
@@ -99,7 +99,7 @@ def _found(seen: ClusterObservation) -> tuple[_Found, ...]:
     return tuple(replace(kind, nodes=tuple(names)) for kind, names in nodes.items())
 
 
-_FOUND = Kept(_found)
+_FOUND = IdentityCache(_found)
 
 
 def _meant(ask: GpuAsk, one: _Found) -> bool:

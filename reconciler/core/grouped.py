@@ -11,7 +11,7 @@ from reconciler.core.fieldpath import at
 from reconciler.core.kinds import group_kind
 from reconciler.core.needs import needs_of, pods_in
 from reconciler.core.templates import FAILURES
-from reconciler.core.wholes import Counted, Whole
+from reconciler.core.wholes import GangCount, GangWorkload
 from reconciler.core.workloadkinds import NONE, Kinds, known
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import Desired
@@ -19,20 +19,20 @@ from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef, W
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written(Whole):
+class ManifestGang(GangWorkload):
     """What goes whole by its own manifests. `ref` is the object on the primary whose pods are seen."""
 
     spec: DeploySpec
     ref: WorkloadRef | None = None
     kinds: Kinds = field(default_factory=lambda: NONE)
 
-    def _count(self, replicas: int) -> Counted:
+    def _count(self, replicas: int) -> GangCount:
         spec = filled(self.spec, replicas)
         pods = pods_in(spec, self.kinds)
         own = [pods_in(one, self.kinds) for one in _objects(spec, self.ref)]
         number = sum(part.replicas for one in own for part in one.parts)
         gangs = [gang for one in own for gang in one.gangs] if number else pods.gangs
-        return Counted(
+        return GangCount(
             needs=needs_of(pods, self.spec),
             gangs=pods.gangs,
             pods=number or sum(gang.groups * gang.size for gang in gangs),
@@ -41,7 +41,7 @@ class Written(Whole):
         )
 
 
-_Known = tuple[Mapping[WorkloadId, WorkloadTemplate], Mapping[WorkloadId, Written | None]]
+_Known = tuple[Mapping[WorkloadId, WorkloadTemplate], Mapping[WorkloadId, ManifestGang | None]]
 """The templates of a fleet, and what `wholes` returns for it."""
 
 
@@ -53,9 +53,9 @@ class _Grouped:
     """
 
     def __init__(self) -> None:
-        self._last: tuple[tuple[Desired, Mapping[WorkloadId, Written | None]], ...] = ()
+        self._last: tuple[tuple[Desired, Mapping[WorkloadId, ManifestGang | None]], ...] = ()
 
-    def of(self, desired: Desired) -> Mapping[WorkloadId, Written | None]:
+    def of(self, desired: Desired) -> Mapping[WorkloadId, ManifestGang | None]:
         for fleet, found in self._last:
             if fleet.templates is desired.templates and fleet.kinds is desired.kinds:
                 return found
@@ -77,7 +77,7 @@ class _Grouped:
 _GROUPED = _Grouped()
 
 
-def wholes(desired: Desired) -> Mapping[WorkloadId, Written | None]:
+def wholes(desired: Desired) -> Mapping[WorkloadId, ManifestGang | None]:
     """Return the workloads that go whole, or None where its pods or its owner may say so and no manifest does.
 
     What asks of all workloads in each pass asks here.
@@ -85,7 +85,7 @@ def wholes(desired: Desired) -> Mapping[WorkloadId, Written | None]:
     return _GROUPED.of(desired)
 
 
-def _written(template: WorkloadTemplate, kinds: Kinds, alike: Iterable[_Known]) -> Written | None:
+def _written(template: WorkloadTemplate, kinds: Kinds, alike: Iterable[_Known]) -> ManifestGang | None:
     """Return what a burst of a template takes if it goes whole by its manifests, as a fleet before may have it."""
     for templates, found in alike:
         last = templates.get(template.workload)
@@ -93,7 +93,7 @@ def _written(template: WorkloadTemplate, kinds: Kinds, alike: Iterable[_Known]) 
             return found.get(template.workload)
     if not in_groups(template.spec, kinds):
         return None
-    return Written(spec=template.spec, counts=template.uses_replicas, ref=template.ref, kinds=kinds)
+    return ManifestGang(spec=template.spec, counts=template.uses_replicas, ref=template.ref, kinds=kinds)
 
 
 def _may_be_seen_to(template: WorkloadTemplate, kinds: Kinds) -> bool:

@@ -34,7 +34,7 @@ _WORDS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 _PERCENT, _ALL = re.compile(r"(\d{1,9})%"), 100
 
 
-def findings(manifest: Mapping[str, Json], loc: Loc = ()) -> Iterator[Finding]:
+def check_groups(manifest: Mapping[str, Json], loc: Loc = ()) -> Iterator[Finding]:
     """Find what is wrong in a LeaderWorkerSet, each at its field."""
     for way, least, most in _NUMBERS:
         value = at(manifest, way)

@@ -9,20 +9,20 @@ from datetime import datetime
 
 from reconciler.core import lifecycle
 from reconciler.core.admitted import brought
-from reconciler.core.clashes import Clashes
-from reconciler.core.enrolling import Entry
+from reconciler.core.clashes import ObjectConflicts
+from reconciler.core.enrolling import EnrolledRequest
 from reconciler.core.gprlimits import beyond_limits, within_limits
 from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.holding import uses
-from reconciler.core.reach import Rung
-from reconciler.core.rooms import Rooms
+from reconciler.core.reach import Candidate
+from reconciler.core.rooms import FleetCapacity
 from reconciler.core.seats import Site, seated
 from reconciler.core.select import refuse
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
-from reconciler.core.starting import Start
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
+from reconciler.core.starting import GangStart
 from reconciler.core.subsets import subset_of
-from reconciler.core.told import Told
+from reconciler.core.told import RefusalCache
 from reconciler.core.wording import count
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
@@ -56,69 +56,71 @@ class Offer:
     It has room for all of that or, of a gang with a minimum, for the pods that it can `start` with.
     """
 
-    rung: Rung
+    candidate: Candidate
     replicas: int
     shape: ReplicaShape
-    start: Start | None = None
+    start: GangStart | None = None
 
 
-class Growth:
+class CandidateFinder:
     """What clusters can take of workloads in one pass."""
 
-    def __init__(self, situation: Situation, standing: Standing) -> None:
+    def __init__(self, inputs: PassInput, working_plan: WorkingPlan) -> None:
         """Begin with all that was observed free."""
-        self._situation = situation
-        self._desired = situation.desired
-        self._observed = situation.observed
-        self._now = situation.now
-        self._standing = standing
-        self.rooms = Rooms(situation, standing)
-        self.clashes = Clashes(situation, standing)
+        self._inputs = inputs
+        self._desired = inputs.desired
+        self._observed = inputs.observed
+        self._now = inputs.now
+        self._working_plan = working_plan
+        self.rooms = FleetCapacity(inputs, working_plan)
+        self.clashes = ObjectConflicts(inputs, working_plan)
         self._engines = tuple(sorted({cluster.engine for cluster in self._desired.clusters.values()}))
-        self.told = Told()
+        self.told = RefusalCache()
         self._idle: dict[WorkspaceName, tuple[Hashable, list[RequestRecord]]] = {}
 
     @property
-    def situation(self) -> Situation:
+    def inputs(self) -> PassInput:
         """What is decided on."""
-        return self._situation
+        return self._inputs
 
-    def order(self, workload: WorkloadId) -> tuple[Rung, ...]:
+    def order(self, workload: WorkloadId) -> tuple[Candidate, ...]:
         """Return the clusters that a workload may go to, in order."""
-        return self._situation.reach.order(workload)
+        return self._inputs.reach.order(workload)
 
     def held(self, workload: WorkloadId) -> Counter[ClusterName]:
         """Count the replicas that each cluster has of a workload."""
         held = Counter[ClusterName]()
-        for placement in self._standing.of(workload):
+        for placement in self._working_plan.of(workload):
             held[placement.cluster] += placement.replicas
         return held
 
     def seated(self, workload: WorkloadId, policy: BurstPolicy) -> Counter[Site]:
         """Count the replicas that each cluster has of a workload for each subset; of none for the empty one."""
-        return seated(self._standing.of(workload), policy, self._desired.clusters)
+        return seated(self._working_plan.of(workload), policy, self._desired.clusters)
 
-    def here(self, workload: WorkloadId, policy: BurstPolicy, rung: Rung) -> int:
+    def here(self, workload: WorkloadId, policy: BurstPolicy, candidate: Candidate) -> int:
         """Count the replicas that a cluster has of a workload, or a subset's part of it."""
         if policy.spread is not None:
-            return self.seated(workload, policy)[rung.site]
-        return self.held(workload)[rung.cluster]
+            return self.seated(workload, policy)[candidate.site]
+        return self.held(workload)[candidate.cluster]
 
-    def shaped(self, template: WorkloadTemplate, policy: BurstPolicy, rung: Rung, shape: ReplicaShape) -> ReplicaShape:
+    def shaped(
+        self, template: WorkloadTemplate, policy: BurstPolicy, candidate: Candidate, shape: ReplicaShape
+    ) -> ReplicaShape:
         """Return the shape that a replica has on a cluster, as it is written for its subset."""
         shape = brought(shape, (one.manifest for one in template.spec.manifests))
-        found = subset_of(policy.spread, rung.subset) if policy.spread is not None and rung.subset else None
+        found = subset_of(policy.spread, candidate.subset) if policy.spread is not None and candidate.subset else None
         if found is None:
             return shape
-        cluster, drafts = self._desired.clusters[rung.cluster], self._situation.reach.drafts
+        cluster, drafts = self._desired.clusters[candidate.cluster], self._inputs.reach.drafts
         return drafts.shape(template, policy, found, cluster, shape, now=self._now)
 
-    def needed(self, template: WorkloadTemplate, policy: BurstPolicy, rung: Rung) -> tuple[Prerequisite, ...]:
+    def needed(self, template: WorkloadTemplate, policy: BurstPolicy, candidate: Candidate) -> tuple[Prerequisite, ...]:
         """Return what a cluster must have first for a workload, or for a subset's part of it."""
-        found = subset_of(policy.spread, rung.subset) if policy.spread is not None and rung.subset else None
+        found = subset_of(policy.spread, candidate.subset) if policy.spread is not None and candidate.subset else None
         if found is None:
             return template.prerequisites
-        cluster, drafts = self._desired.clusters[rung.cluster], self._situation.reach.drafts
+        cluster, drafts = self._desired.clusters[candidate.cluster], self._inputs.reach.drafts
         return drafts.needed(template, policy, found, cluster, now=self._now)
 
     def assess(
@@ -126,7 +128,7 @@ class Growth:
         template: WorkloadTemplate,
         policy: BurstPolicy,
         shape: ReplicaShape,
-        rung: Rung,
+        candidate: Candidate,
         wanted: int,
         *,
         more: int = 0,
@@ -135,54 +137,56 @@ class Growth:
 
         `more` are the clusters that are about to take some of it beside those that have some.
         """
-        answer = self._assess(template, policy, self.shaped(template, policy, rung, shape), rung, wanted, more=more)
-        return replace(answer, subset=rung.subset) if rung.subset and isinstance(answer, Refusal) else answer
+        answer = self._assess(
+            template, policy, self.shaped(template, policy, candidate, shape), candidate, wanted, more=more
+        )
+        return replace(answer, subset=candidate.subset) if candidate.subset and isinstance(answer, Refusal) else answer
 
     def _assess(
         self,
         template: WorkloadTemplate,
         policy: BurstPolicy,
         shape: ReplicaShape,
-        rung: Rung,
+        candidate: Candidate,
         wanted: int,
         *,
         more: int,
     ) -> Offer | Refusal:
-        workload, name = template.workload, rung.cluster
+        workload, name = template.workload, candidate.cluster
         refusal = refuse(
-            self._situation,
+            self._inputs,
             workload,
             name,
             shape=shape,
-            restraints=self._standing.restraints(workload),
-            needed=self.needed(template, policy, rung),
-            subset=rung.subset,
+            restraints=self._working_plan.restraints(workload),
+            needed=self.needed(template, policy, candidate),
+            subset=candidate.subset,
         )
         if refusal is not None:
             return refusal
-        here = self.here(workload, policy, rung)
+        here = self.here(workload, policy, candidate)
         limited = None
         if not here:
             limited = self.clashes.refusal(workload, name)
             limited = limited or self.limited(workload.workspace, name, shape, more=more)
         first = wanted if workload.request else here + 1
-        limited = limited or beyond_limits(self._situation, workload, name, shape, first)
+        limited = limited or beyond_limits(self._inputs, workload, name, shape, first)
         if limited is not None:
             return limited
-        rung = within_limits(self._situation, workload, rung, shape)
-        if rung.limit is not None:
-            wanted = min(wanted, rung.limit - here)
+        candidate = within_limits(self._inputs, workload, candidate, shape)
+        if candidate.limit is not None:
+            wanted = min(wanted, candidate.limit - here)
             if wanted <= 0:
                 return Refusal(
                     cluster=name,
                     reason=Reason.CLUSTER_LIMIT,
-                    message=f"has {here} of at most {count(rung.limit, 'replica')}",
+                    message=f"has {here} of at most {count(candidate.limit, 'replica')}",
                     remedy=f"raise its maxReplicas in policy {policy.name}",
                 )
         room = self.rooms.room(name, workload.workspace)
         fits = room.count(shape, wanted)
         if not fits:
-            flying = self._standing.in_flight(name)
+            flying = self._working_plan.in_flight(name)
             going = sum(pods for _, pods in flying.going)
             waiting = f"; {count(flying.total, 'replica')} in flight taken off" if flying.total else ""
             waiting += f"; {count(going, 'pod')} of bursts that have ended taken off" if going else ""
@@ -192,7 +196,7 @@ class Growth:
                 message=f"{room.shortfall(shape)}{waiting}",
                 remedy=room.remedy(shape),
             )
-        return Offer(rung=rung, replicas=fits, shape=room.admitted(shape))
+        return Offer(candidate=candidate, replicas=fits, shape=room.admitted(shape))
 
     def limited(
         self, workspace: WorkspaceName, cluster: ClusterName, shape: ReplicaShape | None = None, *, more: int = 0
@@ -206,7 +210,7 @@ class Growth:
             return None
         unused = self._unused(workspace)
         begins = shape is not None and gpus_of_pod(shape) > 0 and any(one.cluster == cluster for one in unused)
-        held = self._standing.held_by(workspace) + len(unused) + more - begins
+        held = self._working_plan.held_by(workspace) + len(unused) + more - begins
         if held < limits.most:
             return None
         return Refusal(
@@ -218,11 +222,11 @@ class Growth:
 
     def _unused(self, workspace: WorkspaceName) -> list[RequestRecord]:
         """List the reservations of a workspace of which it uses nothing."""
-        own, now = self.rooms.reservations().of.get(workspace, []), self._standing.position
+        own, now = self.rooms.reservations().of.get(workspace, []), self._working_plan.position
         known = self._idle.get(workspace)
         if known is None or known[0] != now:
             clusters = {one.cluster for one in own if one.cluster is not None}
-            there = [placement for cluster in sorted(clusters) for placement in self._standing.on(cluster)]
+            there = [placement for cluster in sorted(clusters) for placement in self._working_plan.on(cluster)]
             known = self._idle[workspace] = now, [record for record, used in uses(own, there) if not used]
         return known[1]
 
@@ -231,32 +235,32 @@ class Growth:
         held: Hashable = 0
         if workspace is not None and workspace in self._desired.limits:
             unused = self._unused(workspace)
-            held = self._standing.held_by(workspace), len(unused), any(one.cluster == cluster for one in unused)
+            held = self._working_plan.held_by(workspace), len(unused), any(one.cluster == cluster for one in unused)
         return self.rooms.moment(cluster), held
 
-    def kind(self, entry: Entry) -> Hashable:
+    def kind(self, entry: EnrolledRequest) -> Hashable:
         """Return what is equal for requests of which each cluster says the same."""
-        clusters, pods = [rung.cluster for rung in self.order(entry.workload)], entry.needs.parts
+        clusters, pods = [candidate.cluster for candidate in self.order(entry.workload)], entry.needs.parts
         shapes = [part.shape for part in pods]
         kept_out = self.rooms.hindered(clusters, shapes)
         return entry.kind(self._engines, helm=self._observed.helm), kept_out, self.rooms.given(clusters, shapes)
 
     def moment(self) -> Hashable:
         """Return what is another after each change that this pass has decided on, wherever it is."""
-        return self._standing.position, self.rooms.handed
+        return self._working_plan.position, self.rooms.handed
 
     def choice(self, offer: Offer, shape: ReplicaShape, workspace: WorkspaceName) -> Choice:
         """Record what spoke for a cluster at the moment it was taken."""
-        cluster = self._desired.clusters[offer.rung.cluster]
+        cluster = self._desired.clusters[offer.candidate.cluster]
         room = self.rooms.room(cluster.name, workspace)
         return Choice(
             cluster=cluster.name,
-            rank=offer.rung.rank,
+            rank=offer.candidate.rank,
             fits=room.count(shape, MOST),
             free=room.free(shape),
             price_per_gpu_hour=cluster.price_per_gpu_hour,
-            limit=offer.rung.limit,
-            subset=offer.rung.subset,
+            limit=offer.candidate.limit,
+            subset=offer.candidate.subset,
         )
 
     def placement(
@@ -276,8 +280,8 @@ class Growth:
 
     def next_change(self, workload: WorkloadId) -> datetime | None:
         """Tell when any of its clusters could take more by time alone: a restraint ends, or replicas time out."""
-        moments = [restraint.until for restraint in self._standing.restraints(workload)]
-        flights = (self._standing.in_flight(one.cluster).until for one in self._situation.reach.order(workload))
+        moments = [restraint.until for restraint in self._working_plan.restraints(workload)]
+        flights = (self._working_plan.in_flight(one.cluster).until for one in self._inputs.reach.order(workload))
         return min((*moments, *(until for until in flights if until is not None)), default=None)
 
     def offers(
@@ -290,10 +294,10 @@ class Growth:
     ) -> Iterator[Offer]:
         """Yield what clusters offer, in order, each beside what those before it would begin."""
         begun = 0
-        for rung in self._situation.reach.order(template.workload):
-            answer = self.assess(template, policy, shape, rung, wanted, more=begun)
+        for candidate in self._inputs.reach.order(template.workload):
+            answer = self.assess(template, policy, shape, candidate, wanted, more=begun)
             if isinstance(answer, Refusal):
                 refusals.append(answer)
             else:
-                begun += not self.here(template.workload, policy, rung)
+                begun += not self.here(template.workload, policy, candidate)
                 yield answer

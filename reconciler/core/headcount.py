@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from reconciler.core.wording import count
-from reconciler.model.capacity import ClusterObservation, Helpers, ReplicaShape
+from reconciler.model.capacity import ClusterObservation, NonGpuPods, ReplicaShape
 from reconciler.model.placement import Placement
 
-_NONE = Helpers()
+_NONE = NonGpuPods()
 
 
 def asks_for_devices(shape: ReplicaShape) -> bool:
@@ -63,7 +63,7 @@ def there(placement: Placement, seen: ClusterObservation) -> tuple[int, int]:
     return pods, min(pods, _helpers(placement, seen).bound)
 
 
-def _helpers(placement: Placement, seen: ClusterObservation) -> Helpers:
+def _helpers(placement: Placement, seen: ClusterObservation) -> NonGpuPods:
     """Return what cannot be a replica, as a router on CPUs beside replicas that need GPUs."""
     helpers = seen.helpers.get(placement.name)
     return helpers if helpers is not None and asks_for_devices(placement.shape) else _NONE

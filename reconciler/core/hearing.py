@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from reconciler.model.capacity import Ask, ClusterObservation, Hearing, Observed
+from reconciler.model.capacity import ClusterObservation, Observed, ReplicaRequest, SignalFreshness
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import BurstPolicy, Fleet
 from reconciler.model.units import format_duration
@@ -24,7 +24,7 @@ ends Kueue holds back the pods, which wait as such."""
 
 def heard(
     workload: WorkloadId, policy: BurstPolicy, fleet: Fleet, observed: Observed, now: datetime
-) -> tuple[tuple[Ask, ...], tuple[str, ...]]:
+) -> tuple[tuple[ReplicaRequest, ...], tuple[str, ...]]:
     """Give what is asked for a workload from elsewhere, and why each signal that cannot be heard is not."""
     asks = observed.asks.get(workload, ())
     if not policy.queries:
@@ -42,8 +42,8 @@ def silent(observation: ClusterObservation, fleet: Fleet, now: datetime) -> Mapp
 
 
 def believed(
-    asks: tuple[Ask, ...], object_kind: str, silence: Mapping[str, str]
-) -> tuple[tuple[Ask, ...], tuple[str, ...]]:
+    asks: tuple[ReplicaRequest, ...], object_kind: str, silence: Mapping[str, str]
+) -> tuple[tuple[ReplicaRequest, ...], tuple[str, ...]]:
     """Give what a cluster still asks for a workload, and why each kind of signal that it could have is unheard.
 
     `object_kind` is what the workload object is, empty where nobody knows.
@@ -52,7 +52,7 @@ def believed(
     return left, tuple(why for kind, why in silence.items() if object_kind not in _NEVER.get(kind, ()))
 
 
-def _unheard(hearing: Hearing | None, fleet: Fleet, now: datetime) -> str:
+def _unheard(hearing: SignalFreshness | None, fleet: Fleet, now: datetime) -> str:
     """Say why a signal counts as unheard, or return an empty string; the rule is that of an observation's age."""
     if hearing is None:
         return "is not asked (is a Prometheus configured?)"

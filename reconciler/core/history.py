@@ -30,7 +30,7 @@ DELETED = "deleted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class BurstStep:
     """One commit of a placement. `reasons` is the body's text without trailers, one line a sentence or two."""
 
     commit: CommitId
@@ -41,7 +41,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Burst:
+class BurstHistory:
     """One placement from its first commit to its end.
 
     `started_at` is None when the log that was read begins later. `why` is one of `model.plan.Why`, or ``moved`` or
@@ -54,7 +54,7 @@ class Burst:
     subset: str
     started_at: datetime | None
     expires_at: datetime | None
-    steps: tuple[Step, ...] = field(default=())
+    steps: tuple[BurstStep, ...] = field(default=())
     ended_at: datetime | None = None
     why: str = ""
 
@@ -69,13 +69,13 @@ class Burst:
         return tuple(step.commit for step in self.steps)
 
 
-def bursts(commits: Iterable[LoggedCommit]) -> tuple[Burst, ...]:
+def bursts(commits: Iterable[LoggedCommit]) -> tuple[BurstHistory, ...]:
     """Group a log, newest commit first as git prints it, by placement; the placement that began last comes first.
 
     Commits without our trailers are passed over. A placement that comes back under the same id after its end, as when a
     person reverts a revert, begins anew with its next commit.
     """
-    told: list[Burst] = []
+    told: list[BurstHistory] = []
     at: dict[str, int] = {}
     for commit in reversed(list(commits)):
         action = commit.trailers.get("Overspill-Action", "")
@@ -104,14 +104,16 @@ def reasons(body: str) -> str:
     return "\n".join(lines)
 
 
-def _step(commit: LoggedCommit, action: str) -> Step:
-    return Step(commit=commit.id, at=commit.at, action=action, subject=commit.subject, reasons=reasons(commit.body))
+def _step(commit: LoggedCommit, action: str) -> BurstStep:
+    return BurstStep(
+        commit=commit.id, at=commit.at, action=action, subject=commit.subject, reasons=reasons(commit.body)
+    )
 
 
-def _begun(name: str, commit: LoggedCommit, step: Step) -> Burst:
+def _begun(name: str, commit: LoggedCommit, step: BurstStep) -> BurstHistory:
     """Begin with the first commit of a placement that the log holds, which may be its last."""
     workload = _WORKLOAD.search(commit.subject)
-    burst = Burst(
+    burst = BurstHistory(
         id=name,
         workload=workload[1] if workload is not None else name,
         cluster=ClusterName(commit.trailers.get("Overspill-Cluster", "")),
@@ -122,7 +124,7 @@ def _begun(name: str, commit: LoggedCommit, step: Step) -> Burst:
     return _continued(burst, commit, step)
 
 
-def _continued(burst: Burst, commit: LoggedCommit, step: Step) -> Burst:
+def _continued(burst: BurstHistory, commit: LoggedCommit, step: BurstStep) -> BurstHistory:
     if step.action in _ENDS:
         why = DELETED if step.action == "Hold" else commit.trailers.get("Overspill-Why", "")
         return _ended(burst, step, why)
@@ -135,7 +137,7 @@ def _continued(burst: Burst, commit: LoggedCommit, step: Step) -> Burst:
     )
 
 
-def _ended(burst: Burst, step: Step, why: str) -> Burst:
+def _ended(burst: BurstHistory, step: BurstStep, why: str) -> BurstHistory:
     return replace(burst, steps=(*burst.steps, step), ended_at=step.at, why=why)
 
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from reconciler.core.enrolling import end_of
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.gpuask import shapes
 from reconciler.core.gpushape import gpus_of_pod
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName, WorkspaceName
@@ -22,18 +22,18 @@ from reconciler.model.placement import Placement
 from reconciler.model.request import RequestRecord
 
 
-def reserved(situation: Situation, standing: Standing) -> Iterator[RequestRecord]:
+def reserved(inputs: PassInput, working_plan: WorkingPlan) -> Iterator[RequestRecord]:
     """Yield the reservations that have their GPUs and are not over, by name."""
-    for workload in situation.enrolment.reservations if situation.enrolment is not None else ():
-        record = standing.requests.get(workload)
+    for workload in inputs.enrolment.reservations if inputs.enrolment is not None else ():
+        record = working_plan.requests.get(workload)
         if record is None or record.cluster is None or record.ended is not None:
             continue
-        end = end_of(record, situation.desired)
-        if end is None or end > situation.now:
+        end = end_of(record, inputs.desired)
+        if end is None or end > inputs.now:
             yield record
 
 
-class Reserved:
+class Reservations:
     """The reservations that have their GPUs, by cluster and by workspace."""
 
     def __init__(self, records: Iterable[RequestRecord]) -> None:
@@ -46,7 +46,7 @@ class Reserved:
 
 
 def keep_free(
-    room: Room, records: Iterable[RequestRecord], placements: Iterable[Placement], seen: ClusterObservation
+    room: ClusterCapacity, records: Iterable[RequestRecord], placements: Iterable[Placement], seen: ClusterObservation
 ) -> None:
     """Take what reservations still hold off the room of their cluster; `placements` are all that stand there."""
     for record, used in uses(records, placements):
@@ -60,13 +60,13 @@ def uses(records: Iterable[RequestRecord], placements: Iterable[Placement]) -> I
 
     What was there before a reservation has room of its own and uses none of it.
     """
-    standing = [(one, one.replicas * one.shape.group_size * gpus_of_pod(one.shape)) for one in placements]
+    working_plan = [(one, one.replicas * one.shape.group_size * gpus_of_pod(one.shape)) for one in placements]
     for record in sorted(records, key=lambda one: one.began_at or one.received_at, reverse=True):
         most, used = 0 if record.request.ask is None else record.request.ask.gpus * record.request.ask.nodes, 0
-        for index, (one, gpus) in enumerate(standing):
+        for index, (one, gpus) in enumerate(working_plan):
             if gpus and _may_use(one, record):
                 taken = min(gpus, most - used)
-                standing[index], used = (one, gpus - taken), used + taken
+                working_plan[index], used = (one, gpus - taken), used + taken
         yield record, used
 
 
@@ -87,7 +87,7 @@ def _left(ask: GpuAsk, gpus: int) -> Iterator[GpuAsk]:
         yield replace(ask, gpus=rest, nodes=1)
 
 
-def _take(room: Room, ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool) -> None:
+def _take(room: ClusterCapacity, ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool) -> None:
     """Take the room of an ask, as much of it as there is: nodes may have been lost since."""
     ways = shapes(ask, seen, dedicated=dedicated)
     fitting = (way for way in ways if room.count(way, 1))

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 from reconciler.core.demand import unseen
 from reconciler.core.ending import revert
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.terms import terms
 from reconciler.core.times import format_time
 from reconciler.model.plan import Why
 from reconciler.model.units import format_duration
 
 
-def end_what_is_idle(situation: Situation, standing: Standing) -> None:
+def end_what_is_idle(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Revert what has been unused for as long as its terms say, and look again when that is so for the others.
 
     EGS counts from when the GPUs were last used. What has just been changed is not idle yet, and of a cluster that is
     not seen now nobody knows whether its GPUs have been taken up again.
     """
-    for cluster, seen in sorted(situation.observed.clusters.items()):
-        if not seen.unused or unseen(situation.desired.fleet, situation.observed, cluster, situation.now):
+    for cluster, seen in sorted(inputs.observed.clusters.items()):
+        if not seen.unused or unseen(inputs.desired.fleet, inputs.observed, cluster, inputs.now):
             continue
-        for placement in standing.on(cluster):
-            own, unused = terms(placement.workload, cluster, situation), seen.unused.get(placement.name)
+        for placement in working_plan.on(cluster):
+            own, unused = terms(placement.workload, cluster, inputs), seen.unused.get(placement.name)
             if unused is None or own.idle is None or not own.enforce_idle:
                 continue
             since = max(unused, placement.changed_at)
-            if situation.now - since < own.idle:
-                standing.wake(since + own.idle)
+            if inputs.now - since < own.idle:
+                working_plan.wake(since + own.idle)
                 continue
             allowed = format_duration(own.idle)
             detail = f"its GPUs have not been used since {format_time(since)}, and {allowed} are allowed"
-            revert(situation, standing, placement, Why.IDLE, detail)
+            revert(inputs, working_plan, placement, Why.IDLE, detail)

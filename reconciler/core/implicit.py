@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from reconciler.core.draft import Draft
+from reconciler.core.draft import TemplateDraft
 from reconciler.core.findings import Finding
 from reconciler.core.gprtemplates import gpr_template, listed
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName
-from reconciler.model.policy import BurstPolicy, Candidate, Desired
+from reconciler.model.policy import BurstPolicy, ClusterPreference, Desired
 from reconciler.model.workload import WorkloadTemplate
 
 _DEFAULTS = BurstPolicy(name="defaults")
 
 
-def implied(template: WorkloadTemplate, draft: Draft, desired: Desired) -> BurstPolicy | None:
+def implied(template: WorkloadTemplate, draft: TemplateDraft, desired: Desired) -> BurstPolicy | None:
     """Make the policy by which a template bursts that no BurstPolicy governs, or None where no binding says so.
 
     Its clusters are the template's own, else all of the workspace where the template may use those, else the binding's,
@@ -40,7 +40,7 @@ def implied(template: WorkloadTemplate, draft: Draft, desired: Desired) -> Burst
     return BurstPolicy(
         name=f"binding/{template.workspace}/{template.name}" if own else f"binding/{template.workspace}",
         priority=0 if gpr is None else gpr.terms.priority,
-        candidates=tuple(Candidate(name=name) for name in clusters),
+        candidates=tuple(ClusterPreference(name=name) for name in clusters),
         default_duration=lasting,
     )
 
@@ -59,7 +59,7 @@ def unbound(template: WorkloadTemplate, desired: Desired) -> Iterator[Finding]:
             )
 
 
-def unheard(draft: Draft, policy: BurstPolicy | None, implicit: BurstPolicy | None) -> Iterator[Finding]:
+def unheard(draft: TemplateDraft, policy: BurstPolicy | None, implicit: BurstPolicy | None) -> Iterator[Finding]:
     """Warn of what a template says of its bursts where something else says it, or nothing can."""
     if implicit is not None:
         return

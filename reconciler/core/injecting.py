@@ -16,7 +16,7 @@ from reconciler.core.findings import Finding, Loc
 from reconciler.core.kinds import group_kind
 from reconciler.core.mergedlists import Unmergeable
 from reconciler.core.narrowing import selects
-from reconciler.core.podsof import Place, places
+from reconciler.core.podsof import PodTemplateSite, places
 from reconciler.core.subsets import Injection, injection, ordinal, pod_of_subset, subset_of
 from reconciler.core.workloadkinds import Kinds
 from reconciler.errors import InvalidInput
@@ -124,7 +124,7 @@ def _object(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _split(place: Place) -> set[str]:
+def _split(place: PodTemplateSite) -> set[str]:
     """Return where the replicas of a template are, as a spread writes it."""
     return {".".join(within(count.path, place.item, place.template.spec)) for count in place.template.counts}
 
@@ -188,7 +188,7 @@ def _check_rules(before: Mapping[str, Json], made: Mapping[str, Json], workspace
 
     def broken(manifest: Mapping[str, Json]) -> tuple[Finding, ...]:
         spec = DeploySpec(manifests=(ManifestResource(name="", manifest=manifest),))
-        return validate.findings(spec, workspace, kinds=kinds, rendered=True)
+        return validate.check_safety(spec, workspace, kinds=kinds, rendered=True)
 
     known = broken(before)
     for finding in broken(made):

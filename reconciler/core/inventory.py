@@ -14,7 +14,7 @@ from enum import StrEnum
 from reconciler.core import headcount
 from reconciler.core.demand import unseen
 from reconciler.core.gpushape import INSTANCE_TYPE, Gpus, closed_gpus, gpus, gpus_of_pod
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId, WorkspaceName
 
@@ -52,7 +52,7 @@ class GpuNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allocation:
+class GpuAllocation:
     """GPUs that one of our placements has on a cluster: `bound` of its `replicas` have a node."""
 
     cluster: ClusterName
@@ -65,7 +65,7 @@ class Allocation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class ClusterSighting:
     """When a cluster was seen last, and why it counts as unseen now, if it does: its rows are as old."""
 
     cluster: ClusterName
@@ -74,36 +74,36 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inventory:
+class GpuInventory:
     """All GPU nodes that were seen. Those of clusters that some workspace has are managed, the others are not."""
 
     managed: tuple[GpuNode, ...]
     unmanaged: tuple[GpuNode, ...]
-    allocations: tuple[Allocation, ...]
-    clusters: tuple[Sight, ...]
+    allocations: tuple[GpuAllocation, ...]
+    clusters: tuple[ClusterSighting, ...]
 
 
-def inventory(situation: Situation, within: frozenset[WorkspaceName] | None = None) -> Inventory:
+def inventory(inputs: PassInput, within: frozenset[WorkspaceName] | None = None) -> GpuInventory:
     """List the GPU nodes by cluster and name.
 
     `within` are the workspaces whose clusters and placements are told; None for all, and only then for what is
     unmanaged.
     """
-    desired, observed = situation.desired, situation.observed
+    desired, observed = inputs.desired, inputs.observed
     told = [one for name, one in sorted(desired.workspaces.items()) if within is None or name in within]
     ours = {cluster for workspace in told for cluster in workspace.everywhere}
     others = {*desired.clusters, *observed.clusters} - ours if within is None else set()
-    return Inventory(
-        managed=tuple(_nodes(situation, ours)),
-        unmanaged=tuple(_nodes(situation, others)),
-        allocations=tuple(_allocations(situation, {one.name for one in told} if within is not None else None)),
-        clusters=tuple(_sight(situation, name) for name in sorted(ours | others)),
+    return GpuInventory(
+        managed=tuple(_nodes(inputs, ours)),
+        unmanaged=tuple(_nodes(inputs, others)),
+        allocations=tuple(_allocations(inputs, {one.name for one in told} if within is not None else None)),
+        clusters=tuple(_sight(inputs, name) for name in sorted(ours | others)),
     )
 
 
-def _nodes(situation: Situation, clusters: set[ClusterName]) -> Iterator[GpuNode]:
+def _nodes(inputs: PassInput, clusters: set[ClusterName]) -> Iterator[GpuNode]:
     for name in sorted(clusters):
-        seen = situation.observed.clusters.get(name)
+        seen = inputs.observed.clusters.get(name)
         if seen is not None:
             yield from sorted(_rows(seen), key=lambda row: (row.node, row.resource))
 
@@ -136,12 +136,12 @@ def _row(cluster: ClusterName, node: str, one: Gpus, labels: Mapping[str, str], 
     )
 
 
-def _allocations(situation: Situation, within: set[WorkspaceName] | None) -> Iterator[Allocation]:
-    for _, placement in sorted(situation.ledger.placements.items()):
+def _allocations(inputs: PassInput, within: set[WorkspaceName] | None) -> Iterator[GpuAllocation]:
+    for _, placement in sorted(inputs.ledger.placements.items()):
         if within is not None and placement.workload.workspace not in within:
             continue
-        bound = headcount.bound(placement, situation.observed.clusters.get(placement.cluster))
-        yield Allocation(
+        bound = headcount.bound(placement, inputs.observed.clusters.get(placement.cluster))
+        yield GpuAllocation(
             cluster=placement.cluster,
             placement=placement.name,
             workload=placement.workload,
@@ -152,10 +152,10 @@ def _allocations(situation: Situation, within: set[WorkspaceName] | None) -> Ite
         )
 
 
-def _sight(situation: Situation, name: ClusterName) -> Sight:
-    seen = situation.observed.clusters.get(name)
-    return Sight(
+def _sight(inputs: PassInput, name: ClusterName) -> ClusterSighting:
+    seen = inputs.observed.clusters.get(name)
+    return ClusterSighting(
         cluster=name,
         observed_at=seen.observed_at if seen else None,
-        message=unseen(situation.desired.fleet, situation.observed, name, situation.now),
+        message=unseen(inputs.desired.fleet, inputs.observed, name, inputs.now),
     )

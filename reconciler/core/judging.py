@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from reconciler.core import headcount
-from reconciler.core.rollouts import Ailment, Rollouts, Signs, Ward
+from reconciler.core.rollouts import ClusterRollouts, RolloutFailure, Rollouts, RolloutSigns
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName, CommitId
@@ -30,7 +30,7 @@ _NOTHING = "its engine has nothing of it"
 _SERVES = "all its pods are ready, and it stays"
 
 
-def doubts(before: Rollouts, signs: Signs, clusters: AbstractSet[ClusterName]) -> frozenset[Place]:
+def doubts(before: Rollouts, signs: RolloutSigns, clusters: AbstractSet[ClusterName]) -> frozenset[Place]:
     """List the files at commits that git has to be asked for, to tell what reports on these clusters are about."""
     found = set()
     reports, tip = signs.observed.reports, signs.ledger.commit
@@ -54,7 +54,7 @@ def record_of(path: str) -> str:
 
 def follow(
     before: Rollouts,
-    signs: Signs,
+    signs: RolloutSigns,
     clusters: AbstractSet[ClusterName],
     held: Mapping[Place, bool],
     now: datetime,
@@ -76,10 +76,10 @@ def follow(
             watched=watched.get(name, now),
         )
         wards[name] = judge.ward(leaving)
-    return Rollouts.of({name: ward for name, ward in wards.items() if ward != Ward()}, signs, watched)
+    return Rollouts.of({name: ward for name, ward in wards.items() if ward != ClusterRollouts()}, signs, watched)
 
 
-def _gone(signs: Signs) -> dict[str, EngineReport]:
+def _gone(signs: RolloutSigns) -> dict[str, EngineReport]:
     """Find the reports on what the ledger does not hold."""
     reports = signs.observed.reports
     return {path: reports[path] for path in reports.keys() - set(signs.ledger.placements)}
@@ -89,16 +89,16 @@ def _gone(signs: Signs) -> dict[str, EngineReport]:
 class _Judge:
     """Judges the placements of one cluster."""
 
-    signs: Signs
-    before: Ward
+    signs: RolloutSigns
+    before: ClusterRollouts
     cluster: ClusterName
     held: Mapping[Place, bool]
     now: datetime
     watched: datetime
     arrived: dict[str, str] = field(default_factory=dict)
-    ailing: dict[str, Ailment] = field(default_factory=dict)
+    ailing: dict[str, RolloutFailure] = field(default_factory=dict)
 
-    def ward(self, leaving: Mapping[str, EngineReport]) -> Ward:
+    def ward(self, leaving: Mapping[str, EngineReport]) -> ClusterRollouts:
         """Judge all of them."""
         observed = self.signs.observed
         sight = self.cluster in self.signs.seen
@@ -106,7 +106,7 @@ class _Judge:
         unknown = False
         known = self.before.arrived or self.before.ailing
         if not (observed.reports or reporting or self.signs.ready(self.cluster) or known):
-            return Ward(leaving=leaving)  # nobody says anything: no placement has to be looked at
+            return ClusterRollouts(leaving=leaving)  # nobody says anything: no placement has to be looked at
         for placement in self.signs.ledger.placements.on(self.cluster).placements:
             path = placement.path
             if placement.digest and self.before.arrived.get(path) == placement.digest:
@@ -120,7 +120,7 @@ class _Judge:
                 self._miss(path, placement, observed.clusters[self.cluster])
             else:  # its engine is not heard, or is not the one of this cluster any more
                 self._count(path, placement, observed.clusters[self.cluster])
-        return Ward(arrived=self.arrived, ailing=self.ailing, leaving=leaving, open=unknown)
+        return ClusterRollouts(arrived=self.arrived, ailing=self.ailing, leaving=leaving, open=unknown)
 
     def _read(self, path: str, placement: Placement, report: EngineReport) -> bool | None:
         """Judge one placement by its report, and tell whether that is about its files; None where nobody knows."""
@@ -228,4 +228,6 @@ class _Judge:
         seen = self.signs.observed.clusters.get(placement.cluster)
         trouble = seen.troubles.get(placement.name, "") if seen else ""
         message = "; ".join(part for part in (message, trouble) if part)
-        self.ailing[path] = Ailment(digest=placement.digest, state=state, message=message, since=since, behind=behind)
+        self.ailing[path] = RolloutFailure(
+            digest=placement.digest, state=state, message=message, since=since, behind=behind
+        )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from reconciler.core.kept import Kept
+from reconciler.core.kept import IdentityCache
 from reconciler.core.selecting import selects
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.neighbours import KeepsOut, PodOnNode, PodRules, Who
@@ -24,7 +24,7 @@ _MOST = 10_000
 """Kinds of pods of which it is kept where they may not go; beyond that all is forgotten and begins anew."""
 
 
-class Keepers:
+class AntiAffinityPods:
     """The pods of a cluster that keep others out, each where it is."""
 
     def __init__(self, seen: ClusterObservation) -> None:
@@ -54,7 +54,7 @@ class Keepers:
         return self._known[who]
 
 
-KEEPERS = Kept[Keepers](Keepers)
+KEEPERS = IdentityCache[AntiAffinityPods](AntiAffinityPods)
 """Who keeps others out of where, of the clusters as they were last seen."""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from reconciler.core.dialect import has_expression
 from reconciler.core.fieldpath import at, items, within
 from reconciler.core.findings import Finding, Loc
-from reconciler.core.gathered import Gathered
+from reconciler.core.gathered import FleetObjects
 from reconciler.core.kinds import group_kind
 from reconciler.core.schema.workloadkind import WorkloadKindFile
 from reconciler.core.spelling import nearest
@@ -21,7 +21,7 @@ from reconciler.model.workload import Json, WorkloadTemplate
 from reconciler.model.workloadkind import EACH, Path, path
 
 
-def tell_astray(work: Gathered, templates: Iterable[WorkloadTemplate]) -> None:
+def tell_astray(work: FleetObjects, templates: Iterable[WorkloadTemplate]) -> None:
     """Warn of paths that lead nowhere in any object, each at its field, with the name that was probably meant."""
     objects: dict[str, list[Mapping[str, Json]]] = {}
     for template in templates:

@@ -16,7 +16,7 @@ from reconciler.core.requestrecord import read_request, request_path
 from reconciler.core.restraints import read_restraints
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName, is_name
-from reconciler.model.ledger import Ledger, Tampered
+from reconciler.model.ledger import Drift, Ledger
 from reconciler.model.placement import PARTS, Origin, Placement, Restraint
 from reconciler.model.placements import Placements
 from reconciler.model.request import RequestRecord
@@ -70,7 +70,7 @@ Record = Placement | Restraints | RequestRecord | Anchor | Broken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Records:
+class LedgerRecords:
     """Every record of one commit as it stands there: placements by directory, broken files by path."""
 
     placements: Placements = field(default_factory=Placements)
@@ -84,7 +84,7 @@ class Records:
         """The broken placements of which nothing tells yet whose they are, by path."""
         return {path: record for path, record in self.broken.items() if record.workload is None and not record.traced}
 
-    def changed(self, files: Mapping[str, Record | None]) -> Records:
+    def changed(self, files: Mapping[str, Record | None]) -> LedgerRecords:
         """Return the records after some files have changed, by path; None for a file that is gone."""
         placements: dict[str, Placement] = {}
         restraints: dict[WorkloadId, tuple[Restraint, ...]] = {}
@@ -107,7 +107,7 @@ class Records:
         anchored = {record.cluster for record in files.values() if isinstance(record, Anchor)}
         gone = [path for path, record in files.items() if record is None]
         adrift = {match[1] for path in gone if (match := _ANCHOR.fullmatch(path)) is not None}
-        return Records(
+        return LedgerRecords(
             placements=self.placements.changed(placements, (path.removesuffix("/placement.yaml") for path in files)),
             requests=self.requests.changed(requests, asked) if asked else self.requests,
             restraints=self.restraints.changed(restraints, written) if written else self.restraints,
@@ -205,13 +205,13 @@ def touched(changes: Iterable[FileChange]) -> dict[str, list[FileChange]]:
     return directories
 
 
-def assembled(commit: CommitId, records: Records, tampered: Sequence[Tampered]) -> Ledger:
+def assembled(commit: CommitId, records: LedgerRecords, drifted: Sequence[Drift]) -> Ledger:
     """Make the Ledger of one commit.
 
     A placement that a person edited is there as the daemon left it, since that is what is known to be meant; it counts
     as readable even if the edit broke its record.
     """
-    edited = {change.placement.path: change.placement for change in tampered if not change.removed}
+    edited = {change.placement.path: change.placement for change in drifted if not change.removed}
     placements = records.placements.changed(edited) if edited else records.placements
     broken = [record for path, record in records.broken.items() if path.removesuffix("/placement.yaml") not in edited]
     return Ledger(
@@ -219,7 +219,7 @@ def assembled(commit: CommitId, records: Records, tampered: Sequence[Tampered]) 
         placements=placements,
         requests=records.requests,
         restraints=records.restraints,
-        tampered=tuple(tampered),
+        drifted=tuple(drifted),
         problems=tuple(problem for record in broken for problem in record.problems),
         blocked=frozenset(record.workload for record in broken if record.workload is not None),
         anchored=records.anchored,

@@ -8,21 +8,21 @@ from datetime import datetime
 
 from reconciler.core import lifecycle, together
 from reconciler.core.affinity import wanted_labels
-from reconciler.core.demand import Blind, matured, next_maturity
+from reconciler.core.demand import UnseenPrimary, matured, next_maturity
 from reconciler.core.devices import asked
 from reconciler.core.grouping import whole
-from reconciler.core.growth import Growth, Offer, why_not
+from reconciler.core.growth import CandidateFinder, Offer, why_not
 from reconciler.core.packing import tightest_first
 from reconciler.core.queueing import Turn
-from reconciler.core.reach import Rung, rung_of
+from reconciler.core.reach import Candidate, candidate_of
 from reconciler.core.rescheduling import moving_on
 from reconciler.core.seats import Site, site
 from reconciler.core.shares import Share
-from reconciler.core.sharing import spread
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.sharing import share_out_replicas
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.terms import priority
-from reconciler.core.wholes import Whole, more
+from reconciler.core.wholes import GangWorkload, more
 from reconciler.core.wording import clause, count, listed, plain
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.demand import Demand
@@ -32,24 +32,24 @@ from reconciler.model.policy import StrategyName
 from reconciler.model.units import format_duration
 
 
-def bursts_that_wait(situation: Situation, standing: Standing, growth: Growth) -> Iterator[Turn]:
+def bursts_that_wait(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
     """Yield a turn for each workload with a deficit, in which it gets the clusters it may have, as far as they go.
 
     It has the priority of its GPR or of its policy, and waits for as long as the first of its replicas does.
     """
-    for demand in situation.demands.values():
-        if isinstance(demand, Blind):
-            standing.suppress(_blind(demand, standing.replicas(demand.workload)))
-        elif demand.deficit > standing.replicas(demand.workload):
+    for demand in inputs.demands.values():
+        if isinstance(demand, UnseenPrimary):
+            working_plan.suppress(_blind(demand, working_plan.replicas(demand.workload)))
+        elif demand.deficit > working_plan.replicas(demand.workload):
             yield Turn(
-                priority=priority(demand.workload, situation),
+                priority=priority(demand.workload, inputs),
                 since=min(wait.since for wait in demand.waiting),
                 workload=demand.workload,
-                take=_Loan(situation=situation, standing=standing, growth=growth, demand=demand).make,
+                take=_ScaleUp(inputs=inputs, working_plan=working_plan, finder=finder, demand=demand).make,
             )
 
 
-def _blind(demand: Blind, placed: int) -> Suppressed:
+def _blind(demand: UnseenPrimary, placed: int) -> Suppressed:
     kept = f"its {count(placed, 'replica')} elsewhere stay until they expire" if placed else "it gets nothing new"
     return Suppressed(
         workload=demand.workload,
@@ -87,12 +87,12 @@ def _shortage(demand: Demand, shape: ReplicaShape, now: datetime) -> Shortage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Loan:
+class _ScaleUp:
     """What is done about one workload's missing replicas."""
 
-    situation: Situation
-    standing: Standing
-    growth: Growth
+    inputs: PassInput
+    working_plan: WorkingPlan
+    finder: CandidateFinder
     demand: Demand
 
     def make(self) -> None:
@@ -118,13 +118,13 @@ class _Loan:
             self._lend(goes_whole, shape, lacking)
             return
         workload = self.demand.workload
-        template, policy = self.situation.desired.templates[workload], self.situation.desired.policies[workload]
-        found = spread(self.growth, template, policy, shape, lacking)
+        template, policy = self.inputs.desired.templates[workload], self.inputs.desired.policies[workload]
+        found = share_out_replicas(self.finder, template, policy, shape, lacking)
         passed = found.refusals
         choices = self._taken(found.shares)
         for share in found.shares:
-            own, choice = share.offer.shape, choices[share.offer.rung.site]
-            self.standing.change(self._change(share, choice, own, passed, lacking))
+            own, choice = share.offer.shape, choices[share.offer.candidate.site]
+            self.working_plan.change(self._change(share, choice, own, passed, lacking))
             if share.replicas == share.offer.replicas:
                 passed = (*passed, _filled(choice, share.replicas))
         left = lacking - found.home - sum(share.replicas for share in found.shares)
@@ -134,7 +134,7 @@ class _Loan:
             why = why_not(found.refusals, f"{count(left, 'replica')} of {self.demand.deficit} fit on no cluster")
             self._suppress(
                 *((Reason.SPREAD_LIMIT, found.lacking) if found.lacking else why),
-                self.growth.next_change(workload),
+                self.finder.next_change(workload),
                 short=left,
                 refusals=found.refusals,
             )
@@ -142,42 +142,42 @@ class _Loan:
     def _taken(self, shares: Sequence[Share]) -> Mapping[Site, Choice]:
         """Take the room of what was shared out, and say what spoke for each part of it then."""
         found, workspace = dict[Site, Choice](), self.demand.workload.workspace
-        for cluster in dict.fromkeys(share.offer.rung.cluster for share in shares):
-            here = [share for share in shares if share.offer.rung.cluster == cluster]
-            room = self.growth.rooms.room(cluster, workspace)
+        for cluster in dict.fromkeys(share.offer.candidate.cluster for share in shares):
+            here = [share for share in shares if share.offer.candidate.cluster == cluster]
+            room = self.finder.rooms.room(cluster, workspace)
             for share in tightest_first(room, here, lambda one: one.offer.shape):
                 own = share.offer.shape
-                choice = self.growth.choice(share.offer, own, workspace)
-                found[share.offer.rung.site] = replace(choice, because=share.because)
-                self.growth.rooms.take(cluster, own, share.replicas)
+                choice = self.finder.choice(share.offer, own, workspace)
+                found[share.offer.candidate.site] = replace(choice, because=share.because)
+                self.finder.rooms.take(cluster, own, share.replicas)
         return found
 
-    def _whole(self) -> Whole | None:
+    def _whole(self) -> GangWorkload | None:
         """Return what it takes if it goes whole."""
-        return whole(self.situation, self.demand.workload)
+        return whole(self.inputs, self.demand.workload)
 
-    def _lend(self, goes_whole: Whole, shape: ReplicaShape, lacking: int) -> None:
+    def _lend(self, goes_whole: GangWorkload, shape: ReplicaShape, lacking: int) -> None:
         """Place all of it on the first cluster that has room for all of it, or let it grow where it is.
 
         A set has one cluster: what has no room beside the rest of it waits, and never goes elsewhere.
         """
-        workload, reach = self.demand.workload, self.situation.reach
-        here = max(self.standing.of(workload), key=lambda one: (one.created_at, one.name), default=None)
-        rungs = reach.order(workload) if here is None else (rung_of(reach.order(workload), here.cluster),)
+        workload, reach = self.demand.workload, self.inputs.reach
+        here = max(self.working_plan.of(workload), key=lambda one: (one.created_at, one.name), default=None)
+        candidates = reach.order(workload) if here is None else (candidate_of(reach.order(workload), here.cluster),)
         total = lacking + (0 if here is None else here.replicas)
         there = None if here is None else goes_whole.of(here.replicas)
         needed = goes_whole.of(total) if there is None else more(goes_whole.of(total), there)
 
-        def asked(rung: Rung, *, least: bool) -> Offer | Refusal:
+        def asked(candidate: Candidate, *, least: bool) -> Offer | Refusal:
             return together.assess(
-                self.situation, self.growth, workload, rung, goes_whole, replicas=total, there=there, least=least
+                self.inputs, self.finder, workload, candidate, goes_whole, replicas=total, there=there, least=least
             )
 
-        offer, refusals = together.first(needed, rungs, asked)
+        offer, refusals = together.first(needed, candidates, asked)
         if offer is not None:
-            choice = together.taken(self.growth, offer, needed, shape, workload, replicas=lacking)
+            choice = together.taken(self.finder, offer, needed, shape, workload, replicas=lacking)
             share = Share(offer=offer, replicas=lacking)
-            self.standing.change(self._change(share, choice, shape, refusals, lacking))
+            self.working_plan.change(self._change(share, choice, shape, refusals, lacking))
             return
         beside = f"{count(lacking, 'replica')} more can go only where the rest is, on {here.cluster}" if here else ""
         nor = f", nor with {together.named(needed)}" if together.named(needed) else ""
@@ -185,16 +185,16 @@ class _Loan:
         first = next((refusal for refusal in refusals if refusal.remedy), None)
         hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
         reason, message = why_not(refusals, f"{fits}{hint}")
-        self._suppress(reason, message, self.growth.next_change(workload), short=lacking, refusals=refusals)
+        self._suppress(reason, message, self.finder.next_change(workload), short=lacking, refusals=refusals)
 
     def _due(self) -> int:
         """Count the replicas that are due to be placed: matured, and within the policy's limit.
 
         Of what goes whole nothing is, until all that is missing has matured: its cluster has to hold all.
         """
-        demand, now = self.demand, self.situation.now
-        policy = self.situation.desired.policies[demand.workload]
-        placed = self.standing.replicas(demand.workload)
+        demand, now = self.demand, self.inputs.now
+        policy = self.inputs.desired.policies[demand.workload]
+        placed = self.working_plan.replicas(demand.workload)
         lacking = matured(demand, policy.scale_up_window, now) - placed
         ripe_at = next_maturity(demand, policy.scale_up_window, now)
         if ripe_at is not None and self._whole() is not None:
@@ -219,14 +219,14 @@ class _Loan:
     def _hindered(self) -> bool:
         """Tell whether the workload as a whole is held back, and say so in the plan."""
         # 1. It came home only just now, or a person sent it home.
-        cooling = self.standing.cooling(self.demand.workload)
+        cooling = self.working_plan.cooling(self.demand.workload)
         if cooling is not None:
             held = cooling.kind is RestraintKind.HOLD
             reason = Reason.HELD if held else Reason.COOLING_DOWN
             self._suppress(reason, f"held back: {cooling.reason}", cooling.until)
             return True
         # 2. What holds it back cannot be read.
-        if self.demand.workload in self.situation.ledger.blocked:
+        if self.demand.workload in self.inputs.ledger.blocked:
             message = "a file of its on the output branch cannot be read; see the problems"
             self._suppress(Reason.LEDGER_UNREADABLE, message)
             return True
@@ -236,31 +236,31 @@ class _Loan:
         self, share: Share, choice: Choice, shape: ReplicaShape, refusals: tuple[Refusal, ...], missing: int
     ) -> Change:
         """Make a placement on the chosen cluster, or let the one that is there grow."""
-        demand, now, cluster = self.demand, self.situation.now, choice.cluster
+        demand, now, cluster = self.demand, self.inputs.now, choice.cluster
         # In order, only a cluster that would have come first explains why this one was taken; else all of them do.
-        ranks = {rung.site: rung.rank for rung in self.situation.reach.order(demand.workload)}
-        desired, subset = self.situation.desired, choice.subset
+        ranks = {candidate.site: candidate.rank for candidate in self.inputs.reach.order(demand.workload)}
+        desired, subset = self.inputs.desired, choice.subset
         policy, clusters = desired.policies[demand.workload], desired.clusters
         in_order = policy.spread is not None or policy.distribution.strategy is StrategyName.ORDERED
         refused = tuple(one for one in refusals if not in_order or ranks[one.cluster, one.subset] < choice.rank)
         shortage, detail = self._why(share.replicas, missing, shape)
-        here = [placement for placement in self.standing.of(demand.workload) if placement.cluster == cluster]
+        here = [placement for placement in self.working_plan.of(demand.workload) if placement.cluster == cluster]
         if policy.spread is not None:
             here = [placement for placement in here if site(placement, policy, clusters) == (cluster, subset)]
         if not here:
             template = desired.templates[demand.workload]
-            placement = self.growth.placement(template, policy, shape, cluster, share.replicas, subset=subset)
+            placement = self.finder.placement(template, policy, shape, cluster, share.replicas, subset=subset)
             told = "" if shortage is not None else detail
             return Place(placement=placement, shortage=shortage, choice=choice, refused=refused, detail=told)
         before = max(here, key=lambda placement: (placement.created_at, placement.name))
-        grown = lifecycle.renewed(before, self.situation.desired, now, before.replicas + share.replicas)
+        grown = lifecycle.renewed(before, self.inputs.desired, now, before.replicas + share.replicas)
         after = replace(grown, shape=shape.recorded, subset=subset)
         return Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused)
 
     def _why(self, replicas: int, missing: int, shape: ReplicaShape) -> tuple[Shortage | None, str]:
         """Say why so many of what is missing go: their primary lacks them, or they found no node where they were."""
-        demand, now = self.demand, self.situation.now
-        left = moving_on(self.standing, demand.workload, now)
+        demand, now = self.demand, self.inputs.now
+        left = moving_on(self.working_plan, demand.workload, now)
         waited, home = listed(plain(place) for place in left), max(0, missing - left.total())
         shortage = _shortage(demand, demand.shape or shape, now)
         if not left:
@@ -286,8 +286,8 @@ class _Loan:
         short: int | None = None,
         refusals: tuple[Refusal, ...] = (),
     ) -> None:
-        missing = self.demand.deficit - self.standing.replicas(self.demand.workload)
-        self.standing.suppress(
+        missing = self.demand.deficit - self.working_plan.replicas(self.demand.workload)
+        self.working_plan.suppress(
             Suppressed(
                 workload=self.demand.workload,
                 reason=reason,

@@ -20,7 +20,7 @@ from reconciler.core.ineffective import ineffective
 from reconciler.core.kruise import CONFIGURATION, is_whitelist, whitelist
 from reconciler.core.parsed import Declared, ParsedFile, Value
 from reconciler.core.requestdraft import placement, reservation
-from reconciler.core.schema import KINDS, Standing, Strict, complaints, standing
+from reconciler.core.schema import KINDS, KindSupport, Strict, complaints, support
 from reconciler.core.schema.binding import BindingFile, WorkspacePolicyFile
 from reconciler.core.schema.fleet import ClusterFile, FleetFile
 from reconciler.core.schema.gpr import GprFile, GprTemplateFile
@@ -132,8 +132,8 @@ def _declared(value: Mapping[str, Json]) -> tuple[Value | None, tuple[Finding, .
     """Read one object; None for what is not ours, only observed, or wrong."""
     if is_whitelist(value):
         return whitelist(value)
-    verdict = standing(value.get("apiVersion"), value.get("kind"))
-    if verdict.standing is Standing.WRONG:
+    verdict = support(value.get("apiVersion"), value.get("kind"))
+    if verdict.support is KindSupport.WRONG:
         return None, (Finding(loc=(verdict.field,), message=verdict.message, hint=verdict.hint),)
     if verdict.model is None:
         return None, ()
@@ -160,7 +160,7 @@ def _value(file: Strict) -> tuple[Value | None, tuple[Finding, ...]]:
     if isinstance(file, WorkspacePolicyFile):
         return file, tuple(ineffective(file.spec, ("spec",)))
     if isinstance(file, WorkloadSpreadFile):
-        return file, tuple(spreadrules.findings(file))
+        return file, tuple(spreadrules.check_spread(file))
     if isinstance(file, WorkspaceFile) and file.spec.primary_cluster not in file.spec.clusters:
         message = f"{file.spec.primary_cluster} is not among spec.clusters"
         loc: Loc = ("spec", "primaryCluster")

@@ -13,10 +13,10 @@ from reconciler.core import together
 from reconciler.core.demand import unseen
 from reconciler.core.ending import governing
 from reconciler.core.grouping import gangs_of, needs_there
-from reconciler.core.growth import Growth
+from reconciler.core.growth import CandidateFinder
 from reconciler.core.moving import elsewhere_whole
-from reconciler.core.situation import Lost, Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import Lost, PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.wording import clause
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName
@@ -35,21 +35,21 @@ def missed(before: Lost, desired: Desired, observed: Observed, now: datetime) ->
     return before if found == before else found
 
 
-def move_what_is_lost(situation: Situation, standing: Standing, growth: Growth) -> None:
+def move_what_is_lost(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
     """Move what runs in groups off clusters that have been lost for longer than the Fleet's workerLostTimeout.
 
     What fits nowhere else as a whole stays where it is, and says so.
     """
-    timeout = situation.desired.fleet.worker_lost_timeout
-    for cluster, since in sorted(situation.lost.items()):
+    timeout = inputs.desired.fleet.worker_lost_timeout
+    for cluster, since in sorted(inputs.lost.items()):
         due = since + timeout
-        for placement in standing.on(cluster):
-            if not gangs_of(situation, placement):
+        for placement in working_plan.on(cluster):
+            if not gangs_of(inputs, placement):
                 continue
-            if due > situation.now:
-                standing.wake(due)
+            if due > inputs.now:
+                working_plan.wake(due)
             else:
-                _leave(situation, standing, growth, placement, _why(situation, cluster, since))
+                _leave(inputs, working_plan, finder, placement, _why(inputs, cluster, since))
 
 
 def _lost(name: ClusterName, desired: Desired, observed: Observed, now: datetime) -> bool:
@@ -59,20 +59,22 @@ def _lost(name: ClusterName, desired: Desired, observed: Observed, now: datetime
     return bool(unseen(desired.fleet, observed, name, now)) or seen is None or not seen.healthy
 
 
-def _why(situation: Situation, cluster: ClusterName, since: datetime) -> str:
-    seen = situation.observed.clusters.get(cluster)
-    blind = unseen(situation.desired.fleet, situation.observed, cluster, situation.now)
+def _why(inputs: PassInput, cluster: ClusterName, since: datetime) -> str:
+    seen = inputs.observed.clusters.get(cluster)
+    blind = unseen(inputs.desired.fleet, inputs.observed, cluster, inputs.now)
     unwell = f"{cluster}: {clause(seen.message) or 'it reports itself unhealthy'}" if seen is not None else ""
-    return f"{blind or unwell}, which has lasted for {format_duration(situation.now - since)}"
+    return f"{blind or unwell}, which has lasted for {format_duration(inputs.now - since)}"
 
 
-def _leave(situation: Situation, standing: Standing, growth: Growth, placement: Placement, detail: str) -> None:
+def _leave(
+    inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, placement: Placement, detail: str
+) -> None:
     """Move a placement to the first other cluster that has room for all of it, in one change."""
-    found, refusals = elsewhere_whole(situation, standing, growth, placement)
+    found, refusals = elsewhere_whole(inputs, working_plan, finder, placement)
     if found is not None:
         after = found.placement
-        choice = together.taken(growth, found.offer, found.needs, after.shape, after.workload, replicas=after.replicas)
-        standing.change(
+        choice = together.taken(finder, found.offer, found.needs, after.shape, after.workload, replicas=after.replicas)
+        working_plan.change(
             Move(
                 before=placement,
                 after=after,
@@ -80,39 +82,39 @@ def _leave(situation: Situation, standing: Standing, growth: Growth, placement: 
                 detail=detail,
                 choice=choice,
                 refused=refusals,
-                restraint=_restraint(situation, placement),
+                restraint=_restraint(inputs, placement),
             )
         )
         return
     first = next((refusal for refusal in refusals if refusal.remedy), None)
-    least = together.named(needs_there(situation, placement))
+    least = together.named(needs_there(inputs, placement))
     nor = f", nor for {least}" if least else ""
     hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
-    standing.suppress(
+    working_plan.suppress(
         Suppressed(
             workload=placement.workload,
             reason=Reason.CLUSTER_LOST,
             message=f"{detail}, and no other cluster has room for all of it{nor}: it stays there{hint}",
             replicas=placement.replicas,
-            until=growth.next_change(placement.workload),
+            until=finder.next_change(placement.workload),
             refusals=refusals,
         )
     )
 
 
-def _restraint(situation: Situation, placement: Placement) -> Restraint | None:
+def _restraint(inputs: PassInput, placement: Placement) -> Restraint | None:
     """Keep a burst off the cluster that it has left, until what may run there still has had time to go.
 
     A request that moves on stays where it is, and its record has no place for this.
     """
     if placement.workload.request:
         return None
-    rest = max(situation.desired.fleet.worker_lost_timeout, governing(situation.desired, placement.workload).cool_down)
+    rest = max(inputs.desired.fleet.worker_lost_timeout, governing(inputs.desired, placement.workload).cool_down)
     return Restraint(
         kind=RestraintKind.COOL_DOWN,
         cluster=placement.cluster,
-        since=situation.now,
-        until=situation.now + rest,
+        since=inputs.now,
+        until=inputs.now + rest,
         reason=f"{placement.name} was moved away, and may still run there",
         placement=placement.name,
     )

@@ -26,7 +26,7 @@ Known = dict[WorkloadId, tuple[DeploySpec, tuple[str, ...], tuple[Thing, ...]]]
 _RELEASE = "helm/Release"
 
 
-class Makers:
+class ObjectOwners:
     """Who makes what, and what templates count, of all workloads of one fleet."""
 
     def __init__(self, desired: Desired) -> None:
@@ -36,12 +36,12 @@ class Makers:
         self._makers: dict[Thing, list[WorkloadId]] | None = None
         self._refs: dict[WorkspaceName, set[WorkloadRef]] = {}
 
-    def following(self, desired: Desired, changed: Collection[WorkloadId]) -> Makers:
+    def following(self, desired: Desired, changed: Collection[WorkloadId]) -> ObjectOwners:
         """Return the makers of a fleet that differs in these requests only.
 
         What specs make that both have is looked at once, and what has been listed for this one is for that one, too.
         """
-        other = Makers(desired)
+        other = ObjectOwners(desired)
         other._known, other._refs = self._known, self._refs
         if self._makers is not None:
             other._makers = self._makers.copy()
@@ -118,7 +118,7 @@ def things(spec: DeploySpec, workspace: Workspace) -> tuple[Thing, ...]:
     return tuple(dict.fromkeys(thing for thing in found if thing[2] and not any(map(has_expression, thing))))
 
 
-def told(thing: Thing) -> str:
+def describe_object(thing: Thing) -> str:
     """Name an object as people do."""
     kind, namespace, name = thing
     return f"{kind.rpartition('/')[2]} {namespace}/{name}" if namespace else f"{kind.rpartition('/')[2]} {name}"

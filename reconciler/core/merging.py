@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from reconciler.model.capacity import Ask, Waiting
+from reconciler.model.capacity import MissingReplicas, ReplicaRequest
 
 
 class _Event(NamedTuple):
@@ -29,8 +29,12 @@ _PODS, _BEYOND, _OTHER, _PLANNED = range(4)
 
 
 def merged(
-    pods: int, waiting: Sequence[Waiting], asks: Sequence[Ask], planned: Sequence[Ask], window: timedelta
-) -> tuple[Waiting, ...]:
+    pods: int,
+    waiting: Sequence[MissingReplicas],
+    asks: Sequence[ReplicaRequest],
+    planned: Sequence[ReplicaRequest],
+    window: timedelta,
+) -> tuple[MissingReplicas, ...]:
     """Add up what is missing, as steps in the order in which they fall due.
 
     At every moment the steps that are due sum up to ``max(pods + beyond, others)`` of what is due of each signal by
@@ -50,7 +54,7 @@ def merged(
         ),
         *(_Event(ask.since, _PLANNED, ask.signal, ask.since, ask.cause, ask.replicas) for ask in planned),
     ]
-    steps: list[Waiting] = []
+    steps: list[MissingReplicas] = []
     waited = beyond = others = reached = 0
     for event in sorted(events):
         if event.rank == _PODS:
@@ -62,7 +66,7 @@ def merged(
         level = max(waited + beyond, others)
         if level > reached:
             steps.append(
-                Waiting(
+                MissingReplicas(
                     replicas=level - reached,
                     since=event.since,
                     cause=event.cause,
@@ -74,6 +78,6 @@ def merged(
     return tuple(steps)
 
 
-def due(step: Waiting, window: timedelta) -> datetime:
+def due(step: MissingReplicas, window: timedelta) -> datetime:
     """Tell from when on replicas may be placed."""
     return step.since if step.planned else step.since + window

@@ -22,7 +22,7 @@ from reconciler.model.plan import (
     Move,
     Place,
     Refusal,
-    Release,
+    ReleaseHolds,
     RequestChange,
     Resize,
     Restore,
@@ -64,11 +64,11 @@ def subject(change: Change) -> str:
             return f'Revert "{placed(placement)}"'
         case Hold(workload=workload, restraint=restraint):
             return f"hold({workload}): {_where(restraint)} until {format_time(restraint.until)}"
-        case Release(workload=workload, restraints=restraints):
+        case ReleaseHolds(workload=workload, restraints=restraints):
             clusters = listed(sorted({_where(restraint) for restraint in restraints}))
             return f"release({workload}): {clusters}"
-        case Restore(tampered=tampered):
-            placement = tampered.placement
+        case Restore(drifted=drifted):
+            placement = drifted.placement
             return f"restore({placement.workload}): {placement.name} on {_at(placement)}"
 
 
@@ -114,7 +114,7 @@ def line(change: Change) -> str:
             return _with(subject(change), clause(restraint.reason))
         case Resize(after=after, detail=detail, shortage=shortage, choice=choice):
             return _with(subject(change), f"{clause(detail)}{shortages.signals(shortage, after)}{by(choice)}")
-        case Extend(detail=detail) | Release(detail=detail) | Restore(detail=detail):
+        case Extend(detail=detail) | ReleaseHolds(detail=detail) | Restore(detail=detail):
             return _with(subject(change), clause(detail))
         case Move(why=why, detail=detail, choice=choice):
             return _with(subject(change), f"{f'{why}: {clause(detail)}' if clause(detail) else why}{by(choice)}")
@@ -149,11 +149,11 @@ def _reasons(change: Change) -> Iterable[str]:
     match change:
         case Place(placement=placement, shortage=shortage, choice=choice, refused=refused, detail=detail):
             yield sentence(detail)
-            yield shortages.told(shortage, placement)
+            yield shortages.describe_shortage(shortage, placement)
             yield _choice(choice, refused)
         case Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused):
             yield sentence(detail)
-            yield shortages.told(shortage, after)
+            yield shortages.describe_shortage(shortage, after)
             yield _choice(choice, refused)
             yield _taken_up(before, after)
             yield held(change.restraint)
@@ -174,7 +174,7 @@ def _reasons(change: Change) -> Iterable[str]:
         case Hold(restraint=restraint):
             yield sentence(restraint.reason)
             yield held(restraint)
-        case Release(restraints=restraints, detail=detail):
+        case ReleaseHolds(restraints=restraints, detail=detail):
             yield sentence(detail)
             yield from (f"{one.placement}: {_since(one)}." for one in restraints)
         case Restore(detail=detail):

@@ -18,7 +18,7 @@ from reconciler.model.workloadkind import WorkloadKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Role:
+class PodRole:
     """The pods of one template: how many there are, the GPUs of each, and how many the object wants at `least`."""
 
     likeness: Hashable
@@ -27,7 +27,7 @@ class Role:
     least: int | None
 
 
-def starting(roles: Sequence[Role], manifest: Mapping[str, Json], kind: WorkloadKind) -> Mapping[Hashable, int]:
+def starting(roles: Sequence[PodRole], manifest: Mapping[str, Json], kind: WorkloadKind) -> Mapping[Hashable, int]:
     """Return how many pods of each likeness have to be there at once; nothing where all have to be.
 
     A role has its own minimum. Without one it is there with all of its pods, or with one for each group where the
@@ -37,7 +37,7 @@ def starting(roles: Sequence[Role], manifest: Mapping[str, Json], kind: Workload
     if not number or (whole is None and all(role.least is None for role in roles)):
         return {}
     found = Counter[Hashable]()
-    spare: list[tuple[int, Role]] = []
+    spare: list[tuple[int, PodRole]] = []
     for role in roles:
         unsaid = role.pods if whole is None else min(role.pods, number)
         least = unsaid if role.least is None else min(role.pods, role.least)

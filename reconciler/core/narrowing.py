@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from reconciler.core.affinity import meets
-from reconciler.core.kept import Kept
+from reconciler.core.kept import IdentityCache
 from reconciler.core.kubernetes.shapes import node_terms, tolerations
 from reconciler.core.mergedlists import Unmergeable
 from reconciler.core.strategicmerge import merge
@@ -38,7 +38,7 @@ _UNREAD = (
 """Fields of a pod that decide where it fits, and that a shape has no word for."""
 _MOST = 100
 """Sets of labels that are looked for among the nodes of one cluster, as preferred terms name them."""
-_LABELLED = Kept[dict[tuple[str, ...], Sequence[Mapping[str, str]]]](lambda _: {})
+_LABELLED = IdentityCache[dict[tuple[str, ...], Sequence[Mapping[str, str]]]](lambda _: {})
 """What the nodes of clusters have as which labels."""
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.core import admitted, podtemplate
 from reconciler.core.bound import bound
-from reconciler.core.domains import Domains
+from reconciler.core.domains import TopologyDomains
 from reconciler.core.exclusive import exclusive, who_of
 from reconciler.core.fieldpath import at, replicas_at
 from reconciler.core.gpuask import pod_of
@@ -20,8 +20,8 @@ from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.keeping import joined
 from reconciler.core.kubernetes.neighbours import pod_on_node
 from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.minimums import Role, starting
-from reconciler.core.podsof import Made, gang, groups, made, metadata_of
+from reconciler.core.minimums import PodRole, starting
+from reconciler.core.podsof import PodsMade, gang, groups, made, metadata_of
 from reconciler.core.selecting import unmingled
 from reconciler.core.wording import count, is_gpu, listed
 from reconciler.core.workloadkinds import NONE, Kinds, known
@@ -37,7 +37,7 @@ MALFORMED = (AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class PodSet:
     """So many pods, each of which needs so much of one node; `apart` has each of them on a node of its own.
 
     `least` of them have to be there before any of their group runs, all where it is None.
@@ -62,7 +62,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Needs:
+class PodRequirements:
     """Everything that one placement takes: `main` is what it is counted by, `others` go along.
 
     `unknown` says what is not counted, empty where all is. Pods that need `domains` of their own are in the parts all
@@ -70,15 +70,15 @@ class Needs:
     elsewhere out of where they are.
     """
 
-    main: Part
-    others: tuple[Part, ...] = ()
+    main: PodSet
+    others: tuple[PodSet, ...] = ()
     unknown: str = ""
-    domains: tuple[Domains, ...] = ()
-    loose: tuple[Part, ...] = ()
+    domains: tuple[TopologyDomains, ...] = ()
+    loose: tuple[PodSet, ...] = ()
     marked: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[PodSet, ...]:
         """All of it, in the order in which it finds room best: the pods that take most of a node go first."""
         return tuple(sorted((self.main, *self.others), key=lambda part: -gpus_of_pod(part.shape)))
 
@@ -115,11 +115,11 @@ class Pods:
     `domains` are wanted by some of them, and `loose` are the others; `marked` is as in `Needs`.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[PodSet, ...]
     strange: tuple[str, ...]
     gangs: tuple[Gang, ...] = ()
-    domains: tuple[Domains, ...] = ()
-    loose: tuple[Part, ...] = ()
+    domains: tuple[TopologyDomains, ...] = ()
+    loose: tuple[PodSet, ...] = ()
     marked: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -136,7 +136,7 @@ def likeness(request: Request, pods: Pods) -> Hashable:
 
 def needs(
     request: Request, seen: ClusterObservation | None = None, pods: Pods | None = None, *, kinds: Kinds = NONE
-) -> Needs:
+) -> PodRequirements:
     """Work out what a request needs, in the words of the cluster that is `seen`; `pods` are its own where known.
 
     Where they are not, `kinds` are the kinds of workloads that the fleet repository declares.
@@ -146,18 +146,20 @@ def needs(
         asked, nodes = pod_of(request.ask, seen, dedicated=request.terms.dedicated), request.ask.nodes
         own = next((part.shape.tolerations for part in pods.parts if _has_gpus(part.shape)), ())
         shape = replace(asked, tolerations=tuple(dict.fromkeys((*own, *asked.tolerations))))
-        return Needs(main=Part(shape=shape, replicas=nodes, apart=nodes > 1))
+        return PodRequirements(main=PodSet(shape=shape, replicas=nodes, apart=nodes > 1))
     return needs_of(pods, request.spec)
 
 
-def needs_of(pods: Pods, spec: DeploySpec) -> Needs:
+def needs_of(pods: Pods, spec: DeploySpec) -> PodRequirements:
     """Say what the pods of a spec need."""
     unknown, parts = _unknown(spec, pods.strange), pods.parts
     if not parts:
-        return Needs(main=Part(shape=_NOTHING, replicas=1), unknown=unknown)
+        return PodRequirements(main=PodSet(shape=_NOTHING, replicas=1), unknown=unknown)
     main = next((part for part in parts if _has_gpus(part.shape)), parts[0])
     others = tuple(part for part in parts if part is not main)
-    return Needs(main=main, others=others, unknown=unknown, domains=pods.domains, loose=pods.loose, marked=pods.marked)
+    return PodRequirements(
+        main=main, others=others, unknown=unknown, domains=pods.domains, loose=pods.loose, marked=pods.marked
+    )
 
 
 def _unknown(spec: DeploySpec, strange: tuple[str, ...]) -> str:
@@ -176,12 +178,12 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
     """Read the pods of every manifest that a step names, and name those that cannot be read."""
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
     named = dict.fromkeys(step.name for step in spec.steps if step.type is StepType.MANIFEST)
-    parts: list[Part] = []
+    parts: list[PodSet] = []
     pods: list[tuple[Hashable, PodOnNode]] = []
     gangs: list[Gang] = []
     strange: list[str] = []
-    domains: list[Domains] = []
-    loose: list[Part] = []
+    domains: list[TopologyDomains] = []
+    loose: list[PodSet] = []
     marked = Counter[str]()
     for name in named:
         try:
@@ -199,7 +201,7 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
             marked.update(apart.marked)
         if apart is not None and apart.domains is not None:
             domains.append(apart.domains)
-            found = tuple(Part(shape=shape, replicas=number) for shape, number in apart.loose)
+            found = tuple(PodSet(shape=shape, replicas=number) for shape, number in apart.loose)
         loose += found
     return Pods(
         parts=tuple(replace(part, shape=unmingled(part.shape, pods)) for part in parts),
@@ -211,7 +213,7 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
     )
 
 
-def shape_of(one: Made, manifest: Mapping[str, Json], others: tuple[Mapping[str, Json], ...] = ()) -> ReplicaShape:
+def shape_of(one: PodsMade, manifest: Mapping[str, Json], others: tuple[Mapping[str, Json], ...] = ()) -> ReplicaShape:
     """Read the shape of the pods that an object makes of one template; `others` are the objects beside it.
 
     Raises one of AttributeError, LookupError, TypeError and ValueError where it cannot be read.
@@ -233,17 +235,17 @@ def _said(manifest: Mapping[str, Json], kinds: Kinds) -> str:
 
 def _parts(
     manifest: Mapping[str, Json], kinds: Kinds, others: tuple[Mapping[str, Json], ...]
-) -> tuple[tuple[Part, ...], list[tuple[Hashable, PodOnNode]]]:
+) -> tuple[tuple[PodSet, ...], list[tuple[Hashable, PodOnNode]]]:
     """Read the pods that one object makes, those that are alike together; none where nobody counts them.
 
     Beside them stands what rules go by of each template's pods, and the likeness of their shape. A number of replicas
     that an expression gives counts as one. Raises one of MALFORMED where it cannot be read.
     """
-    for finding in podtemplate.findings(manifest, kinds=kinds):
+    for finding in podtemplate.check_pod_template(manifest, kinds=kinds):
         raise ValueError(finding.message)
-    parts: dict[Hashable, Part] = {}
+    parts: dict[Hashable, PodSet] = {}
     pods: list[tuple[Hashable, PodOnNode]] = []
-    roles: list[Role] = []
+    roles: list[PodRole] = []
     for one in made(manifest, kinds, others):
         if one.replicas is None:
             raise ValueError("nobody knows how many pods it makes")
@@ -252,14 +254,14 @@ def _parts(
         alike = parts.get(shape.likeness)
         shape = replace(shape, who=joined((shape, alike.shape))) if alike else shape
         pods.append((shape.likeness, pod_on_node(one.spec, metadata)))
-        parts[shape.likeness] = Part(shape=shape, replicas=one.replicas + (alike.replicas if alike else 0))
-        roles.append(Role(likeness=shape.likeness, gpus=gpus_of_pod(shape), pods=one.replicas, least=one.least))
+        parts[shape.likeness] = PodSet(shape=shape, replicas=one.replicas + (alike.replicas if alike else 0))
+        roles.append(PodRole(likeness=shape.likeness, gpus=gpus_of_pod(shape), pods=one.replicas, least=one.least))
     kind = known(manifest, kinds)
     least = starting(roles, manifest, kind) if kind is not None else {}
     return tuple(replace(one, least=least.get(likeness)) for likeness, one in parts.items() if one.replicas), pods
 
 
-def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[Part, ...]) -> Gang | None:
+def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[PodSet, ...]) -> Gang | None:
     """Say how the pods of an object are grouped; None where each of them is for itself."""
     kind = known(manifest, kinds)
     number = groups(manifest, kind) if kind is not None else None

@@ -19,7 +19,7 @@ PODS = "pods"
 
 
 @dataclass(slots=True)
-class NodeRoom:
+class NodeCapacity:
     """What is free on one node; labels and taints are its own and those of its pool."""
 
     name: str
@@ -28,20 +28,20 @@ class NodeRoom:
     free: Resources
     allocatable: Resources
     devices: tuple[DeviceStock, ...]
-    one_of: tuple[NodeRoom, ...] = ()
+    one_of: tuple[NodeCapacity, ...] = ()
     """Of room that is on one of several nodes, and nobody knows on which: those."""
     pods: tuple[PodOnNode, ...] | None = None
 
-    def alone(self) -> NodeRoom:
+    def alone(self) -> NodeCapacity:
         """Return the node with the devices that no other can reach."""
         own = tuple(stock for stock in self.devices if not stock.shared)
         return self if len(own) == len(self.devices) else replace(self, devices=own)
 
 
-def nodes_of(observation: ClusterObservation) -> list[NodeRoom]:
+def nodes_of(observation: ClusterObservation) -> list[NodeCapacity]:
     """Lay out the nodes of a cluster, by pool and name, each with all that was seen free."""
     return [
-        NodeRoom(
+        NodeCapacity(
             name=node.name,
             labels={**pool.labels, **node.labels} if node.labels else pool.labels,
             taints=pool.taints + node.taints,
@@ -55,7 +55,7 @@ def nodes_of(observation: ClusterObservation) -> list[NodeRoom]:
     ]
 
 
-def pods_fitting(node: NodeRoom, shape: ReplicaShape) -> int:
+def pods_fitting(node: NodeCapacity, shape: ReplicaShape) -> int:
     """Count the pods of this shape that what is free on a node is enough for, devices aside."""
     pods = node.free.holds(shape.requests)
     if not pods or PODS in shape.requests.amounts:
@@ -64,14 +64,14 @@ def pods_fitting(node: NodeRoom, shape: ReplicaShape) -> int:
     return pods if places is None else min(pods, places // ONE)
 
 
-def pod_on(node: NodeRoom, shape: ReplicaShape) -> Resources:
+def pod_on(node: NodeCapacity, shape: ReplicaShape) -> Resources:
     """Return what one pod takes of a node."""
     if PODS in shape.requests.amounts or PODS not in node.free.amounts:
         return shape.requests
     return Resources(amounts={**shape.requests.amounts, PODS: ONE})
 
 
-def ways(shape: ReplicaShape, nodes: list[NodeRoom]) -> list[list[NodeRoom]]:
+def ways(shape: ReplicaShape, nodes: list[NodeCapacity]) -> list[list[NodeCapacity]]:
     """List the ways to look at nodes of which the better one is sure.
 
     Where other resources run short, pods on one node may use up the devices that several can reach, and leave its own
@@ -107,24 +107,24 @@ def most_on_one(shape: ReplicaShape, pods: int, replicas: int) -> int:
     return min(pods, replicas) if shape.apart else pods
 
 
-def held_by(node: NodeRoom, shape: ReplicaShape) -> int:
+def held_by(node: NodeCapacity, shape: ReplicaShape) -> int:
     """Count the pods of a shape that can be on a node at the most."""
     there = not node.one_of and admits(node, shape)
     return node.allocatable.minus(node.free).holds(pod_on(node, shape)) if there else 0
 
 
-def serves(node: NodeRoom, shape: ReplicaShape) -> bool:
+def serves(node: NodeCapacity, shape: ReplicaShape) -> bool:
     """Tell whether pods may go to a node wherever else they go: those that are apart, where it never holds two."""
     return admits(node, shape) and not (shape.apart and node.allocatable.holds(shape.requests) > 1)
 
 
-def admits(node: NodeRoom, shape: ReplicaShape) -> bool:
+def admits(node: NodeCapacity, shape: ReplicaShape) -> bool:
     """Tell whether pods may go to a node by its labels and taints; to each of those that some room is on."""
     if node.one_of:
         return all(admits(one, shape) for one in node.one_of)
     return selected(shape, node.labels, node.name) and repelled(shape.tolerations, node.taints) is None
 
 
-def within_any(node: NodeRoom, shut: frozenset[Domain]) -> bool:
+def within_any(node: NodeCapacity, shut: frozenset[Domain]) -> bool:
     """Tell whether a pod may be kept out of a node, or of one of those that some room is on."""
     return bool(shut) and any(within(one.labels, shut) for one in node.one_of or (node,))

@@ -21,17 +21,17 @@ from reconciler.core.schema.observation import (
 )
 from reconciler.core.schema.strict import resources
 from reconciler.core.times import format_time
-from reconciler.core.wording import told
+from reconciler.core.wording import engine_message
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.capacity import (
-    Ask,
     ClosedNode,
     ClusterObservation,
-    Homeless,
+    MissingReplicas,
     Node,
+    PendingPods,
     Pool,
+    ReplicaRequest,
     ReplicaShape,
-    Waiting,
     WorkloadObservation,
 )
 from reconciler.model.deployed import EngineReport
@@ -95,7 +95,7 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         ready={PlacementName(one.name): one.ready for one in file.placements if one.ready is not None},
         homeless={PlacementName(one.name): homeless for one in file.placements if (homeless := _homeless(one))},
         unused={PlacementName(one.name): one.unused_since for one in file.placements if one.unused_since is not None},
-        troubles={PlacementName(one.name): told(one.message) for one in file.placements if _is_of_pods(one)},
+        troubles={PlacementName(one.name): engine_message(one.message) for one in file.placements if _is_of_pods(one)},
         reports={report.path: report for report in _reports(file)},
         runtime_classes=_runtime_classes(file),
         limit_ranges=by_namespace((f"{one.namespace}/", resources(one.default_request)) for one in file.limit_ranges),
@@ -103,13 +103,13 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
     return observation, tuple(_from_the_future(file))
 
 
-def _homeless(file: PlacedFile) -> Homeless | None:
+def _homeless(file: PlacedFile) -> PendingPods | None:
     """Read how many pods of a placement have no node, and since when the first of them has had none."""
     waiting = [one for one in file.waiting if one.pods]  # nobody waits in an entry of none, as below
     if not waiting:
         return None
     since = min((one.since for one in waiting if one.since is not None), default=None)
-    return Homeless(replicas=sum(one.pods for one in waiting), shape=None, since=since)
+    return PendingPods(replicas=sum(one.pods for one in waiting), shape=None, since=since)
 
 
 def _from_the_future(file: ObservationFile) -> Iterator[Finding]:
@@ -139,7 +139,7 @@ def _reports(file: ObservationFile) -> Iterator[EngineReport]:
                 digest=one.digest,
                 revision=one.revision,
                 state=one.state,
-                message=told(one.message),
+                message=engine_message(one.message),
                 since=one.since,
             )
 
@@ -202,14 +202,14 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
         wanted=file.wanted,
         running=file.running,
         waiting=tuple(  # nobody waits in an entry of none, so that it must not set a time either
-            Waiting(replicas=waiting.replicas, since=waiting.since, cause=waiting.cause)
+            MissingReplicas(replicas=waiting.replicas, since=waiting.since, cause=waiting.cause)
             for waiting in file.unschedulable
             if waiting.replicas
         ),
         deficit_since=file.deficit_since,
         shape=None if file.replica is None else _shape(file.replica, file.namespace),
         asks=tuple(
-            Ask(
+            ReplicaRequest(
                 signal=signal.name,
                 replicas=signal.replicas,
                 since=signal.since,

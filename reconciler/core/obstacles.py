@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from reconciler.core.demand import unseen
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.core.tainting import repelled
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
 from reconciler.model.policy import Availability
 
 
-def obstacle(situation: Situation, workspace: WorkspaceName, name: ClusterName) -> Refusal | None:
+def obstacle(inputs: PassInput, workspace: WorkspaceName, name: ClusterName) -> Refusal | None:
     """Say what is in the way, or None if only its room is left to ask. A primary is a cluster like the others here."""
-    desired, observed = situation.desired, situation.observed
+    desired, observed = inputs.desired, inputs.observed
     cluster, tenant = desired.clusters.get(name), desired.workspaces.get(workspace)
 
     def refuse(reason: Reason, message: str, remedy: str) -> Refusal:
@@ -31,7 +31,7 @@ def obstacle(situation: Situation, workspace: WorkspaceName, name: ClusterName) 
     if taint is not None:
         return refuse(Reason.TAINTED, f"tainted {taint}", "take the taint off its Cluster")
     # 2. Nobody knows what it has, or it is not well.
-    blind = unseen(desired.fleet, observed, name, situation.now)
+    blind = unseen(desired.fleet, observed, name, inputs.now)
     if blind:
         return refuse(Reason.UNSEEN, blind, "see why its observations do not arrive")
     seen = observed.clusters[name]

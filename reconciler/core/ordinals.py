@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.core.growth import Growth, Offer
-from reconciler.core.quotas import Quota, quotas
-from reconciler.core.reach import Rung
+from reconciler.core.growth import CandidateFinder, Offer
+from reconciler.core.quotas import SubsetQuota, quotas
+from reconciler.core.reach import Candidate
 from reconciler.core.seats import Site, site
 from reconciler.core.subsets import first_ordinal, ordinal
 from reconciler.core.wording import plain
@@ -24,28 +24,33 @@ from reconciler.model.workloadspread import WorkloadSpread
 
 
 def barred(
-    growth: Growth, spread: WorkloadSpread, workload: WorkloadId, rung: Rung, *, moving: Placement | None = None
+    finder: CandidateFinder,
+    spread: WorkloadSpread,
+    workload: WorkloadId,
+    candidate: Candidate,
+    *,
+    moving: Placement | None = None,
 ) -> Refusal | None:
     """Say that a cluster would have ordinals that another has, or None; what is `moving` takes its own along."""
     if not ordinal(spread):
         return None
-    desired = growth.situation.desired
+    desired = finder.inputs.desired
     policy, primary = desired.policies[workload], desired.workspaces[workload.workspace].primary
-    held = growth.seated(workload, policy)
+    held = finder.seated(workload, policy)
     if moving is not None:
         held[site(moving, policy, desired.clusters)] -= moving.replicas
-    found = quotas(growth.situation, workload, spread, held.total())
-    at_home = any(quota.at_home and quota.subset.name == rung.subset for quota in found)
-    there = sorted(cluster for (cluster, name), replicas in held.items() if name == rung.subset and replicas > 0)
+    found = quotas(finder.inputs, workload, spread, held.total())
+    at_home = any(quota.at_home and quota.subset.name == candidate.subset for quota in found)
+    there = sorted(cluster for (cluster, name), replicas in held.items() if name == candidate.subset and replicas > 0)
     needed = 1 if moving is None else moving.replicas
     return (
-        _refusal(spread, rung.site, [primary] if at_home else there)
-        or (_past(growth, workload, spread, rung.site, needed, moving=moving)[1])
+        _refusal(spread, candidate.site, [primary] if at_home else there)
+        or (_past(finder, workload, spread, candidate.site, needed, moving=moving)[1])
     )
 
 
 def kept_apart(
-    growth: Growth,
+    finder: CandidateFinder,
     workload: WorkloadId,
     spread: WorkloadSpread | None,
     offers: Mapping[Site, Offer],
@@ -59,7 +64,7 @@ def kept_apart(
     if spread is None or not ordinal(spread):
         return left
     for place, offer in offers.items():
-        free, refusal = _past(growth, workload, spread, place, offer.replicas)
+        free, refusal = _past(finder, workload, spread, place, offer.replicas)
         if free:
             left[place] = replace(offer, replicas=free)
             continue
@@ -69,12 +74,12 @@ def kept_apart(
 
 
 def beside_the_first(
-    growth: Growth,
+    finder: CandidateFinder,
     workload: WorkloadId,
     spread: WorkloadSpread,
     *,
     rows: Sequence[Sequence[Site]],
-    found: Sequence[Quota],
+    found: Sequence[SubsetQuota],
     held: Mapping[Site, int],
     offers: Collection[Site],
 ) -> Iterator[Refusal]:
@@ -85,7 +90,7 @@ def beside_the_first(
     """
     if not ordinal(spread):
         return
-    primary = growth.situation.desired.workspaces[workload.workspace].primary
+    primary = finder.inputs.desired.workspaces[workload.workspace].primary
     for row, quota in zip(rows, found, strict=True):
         there = [place[0] for place in row if held.get(place)] or [place[0] for place in row if place in offers]
         for place in row:
@@ -95,7 +100,7 @@ def beside_the_first(
 
 
 def _past(
-    growth: Growth,
+    finder: CandidateFinder,
     workload: WorkloadId,
     spread: WorkloadSpread,
     place: Site,
@@ -104,10 +109,10 @@ def _past(
     moving: Placement | None = None,
 ) -> tuple[int, Refusal | None]:
     """Count how many of the `wanted` ordinals from a subset's next one on are free of those that others were given."""
-    situation = growth.situation
-    policy, clusters = situation.desired.policies[workload], situation.desired.clusters
+    inputs = finder.inputs
+    policy, clusters = inputs.desired.policies[workload], inputs.desired.clusters
     has, others = [], list[tuple[int, Placement]]()
-    for one in situation.ledger.placements.of(workload).placements:
+    for one in inputs.ledger.placements.of(workload).placements:
         if one.first_ordinal is None or (moving is not None and one.name == moving.name):
             continue
         if site(one, policy, clusters) == place:

@@ -20,7 +20,7 @@ _DISTRIBUTION: Loc = ("spec", "distribution")
 _CONSTRAINT: Loc = (*_DISTRIBUTION, "spreadConstraint")
 
 
-def findings(
+def warn_unreachable(
     policy: BurstPolicy, workspaces: Iterable[Workspace], clusters: Mapping[ClusterName, Cluster]
 ) -> Iterator[Finding]:
     """Warn of labels that no cluster has which a policy may use in these workspaces, and of minimums beyond them.
@@ -32,9 +32,9 @@ def findings(
         return
     usable = {
         one.name: [
-            clusters[rung.cluster]
-            for rung in order(policy, one, clusters)
-            if rung.cluster in clusters and rung.cluster in one.clusters
+            clusters[candidate.cluster]
+            for candidate in order(policy, one, clusters)
+            if candidate.cluster in clusters and candidate.cluster in one.clusters
         ]
         for one in workspaces
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.model.capacity import ReplicaShape
 
 _T = TypeVar("_T")
@@ -17,7 +17,7 @@ Wanted = tuple[ReplicaShape, int]
 """So many replicas of a shape."""
 
 
-def tightest_first(room: Room, wanted: Iterable[_T], shape: Callable[[_T], ReplicaShape]) -> list[_T]:
+def tightest_first(room: ClusterCapacity, wanted: Iterable[_T], shape: Callable[[_T], ReplicaShape]) -> list[_T]:
     """Put what is wanted in order: what has the fewest nodes to go to comes first, and else all stays as it was."""
     found = list(wanted)
     alike = {shape(one).likeness: shape(one) for one in found}
@@ -27,7 +27,7 @@ def tightest_first(room: Room, wanted: Iterable[_T], shape: Callable[[_T], Repli
     return sorted(found, key=lambda one: choices[shape(one).likeness])
 
 
-def fitting(room: Room, beside: Sequence[Wanted], shape: ReplicaShape, most: int) -> int:
+def fitting(room: ClusterCapacity, beside: Sequence[Wanted], shape: ReplicaShape, most: int) -> int:
     """Count the replicas of a shape, up to `most`, that fit with all of what goes beside them; nothing is taken."""
 
     def fits(replicas: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from reconciler.core.draft import Draft
+from reconciler.core.draft import TemplateDraft
 from reconciler.core.findings import Finding, Loc
 from reconciler.core.kruise import Whitelist
 from reconciler.core.requestdraft import RequestDraft
@@ -24,7 +24,7 @@ Value: TypeAlias = (
     | ClusterFile
     | WorkspaceFile
     | BurstPolicyFile
-    | Draft
+    | TemplateDraft
     | RequestDraft
     | GprTemplateFile
     | BindingFile

@@ -41,7 +41,7 @@ def _timeout(value: Json) -> timedelta | None:
     return None if value == "" else duration(value)
 
 
-class Annotations(BaseModel):
+class PlacementAnnotationsRecord(BaseModel):
     """What EGS's resource has no field for."""
 
     model_config = NOTES
@@ -63,16 +63,16 @@ class Annotations(BaseModel):
     first_ordinal: Count | None = None
 
 
-class Metadata(BaseModel):
+class PlacementMetadataRecord(BaseModel):
     """The resource's own name and namespace."""
 
     model_config = RECORD
     name: Annotated[str, AfterValidator(_placement_name)]
     namespace: str
-    annotations: Annotations
+    annotations: PlacementAnnotationsRecord
 
 
-class Flags(BaseModel):
+class HelmFlagsRecord(BaseModel):
     """EGS's helmFlags, all of them always written."""
 
     model_config = RECORD
@@ -84,14 +84,14 @@ class Flags(BaseModel):
     wait: bool
 
 
-class SecretRef(BaseModel):
+class SecretRefRecord(BaseModel):
     """The name of a Secret with a chart repository's credentials."""
 
     model_config = RECORD
     name: str
 
 
-class Helm(BaseModel):
+class ChartRecord(BaseModel):
     """One chart."""
 
     model_config = RECORD
@@ -102,12 +102,12 @@ class Helm(BaseModel):
     version: str
     release_name: str
     release_namespace: str
-    secret_ref: SecretRef | None = None
-    helm_flags: Flags
+    secret_ref: SecretRefRecord | None = None
+    helm_flags: HelmFlagsRecord
     values: dict[str, Json]
 
 
-class Manifest(BaseModel):
+class ManifestRecord(BaseModel):
     """One object."""
 
     model_config = RECORD
@@ -115,7 +115,7 @@ class Manifest(BaseModel):
     manifest: dict[str, Json]
 
 
-class Cmd(BaseModel):
+class CommandRecord(BaseModel):
     """One command."""
 
     model_config = RECORD
@@ -123,7 +123,7 @@ class Cmd(BaseModel):
     cmd: str
 
 
-class StepFile(BaseModel):
+class StepRecord(BaseModel):
     """One step."""
 
     model_config = RECORD
@@ -131,7 +131,7 @@ class StepFile(BaseModel):
     type: Annotated[StepType, Field(strict=False)]
 
 
-class Spec(BaseModel):
+class PlacementSpecRecord(BaseModel):
     """What is deployed and where. Lists are there even when they are empty: engines' templates read them."""
 
     model_config = RECORD
@@ -139,17 +139,17 @@ class Spec(BaseModel):
     burst_duration: Duration | None = None
     deletion_policy: Annotated[DeletionPolicy, Field(strict=False)]
     service_account: str = ""
-    helm_config: list[Helm]
-    manifest_resources: list[Manifest]
-    cmd_exec: list[Cmd]
-    steps: list[StepFile]
+    helm_config: list[ChartRecord]
+    manifest_resources: list[ManifestRecord]
+    cmd_exec: list[CommandRecord]
+    steps: list[StepRecord]
 
 
-class PlacementFile(BaseModel):
+class PlacementRecordFile(BaseModel):
     """The whole document."""
 
     model_config = RECORD
     api_version: Literal["worker.kubeslice.io/v1alpha1"]
     kind: Literal["WorkloadPlacement"]
-    metadata: Metadata
-    spec: Spec
+    metadata: PlacementMetadataRecord
+    spec: PlacementSpecRecord

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from reconciler.core.affinity import said
 from reconciler.core.grouping import gangs_of
 from reconciler.core.injecting import of_placement
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.core.subsets import Injection
 from reconciler.core.times import format_time
 from reconciler.core.wording import listed, plain
@@ -17,9 +17,9 @@ from reconciler.model.policy import Desired
 from reconciler.model.units import format_duration
 
 
-def notes(situation: Situation, placement: Placement) -> tuple[str, ...]:
+def notes(inputs: PassInput, placement: Placement) -> tuple[str, ...]:
     """Say in sentences, without a stop, what holds for one placement now; nothing for most."""
-    return (*of_subset(situation.desired, placement), *_of_lost(situation, placement))
+    return (*of_subset(inputs.desired, placement), *_of_lost(inputs, placement))
 
 
 def of_subset(desired: Desired, placement: Placement) -> Iterator[str]:
@@ -54,22 +54,22 @@ def _changes(found: Injection) -> Iterator[str]:
         yield f"counts from ordinal {found.start}"
 
 
-def _of_lost(situation: Situation, placement: Placement) -> Iterator[str]:
+def _of_lost(inputs: PassInput, placement: Placement) -> Iterator[str]:
     """Say since when the cluster of what goes whole has been lost, and when that leaves it.
 
     Only who keeps looking knows since when: to one look, and to the first of a daemon, it has just been lost.
     """
-    since = situation.lost.get(placement.cluster)
-    if since is None or not gangs_of(situation, placement):
+    since = inputs.lost.get(placement.cluster)
+    if since is None or not gangs_of(inputs, placement):
         return
-    timeout = situation.desired.fleet.worker_lost_timeout
+    timeout = inputs.desired.fleet.worker_lost_timeout
     lasting = f"the Fleet's workerLostTimeout of {format_duration(timeout)}"
-    if since == situation.now:
+    if since == inputs.now:
         yield (
             f"{placement.cluster} is lost: all of it moves once that has lasted for {lasting},"
             " counted from when the daemon first missed it (--server asks it)"
         )
-    elif since + timeout > situation.now:
+    elif since + timeout > inputs.now:
         yield (
             f"{placement.cluster} has been lost since {format_time(since)}: all of it moves at"
             f" {format_time(since + timeout)} if that lasts, after {lasting}"

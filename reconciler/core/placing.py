@@ -6,13 +6,13 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from reconciler.core.enrolling import Entry, end_of, lasting
-from reconciler.core.growth import Growth, Offer, why_not
-from reconciler.core.needs import Needs, needs
+from reconciler.core.enrolling import EnrolledRequest, end_of, lasting
+from reconciler.core.growth import CandidateFinder, Offer, why_not
+from reconciler.core.needs import PodRequirements, needs
 from reconciler.core.queueing import Turn
-from reconciler.core.reach import Rung
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.reach import Candidate
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.terms import priority
 from reconciler.core.together import fitted, named, taken, ways
 from reconciler.core.wording import clause, count
@@ -21,56 +21,62 @@ from reconciler.model.plan import Place, Reason, Refusal, Suppressed
 from reconciler.model.request import RequestRecord
 
 
-def requests_that_wait(situation: Situation, standing: Standing, growth: Growth) -> Iterator[Turn]:
+def requests_that_wait(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
     """Yield a turn for each open request that lacks placements; it waits since it was received."""
-    enrolment = situation.enrolment
+    enrolment = inputs.enrolment
     if enrolment is None:
         return
-    for workload in waiting(situation, standing):
-        yield turn(situation, standing, growth, enrolment.entries[workload])
+    for workload in waiting(inputs, working_plan):
+        yield turn(inputs, working_plan, finder, enrolment.entries[workload])
 
 
-def turn(situation: Situation, standing: Standing, growth: Growth, entry: Entry) -> Turn:
+def turn(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, entry: EnrolledRequest) -> Turn:
     """Make the turn of a request that waits, as its record stands now."""
     workload = entry.workload
-    record = standing.requests[workload]
+    record = working_plan.requests[workload]
     return Turn(
-        priority=priority(workload, situation),
+        priority=priority(workload, inputs),
         since=record.received_at,
         workload=workload,
-        take=_Try(situation=situation, standing=standing, growth=growth, entry=entry, record=record).make,
+        take=_Try(inputs=inputs, working_plan=working_plan, finder=finder, entry=entry, record=record).make,
     )
 
 
-def waiting(situation: Situation, standing: Standing) -> tuple[WorkloadId, ...]:
+def waiting(inputs: PassInput, working_plan: WorkingPlan) -> tuple[WorkloadId, ...]:
     """List the open requests that lack placements as things stand, by name."""
-    enrolment = situation.enrolment
+    enrolment = inputs.enrolment
     if enrolment is None:
         return ()
-    suspects = {*enrolment.lacking(situation.ledger.placements), *standing.touched()}
-    lacking = (workload for workload in suspects if enrolment.short(workload, len(standing.of(workload))))
+    suspects = {*enrolment.lacking(inputs.ledger.placements), *working_plan.touched()}
+    lacking = (workload for workload in suspects if enrolment.short(workload, len(working_plan.of(workload))))
     return tuple(sorted(lacking))
 
 
 def assess(
-    situation: Situation, growth: Growth, record: RequestRecord, rung: Rung, *, more: int = 0, least: bool = False
-) -> tuple[Offer, Needs] | Refusal:
+    inputs: PassInput,
+    finder: CandidateFinder,
+    record: RequestRecord,
+    candidate: Candidate,
+    *,
+    more: int = 0,
+    least: bool = False,
+) -> tuple[Offer, PodRequirements] | Refusal:
     """Say what one cluster offers of a request and what that takes there, or why it has no room for the whole of it.
 
     `more` are the placements that begin, less those that end, beside it. At `least` has the minimum of a gang do.
     """
-    name, request = rung.cluster, record.request
+    name, request = candidate.cluster, record.request
     if name in record.avoids:
         why = "it failed there, was idle there, or was ended there"
         return Refusal(cluster=name, reason=Reason.AVOIDED, message=why, remedy="ask for it anew to try again")
-    template, policy = situation.desired.templates[request.workload], situation.desired.policies[request.workload]
-    entry = situation.enrolment.entries.get(request.workload) if situation.enrolment is not None else None
+    template, policy = inputs.desired.templates[request.workload], inputs.desired.policies[request.workload]
+    entry = inputs.enrolment.entries.get(request.workload) if inputs.enrolment is not None else None
     pods = entry.pods if entry is not None else None
-    need = needs(request, situation.observed.clusters.get(name), pods, kinds=situation.desired.kinds)
-    answer = growth.assess(template, policy, need.main.shape, rung, need.main.replicas, more=more)
+    need = needs(request, inputs.observed.clusters.get(name), pods, kinds=inputs.desired.kinds)
+    answer = finder.assess(template, policy, need.main.shape, candidate, need.main.replicas, more=more)
     if isinstance(answer, Refusal):
         return answer
-    found = fitted(situation, growth, request.workspace, answer, need, least=least)
+    found = fitted(inputs, finder, request.workspace, answer, need, least=least)
     return found if isinstance(found, Refusal) else (found, need)
 
 
@@ -78,91 +84,93 @@ def assess(
 class _Try:
     """What is done about one request that waits."""
 
-    situation: Situation
-    standing: Standing
-    growth: Growth
-    entry: Entry
+    inputs: PassInput
+    working_plan: WorkingPlan
+    finder: CandidateFinder
+    entry: EnrolledRequest
     record: RequestRecord
 
     def make(self) -> None:
         """Place what has room, and tell what has none."""
-        workload, enrolment = self.entry.workload, self.situation.enrolment
-        here = {placement.cluster for placement in self.standing.of(workload)}
+        workload, enrolment = self.entry.workload, self.inputs.enrolment
+        here = {placement.cluster for placement in self.working_plan.of(workload)}
         lacking = enrolment.short(workload, len(here)) if enrolment is not None else 0
         kind = self._kind()
         alike = (kind, lacking, frozenset(here), self.record.avoids) if kind is not None else None
-        known = self.growth.told.suppressed(alike, self.growth.moment()) if alike is not None and lacking else None
+        known = self.finder.told.suppressed(alike, self.finder.moment()) if alike is not None and lacking else None
         if known is not None:
             self._tell(known)
             return
         wanted, refusals = lacking + len(here), tuple[Refusal, ...]()
-        began = self.growth.moment()
+        began = self.finder.moment()
         for least in ways(self.entry.needs):
             refusals = ()
-            for rung in self.situation.reach.order(workload) if lacking else ():
-                if not lacking or rung.cluster in here:
+            for candidate in self.inputs.reach.order(workload) if lacking else ():
+                if not lacking or candidate.cluster in here:
                     continue
-                refusal = self._try(rung, refusals, kind, least=least)
+                refusal = self._try(candidate, refusals, kind, least=least)
                 if refusal is None:
-                    lacking, here = lacking - 1, {*here, rung.cluster}
+                    lacking, here = lacking - 1, {*here, candidate.cluster}
                 else:
                     refusals = (*refusals, refusal)
         if lacking:
             held = self._held(lacking, wanted, refusals)
-            if alike is not None and self.growth.moment() == began:
-                self.growth.told.suppress(alike, held, began)
+            if alike is not None and self.finder.moment() == began:
+                self.finder.told.suppress(alike, held, began)
             self._tell(held)
 
     def _kind(self) -> Hashable | None:
         """Say of which kind it is; None where something is known of it alone."""
-        workload, unwritable = self.entry.workload, self.situation.unwritable
-        if self.standing.restraints(workload) or (unwritable and any(one == workload for one, _ in unwritable)):
+        workload, unwritable = self.entry.workload, self.inputs.unwritable
+        if self.working_plan.restraints(workload) or (unwritable and any(one == workload for one, _ in unwritable)):
             return None
-        if self.growth.clashes.possible(workload):
+        if self.finder.clashes.possible(workload):
             return None
-        return self.growth.kind(self.entry)
+        return self.finder.kind(self.entry)
 
-    def _try(self, rung: Rung, passed: tuple[Refusal, ...], kind: Hashable | None, *, least: bool) -> Refusal | None:
+    def _try(
+        self, candidate: Candidate, passed: tuple[Refusal, ...], kind: Hashable | None, *, least: bool
+    ) -> Refusal | None:
         """Place it on one cluster, or say why not."""
-        name, growth = rung.cluster, self.growth
+        name, finder = candidate.cluster, self.finder
         shared = kind is not None and name not in self.record.avoids
         kind = (kind, least)
-        state = growth.state(name, self.record.request.workspace) if shared else None
-        known = growth.told.refusal(kind, name, state) if shared else None
-        answer = known or assess(self.situation, growth, self.record, rung, least=least)
+        state = finder.state(name, self.record.request.workspace) if shared else None
+        known = finder.told.refusal(kind, name, state) if shared else None
+        answer = known or assess(self.inputs, finder, self.record, candidate, least=least)
         if not isinstance(answer, Refusal):
             self._place(*answer, passed)
             return None
         if shared and known is None:
-            growth.told.refuse(kind, answer, state)
+            finder.told.refuse(kind, answer, state)
         return answer
 
-    def _place(self, offer: Offer, need: Needs, passed: tuple[Refusal, ...]) -> None:
-        desired, workload, cluster = self.situation.desired, self.entry.workload, offer.rung.cluster
-        record = self.standing.requests[workload]
-        began = replace(record, began_at=record.began_at or self.situation.now)
-        choice = taken(self.growth, offer, need, need.main.shape, workload, replicas=need.main.replicas)
+    def _place(self, offer: Offer, need: PodRequirements, passed: tuple[Refusal, ...]) -> None:
+        desired, workload, cluster = self.inputs.desired, self.entry.workload, offer.candidate.cluster
+        record = self.working_plan.requests[workload]
+        began = replace(record, began_at=record.began_at or self.inputs.now)
+        choice = taken(self.finder, offer, need, need.main.shape, workload, replicas=need.main.replicas)
         if not need.main.shape.requests.amounts:
             choice = replace(choice, fits=offer.replicas)  # what asks for nothing fits without end
         template, policy = desired.templates[workload], desired.policies[workload]
-        made = self.growth.placement(template, policy, need.main.shape, cluster, need.main.replicas)
+        made = self.finder.placement(template, policy, need.main.shape, cluster, need.main.replicas)
         placement = replace(made, expires_at=self._end(began))
         first = record.began_at is None
-        self.standing.change(
+        self.working_plan.change(
             Place(placement=placement, shortage=None, choice=choice, refused=passed, record=began if first else None)
         )
 
     def _end(self, began: RequestRecord) -> datetime:
         """Return the end that all placements of a request share."""
-        limits = self.situation.desired.limits.get(began.request.workspace)
-        return end_of(began, self.situation.desired) or self.situation.now + lasting(began.request, limits)
+        limits = self.inputs.desired.limits.get(began.request.workspace)
+        return end_of(began, self.inputs.desired) or self.inputs.now + lasting(began.request, limits)
 
     def _tell(self, held: Suppressed) -> None:
         """Tell that it waits, and why. What has begun waits until its time is over."""
-        end = end_of(self.record, self.situation.desired)
+        end = end_of(self.record, self.inputs.desired)
         if end is not None:
-            self.standing.wake(end)
-        self.standing.suppress(replace(held, workload=self.entry.workload))
+            self.working_plan.wake(end)
+        self.working_plan.suppress(replace(held, workload=self.entry.workload))
 
     def _held(self, lacking: int, wanted: int, refusals: tuple[Refusal, ...]) -> Suppressed:
         """Say why it waits, and the one thing that would change it."""
@@ -177,6 +185,6 @@ class _Try:
             reason=reason,
             message=message,
             replicas=lacking * need.main.replicas,
-            until=self.growth.next_change(self.entry.workload),
+            until=self.finder.next_change(self.entry.workload),
             refusals=refusals,
         )

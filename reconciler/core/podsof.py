@@ -17,7 +17,7 @@ _NVIDIA = "nvidia.com/gpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PodTemplateSite:
     """One pod template of an object: `item` is the way to the item that it is in, and `loc` where its spec stands.
 
     `loc` is empty where the object has none of its own.
@@ -29,34 +29,36 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class PodsMade:
     """So many pods of one spec, at a place of an object; `replicas` is None where nobody knows how many.
 
     `least` are as many as the object says have to be there before any of a group runs, None where it says nothing.
     """
 
-    place: Place
+    place: PodTemplateSite
     spec: Json
     replicas: int | None
     least: int | None = None
 
 
-def places(manifest: Mapping[str, Json], declared: Kinds = NONE) -> Iterator[Place]:
+def places(manifest: Mapping[str, Json], declared: Kinds = NONE) -> Iterator[PodTemplateSite]:
     """Find the pod templates of an object, also where its kind is not counted; a broken object has fewer."""
     kind = known(manifest, declared)
     if kind is not None:
         yield from _places(manifest, kind)
 
 
-def _places(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[Place]:
+def _places(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[PodTemplateSite]:
     for one in kind.templates:
         pattern = _pattern(one)
         for item in items(manifest, pattern):
             way = _spec_at(manifest, one, item)
-            yield Place(template=one, item=item, loc=located(manifest, way) if way else ())
+            yield PodTemplateSite(template=one, item=item, loc=located(manifest, way) if way else ())
 
 
-def made(manifest: Mapping[str, Json], declared: Kinds, others: tuple[Mapping[str, Json], ...] = ()) -> Iterator[Made]:
+def made(
+    manifest: Mapping[str, Json], declared: Kinds, others: tuple[Mapping[str, Json], ...] = ()
+) -> Iterator[PodsMade]:
     """Read the pods that an object makes as it is written; nothing of kinds whose pods nobody counts.
 
     `others` are the objects beside it, which it may refer to. Raises LookupError where a template is not there, and
@@ -77,10 +79,10 @@ def made(manifest: Mapping[str, Json], declared: Kinds, others: tuple[Mapping[st
             continue
         replicas = 0 if _sleeps(manifest, kind) else _product(manifest, place.template.counts, place)
         least = _least(manifest, place) if replicas else None
-        yield Made(place=place, spec=spec, replicas=None if unsure else replicas, least=least)
+        yield PodsMade(place=place, spec=spec, replicas=None if unsure else replicas, least=least)
 
 
-def labels_at(manifest: Mapping[str, Json], place: Place) -> Path:
+def labels_at(manifest: Mapping[str, Json], place: PodTemplateSite) -> Path:
     """Return the way to the labels of a template's pods; empty where they cannot be written, or there is no template.
 
     A template that is only read where it stands in place of another is labelled as that.
@@ -95,7 +97,7 @@ def labels_at(manifest: Mapping[str, Json], place: Place) -> Path:
     return within(template.labels, item, _pattern(template))
 
 
-def metadata_of(manifest: Mapping[str, Json], place: Place) -> Json:
+def metadata_of(manifest: Mapping[str, Json], place: PodTemplateSite) -> Json:
     """Return what is known beforehand of the pods of a template: their namespace, and labels without expressions."""
     way = labels_at(manifest, place)
     labels = (at(manifest, way) if way else None) or {}
@@ -122,7 +124,7 @@ def pods(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     return sum(one for one in found if one is not None) if None not in found else None
 
 
-def _stated(manifest: Mapping[str, Json], place: Place) -> bool:
+def _stated(manifest: Mapping[str, Json], place: PodTemplateSite) -> bool:
     """Tell whether something says what the pods of a template are like."""
     template = place.template
     ways = (tuple(map(str, place.loc)), within(template.resources, place.item, _pattern(template)))
@@ -157,7 +159,7 @@ def _spec_at(manifest: Mapping[str, Json], template: PodTemplate, item: Path) ->
 
 
 def _spec(
-    manifest: Mapping[str, Json], place: Place, declared: Kinds, others: tuple[Mapping[str, Json], ...]
+    manifest: Mapping[str, Json], place: PodTemplateSite, declared: Kinds, others: tuple[Mapping[str, Json], ...]
 ) -> Json | None:
     """Put together the spec of a template's pods; None where it makes none."""
     template = place.template
@@ -208,7 +210,7 @@ def _sleeps(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
     return not queued and any(at(manifest, way) is True for way in kind.suspended)
 
 
-def _product(manifest: Mapping[str, Json], counts: tuple[Count, ...], place: Place | None) -> int | None:
+def _product(manifest: Mapping[str, Json], counts: tuple[Count, ...], place: PodTemplateSite | None) -> int | None:
     number = 1
     for count in counts:
         factor = _factor(manifest, count, place)
@@ -218,7 +220,7 @@ def _product(manifest: Mapping[str, Json], counts: tuple[Count, ...], place: Pla
     return number
 
 
-def _least(manifest: Mapping[str, Json], place: Place) -> int | None:
+def _least(manifest: Mapping[str, Json], place: PodTemplateSite) -> int | None:
     """Count the pods of a template that have to be there at once, where any of its numbers has a minimum."""
     number, said = 1, False
     for count in place.template.counts:
@@ -229,7 +231,7 @@ def _least(manifest: Mapping[str, Json], place: Place) -> int | None:
     return number if said else None
 
 
-def _stands(manifest: Mapping[str, Json], count: Count, way: Path, place: Place | None) -> Json:
+def _stands(manifest: Mapping[str, Json], count: Count, way: Path, place: PodTemplateSite | None) -> Json:
     """Return what stands at one of the ways of a number."""
     if not way:
         return None
@@ -238,7 +240,7 @@ def _stands(manifest: Mapping[str, Json], count: Count, way: Path, place: Place 
     return at(manifest, way if place is None else within(way, place.item, _pattern(place.template)))
 
 
-def _factor(manifest: Mapping[str, Json], count: Count, place: Place | None) -> int | None:
+def _factor(manifest: Mapping[str, Json], count: Count, place: PodTemplateSite | None) -> int | None:
     """Read one number; what is no number, as an expression before it is filled in, counts as one."""
 
     def stands(way: Path) -> Json:

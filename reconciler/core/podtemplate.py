@@ -26,7 +26,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _Check = Callable[[Json, Loc], Iterator[Finding]]
 
 
-def findings(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NONE) -> Iterator[Finding]:
+def check_pod_template(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NONE) -> Iterator[Finding]:
     """Find what Kubernetes would refuse of what an object's pods need; texts that hold an expression are passed over.
 
     `kinds` are those that the fleet repository declares. Nothing is found in an object that makes no pods.

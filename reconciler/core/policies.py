@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from reconciler.core.counting import counted_before
-from reconciler.core.draft import WORKLOAD, Draft
+from reconciler.core.draft import WORKLOAD, TemplateDraft
 from reconciler.core.findings import Finding, Loc, shortened
-from reconciler.core.gathered import NAME, Gathered, Placed, few, places
+from reconciler.core.gathered import NAME, DeclaredValue, FleetObjects, few, places
 from reconciler.core.governing import govern
 from reconciler.core.implicit import implied, unbound, unheard
-from reconciler.core.outofreach import findings as out_of_reach
+from reconciler.core.outofreach import warn_unreachable as out_of_reach
 from reconciler.core.reach import order
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.untaken import untaken
@@ -23,16 +23,16 @@ from reconciler.model.workload import WorkloadTemplate
 
 _GOVERNING = frozenset({"BurstPolicy", "GPRTemplateBinding"})
 
-Templates = Mapping[WorkloadId, tuple[WorkloadTemplate, Placed[Draft]]]
+Templates = Mapping[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]]
 
 
-def policies_in_force(work: Gathered, desired: Desired, templates: Templates) -> dict[WorkloadId, BurstPolicy]:
+def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates) -> dict[WorkloadId, BurstPolicy]:
     """Find the policy that governs each template, and what policies name that is not there.
 
     Where no BurstPolicy governs a template, the binding of its workspace may (`implicit`).
     """
     placed_policies = list(work.named(BurstPolicyFile, "BurstPolicy").values())
-    names = frozenset(placed.value.name for placed in work.all(Draft))
+    names = frozenset(placed.value.name for placed in work.all(TemplateDraft))
     for placed in placed_policies:
         _tell_unknown(work, placed, desired, names)
     governed = govern([placed.value.value_of() for placed in placed_policies], templates)
@@ -87,7 +87,7 @@ def _homes(found: Mapping[WorkloadId, BurstPolicy]) -> dict[str, list[WorkspaceN
 
 
 def _tell_unknown(
-    work: Gathered, placed: Placed[BurstPolicyFile], desired: Desired, names: frozenset[TemplateName]
+    work: FleetObjects, placed: DeclaredValue[BurstPolicyFile], desired: Desired, names: frozenset[TemplateName]
 ) -> None:
     """Report what a policy names that no file describes; `names` are those of the templates."""
     spec = placed.value.spec
@@ -95,15 +95,17 @@ def _tell_unknown(
     work.tell_unknown(
         placed, "WorkloadTemplate", places(("spec", "templates"), spec.templates), names, Severity.WARNING
     )
-    rungs: list[tuple[Loc, str]] = [
-        (("spec", "clusters", index, "name"), rung.name)
-        for index, rung in enumerate(spec.clusters)
-        if rung.name is not None
+    candidates: list[tuple[Loc, str]] = [
+        (("spec", "clusters", index, "name"), candidate.name)
+        for index, candidate in enumerate(spec.clusters)
+        if candidate.name is not None
     ]
-    work.tell_unknown(placed, "Cluster", rungs, desired.clusters)
-    for index, rung in enumerate(() if "Cluster" in work.excused else spec.clusters):
-        labels = rung.match_labels.items()
-        if rung.name is None and not any(labels <= cluster.labels.items() for cluster in desired.clusters.values()):
+    work.tell_unknown(placed, "Cluster", candidates, desired.clusters)
+    for index, candidate in enumerate(() if "Cluster" in work.excused else spec.clusters):
+        labels = candidate.match_labels.items()
+        if candidate.name is None and not any(
+            labels <= cluster.labels.items() for cluster in desired.clusters.values()
+        ):
             loc: Loc = ("spec", "clusters", index, "matchLabels")
             work.tell(placed, Finding(loc=loc, message="no Cluster has these labels", severity=Severity.WARNING))
 
@@ -137,13 +139,13 @@ def _governed(
 def _untaken(template: WorkloadTemplate, policy: BurstPolicy | None, desired: Desired) -> Iterable[Finding]:
     """Warn of what no engine takes of a template, where it may burst to, or be asked for while nothing bursts it."""
     workspace = desired.workspaces[template.workspace]
-    rungs = order(policy, workspace, desired.clusters) if policy is not None else ()
-    names = workspace.destinations if policy is None else tuple(rung.cluster for rung in rungs)
+    candidates = order(policy, workspace, desired.clusters) if policy is not None else ()
+    names = workspace.destinations if policy is None else tuple(candidate.cluster for candidate in candidates)
     return untaken(template.spec, workspace, names, desired.clusters)
 
 
 def _counted_twice(
-    work: Gathered, policies: Iterable[WorkloadId], desired: Desired, templates: Templates
+    work: FleetObjects, policies: Iterable[WorkloadId], desired: Desired, templates: Templates
 ) -> frozenset[WorkloadId]:
     """Report the templates that would burst for an object for which another one does so already.
 

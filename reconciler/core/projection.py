@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.core.wording import listed
-from reconciler.model.branches import ROOT, Advance, Branch, Projection, Snapshot, alone
+from reconciler.model.branches import ROOT, Advance, Branch, BranchCommit, Projection, alone
 from reconciler.model.ids import ClusterName, CommitId, TreeId
 from reconciler.model.policy import Desired
 from reconciler.model.tree import Commit, Identity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class BranchState:
     """A commit of the output branch, with the ids of the clusters' directories in it.
 
     `written` is the commit as this pass wrote it, None for the one that the pass found.
@@ -42,7 +42,7 @@ def concerned(desired: Desired) -> bool:
 def project(
     desired: Desired,
     branches: Mapping[ClusterName, Branch],
-    states: Sequence[State],
+    states: Sequence[BranchState],
     *,
     now: datetime,
     author: Identity,
@@ -74,11 +74,11 @@ def _clusters(
 
 
 def _snapshots(
-    cluster: ClusterName, branch: Branch | None, states: Sequence[State], now: datetime, author: Identity
-) -> tuple[Snapshot, ...]:
+    cluster: ClusterName, branch: Branch | None, states: Sequence[BranchState], now: datetime, author: Identity
+) -> tuple[BranchCommit, ...]:
     """Walk along the states, and keep each in which the directory is another than in the one before."""
     tree = branch.tree if branch else None
-    found: list[Snapshot] = []
+    found: list[BranchCommit] = []
     for state in states:
         directory = state.directories.get(cluster)
         wanted = alone(cluster, directory)
@@ -87,11 +87,11 @@ def _snapshots(
         tree = wanted
         if state.written is None:
             message = caught_up(cluster, state.commit, new=branch is None)
-            found.append(Snapshot(message=message, author=author, at=now, directory=directory))
+            found.append(BranchCommit(message=message, author=author, at=now, directory=directory))
         else:
             message = projected(state.written.message, state.commit)
             it = state.written
-            found.append(Snapshot(message=message, author=it.author, at=it.at, directory=directory))
+            found.append(BranchCommit(message=message, author=it.author, at=it.at, directory=directory))
     return tuple(found)
 
 

@@ -22,7 +22,7 @@ _FAILURES = (TemplateError, ArithmeticError, LookupError, RuntimeError, TypeErro
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class PrometheusQuestion:
     """One query about one workload. `text` is what is sent; several workloads may share it.
 
     `window` is for how long an answer must hold before anything is placed because of it.
@@ -35,9 +35,9 @@ class Question:
     window: timedelta
 
 
-def questions(desired: Desired) -> tuple[tuple[Question, ...], tuple[Problem, ...]]:
+def questions(desired: Desired) -> tuple[tuple[PrometheusQuestion, ...], tuple[Problem, ...]]:
     """List the questions of every workload that may burst, and the queries that cannot be put."""
-    asked: list[Question] = []
+    asked: list[PrometheusQuestion] = []
     problems: list[Problem] = []
     for workload, policy in desired.policies.items():
         template = desired.templates[workload]
@@ -49,7 +49,7 @@ def questions(desired: Desired) -> tuple[tuple[Question, ...], tuple[Problem, ..
                 problems.append(Problem(path=f"policy {policy.name}", message=message, severity=Severity.WARNING))
             else:
                 asked.append(
-                    Question(
+                    PrometheusQuestion(
                         workload=workload, policy=policy.name, query=query, text=text, window=policy.scale_up_window
                     )
                 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from reconciler.core.narrowing import has, takes
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.core.wording import plain
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
@@ -17,7 +17,7 @@ from reconciler.model.workloadspread import Subset, WorkloadSpread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quota:
+class SubsetQuota:
     """One subset in replicas: `most` None bounds nothing, and `home` of them run on the primary.
 
     `at_home` tells that the primary is one of its clusters.
@@ -35,18 +35,18 @@ class Quota:
         return None if self.most is None else max(0, self.most - self.home)
 
 
-def quotas(situation: Situation, workload: WorkloadId, spread: WorkloadSpread, placed: int) -> tuple[Quota, ...]:
+def quotas(inputs: PassInput, workload: WorkloadId, spread: WorkloadSpread, placed: int) -> tuple[SubsetQuota, ...]:
     """Work out the quotas of a workload that has so many replicas elsewhere, in the order of the subsets.
 
     Where the primary cannot be seen, nobody knows what runs there: then only numbers bound.
     """
-    demand = situation.demands.get(workload)
+    demand = inputs.demands.get(workload)
     running, total = 0, None
     if isinstance(demand, Demand):
         running = demand.running
         total = max(demand.wanted, running + max(demand.deficit, placed))
-    primary = situation.desired.clusters.get(situation.desired.workspaces[workload.workspace].primary)
-    seen = None if primary is None else situation.observed.clusters.get(primary.name)
+    primary = inputs.desired.clusters.get(inputs.desired.workspaces[workload.workspace].primary)
+    seen = None if primary is None else inputs.observed.clusters.get(primary.name)
     at_home = [
         primary is not None and takes(subset, primary) and has(subset, primary, seen) for subset in spread.subsets
     ]
@@ -60,18 +60,16 @@ def quotas(situation: Situation, workload: WorkloadId, spread: WorkloadSpread, p
             # Nobody tells which of several subsets a pod of the primary is in: the first ones are taken to be full.
             home = running if most is None or place == last else min(running, most)
             running -= home
-        found.append(Quota(subset=subset, most=most, least=subset.least, home=home, at_home=at_home[place]))
+        found.append(SubsetQuota(subset=subset, most=most, least=subset.least, home=home, at_home=at_home[place]))
     return tuple(found)
 
 
-def too_many_at_home(
-    situation: Situation, workload: WorkloadId, spread: WorkloadSpread, placed: int
-) -> tuple[str, ...]:
+def too_many_at_home(inputs: PassInput, workload: WorkloadId, spread: WorkloadSpread, placed: int) -> tuple[str, ...]:
     """Say where the primary runs more than its subset may hold; that is its own, and nothing is done about it."""
-    primary = situation.desired.workspaces[workload.workspace].primary
+    primary = inputs.desired.workspaces[workload.workspace].primary
     return tuple(
         f"{primary} runs {quota.home} of subset {plain(quota.subset.name)}, which may have {quota.most}:"
         " what runs there is left alone."
-        for quota in quotas(situation, workload, spread, placed)
+        for quota in quotas(inputs, workload, spread, placed)
         if quota.most is not None and quota.home > quota.most
     )

@@ -10,19 +10,19 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from reconciler.core.aswritten import Drafts
-from reconciler.core.makers import Makers
+from reconciler.core.makers import ObjectOwners
 from reconciler.core.narrowing import of_nodes, takes
 from reconciler.core.seats import Site
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Reason, Refusal
-from reconciler.model.policy import Availability, BurstPolicy, Candidate, Cluster, Desired, Workspace
+from reconciler.model.policy import Availability, BurstPolicy, Cluster, ClusterPreference, Desired, Workspace
 from reconciler.model.workloadspread import WorkloadSpread
 
 _Key = tuple[str | tuple[str, ...], WorkspaceName]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rung:
+class Candidate:
     """One cluster in a workload's order. `rank` counts from 1; `limit` is the most replicas it may take.
 
     `least` come before others get more, `weight` is for the strategy that goes by it, and `group` is its value of the
@@ -43,7 +43,7 @@ class Rung:
         return self.cluster, self.subset
 
 
-def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]) -> tuple[Rung, ...]:
+def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]) -> tuple[Candidate, ...]:
     """Lay out the policy's candidates as single clusters, each once, at its first mention.
 
     Labels match clusters of the workspace only, by name within one candidate. A cluster named outright stays in the
@@ -53,7 +53,7 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
     The subsets of a WorkloadSpread come first, and in each its clusters by name. Then come candidates, in no subset,
     but none that a subset takes with all of its nodes.
     """
-    named: dict[ClusterName, Candidate] = {}
+    named: dict[ClusterName, ClusterPreference] = {}
     for candidate in policy.candidates:
         if candidate.name is not None:
             named.setdefault(candidate.name, candidate)
@@ -63,10 +63,10 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
             if cluster is not None and candidate.match_labels.items() <= cluster.labels.items():
                 named.setdefault(name, candidate)
     if not policy.candidates and policy.spread is None:
-        named = dict.fromkeys(sorted(workspace.destinations), Candidate())
+        named = dict.fromkeys(sorted(workspace.destinations), ClusterPreference())
     if not policy.to_primary:
         named.pop(workspace.primary, None)
-    before: tuple[Rung, ...] = ()
+    before: tuple[Candidate, ...] = ()
     if policy.spread is not None:
         before = _by_subset(policy.spread, workspace, clusters)
         for subset in policy.spread.subsets:
@@ -75,7 +75,7 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
                     del named[name]
     label = policy.distribution.spread_by
     return before + tuple(
-        Rung(
+        Candidate(
             cluster=name,
             rank=rank,
             limit=candidate.max_replicas,
@@ -89,41 +89,44 @@ def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterNa
 
 def _by_subset(
     spread: WorkloadSpread, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]
-) -> tuple[Rung, ...]:
+) -> tuple[Candidate, ...]:
     """Lay out the clusters of each subset. What runs on the primary is its own; no rung leads there."""
     others = sorted(name for name in workspace.clusters if name in clusters and name != workspace.primary)
     described = [clusters[name] for name in others]
     found = ((one.name, subset.name) for subset in spread.subsets for one in described if takes(subset, one))
     return tuple(
-        Rung(cluster=cluster, rank=rank, limit=None, subset=subset)
+        Candidate(cluster=cluster, rank=rank, limit=None, subset=subset)
         for rank, (cluster, subset) in enumerate(found, start=1)
     )
 
 
-def rung_of(order: Iterable[Rung], cluster: ClusterName) -> Rung:
+def candidate_of(order: Iterable[Candidate], cluster: ClusterName) -> Candidate:
     """Return the place of a cluster in an order; without a rank where it is no longer in there."""
-    return next((rung for rung in order if rung.cluster == cluster), Rung(cluster=cluster, rank=0, limit=None))
+    return next(
+        (candidate for candidate in order if candidate.cluster == cluster),
+        Candidate(cluster=cluster, rank=0, limit=None),
+    )
 
 
-class Reach:
+class ClusterOrder:
     """The reach of every workload of one Desired. Nothing in it depends on time or on what is seen."""
 
     def __init__(self, desired: Desired) -> None:
         """Work out nothing yet; each answer is worked out when it is first asked for."""
         self._desired = desired
         self._keys: dict[WorkloadId, _Key] = {}
-        self._orders: dict[_Key, tuple[Rung, ...]] = {}
+        self._orders: dict[_Key, tuple[Candidate, ...]] = {}
         self._tightest: dict[_Key, int | None] = {}
         self._allowed: dict[_Key, frozenset[ClusterName]] = {}
         self._named: dict[_Key, frozenset[ClusterName]] = {}
         self._scheduled: tuple[BurstPolicy, ...] | None = None
         self._adaptive: tuple[WorkloadId, ...] | None = None
-        self.makers = Makers(desired)
+        self.makers = ObjectOwners(desired)
         self.drafts = Drafts(desired)
 
-    def enrolling(self, desired: Desired, changed: Collection[WorkloadId]) -> Reach:
+    def enrolling(self, desired: Desired, changed: Collection[WorkloadId]) -> ClusterOrder:
         """Return the reach for a fleet that differs in these requests only: what has been worked out stays."""
-        other = Reach(desired)
+        other = ClusterOrder(desired)
         other._orders, other._tightest = self._orders, self._tightest
         other._allowed, other._named = self._allowed, self._named
         other._scheduled, other._adaptive = self._scheduled, self._adaptive  # requests plan and spread nothing
@@ -131,7 +134,7 @@ class Reach:
         other.makers = self.makers.following(desired, changed)
         return other
 
-    def order(self, workload: WorkloadId) -> tuple[Rung, ...]:
+    def order(self, workload: WorkloadId) -> tuple[Candidate, ...]:
         """Return the clusters that a workload with a policy may burst to, in order."""
         policy, key = self._desired.policies[workload], self._key(workload)
         if key not in self._orders:
@@ -142,14 +145,14 @@ class Reach:
         """Return the clusters that a workload with a policy may burst to."""
         key = self._key(workload)
         if key not in self._named:
-            self._named[key] = frozenset(rung.cluster for rung in self.order(workload))
+            self._named[key] = frozenset(candidate.cluster for candidate in self.order(workload))
         return self._named[key]
 
     def tightest(self, workload: WorkloadId) -> int | None:
         """Return the lowest limit that any one cluster has for a workload; None where none has any."""
         key = self._key(workload)
         if key not in self._tightest:
-            limits = (rung.limit for rung in self.order(workload) if rung.limit is not None)
+            limits = (candidate.limit for candidate in self.order(workload) if candidate.limit is not None)
             self._tightest[key] = min(limits, default=None)
         return self._tightest[key]
 
@@ -158,7 +161,7 @@ class Reach:
         key = self._key(workload)
         if key not in self._allowed:
             if self._desired.policies[workload].spread is None:
-                clusters: Collection[ClusterName] = [rung.cluster for rung in self.order(workload)]
+                clusters: Collection[ClusterName] = [candidate.cluster for candidate in self.order(workload)]
             else:
                 clusters = self._desired.workspaces[workload.workspace].clusters
             self._allowed[key] = frozenset(name for name in clusters if not self.banned(workload, name))

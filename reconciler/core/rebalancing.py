@@ -11,20 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.core import headcount, lifecycle
-from reconciler.core.demand import Blind
-from reconciler.core.distribution import Division, Target, share_out
+from reconciler.core.demand import UnseenPrimary
+from reconciler.core.distribution import ClusterShare, Division, share_out
 from reconciler.core.ending import ABSENT, end_what_has_lapsed
 from reconciler.core.gprlimits import within_limits
 from reconciler.core.grouping import whole
-from reconciler.core.growth import MOST, Growth, Offer
+from reconciler.core.growth import MOST, CandidateFinder, Offer
 from reconciler.core.people import respect_people
-from reconciler.core.reach import Rung
+from reconciler.core.reach import Candidate
 from reconciler.core.seats import Site, site
-from reconciler.core.shares import Share, Spread, beyond_gprs, newest_first
+from reconciler.core.shares import Share, ShareOut, beyond_gprs, newest_first
 from reconciler.core.sharing import spoken_for, target_of
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.core.spreading import Anew, spread_anew
-from reconciler.core.standing import Standing
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.wording import clause, count, plain
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
@@ -36,28 +36,28 @@ from reconciler.model.policy import BurstPolicy, Distribution
 from reconciler.model.workload import WorkloadTemplate
 
 
-def anew(total: int, targets: Sequence[Target], distribution: Distribution) -> Division:
+def anew(total: int, targets: Sequence[ClusterShare], distribution: Distribution) -> Division:
     """Divide a total as if nothing stood: no target keeps what it has, and `most` counts that as room."""
     return share_out(total, [replace(target, keeps=0) for target in targets], distribution)
 
 
-def rebalance(situation: Situation, workload: WorkloadId, *, by: str, reason: str = "") -> Plan:
+def rebalance(inputs: PassInput, workload: WorkloadId, *, by: str, reason: str = "") -> Plan:
     """Share out anew what a workload has elsewhere; the plan is empty where it has its shares already.
 
     What gives up replicas comes first, so that no commit has more of them than were agreed on. Nothing is held back
     because of it. Raises InvalidInput where that cannot be done, and with what would help.
     """
-    standing = Standing(situation)
-    respect_people(situation, standing)  # a commit of ours on top would hide it from every later pass
-    end_what_has_lapsed(situation, standing)
-    template, policy = _governed(situation, standing, workload)
-    placements = standing.of(workload)
+    working_plan = WorkingPlan(inputs)
+    respect_people(inputs, working_plan)  # a commit of ours on top would hide it from every later pass
+    end_what_has_lapsed(inputs, working_plan)
+    template, policy = _governed(inputs, working_plan, workload)
+    placements = working_plan.of(workload)
     if not placements:
         return Plan()
     made = _Rebalancing(
-        situation=situation,
-        standing=standing,
-        growth=Growth(situation, standing),
+        inputs=inputs,
+        working_plan=working_plan,
+        finder=CandidateFinder(inputs, working_plan),
         template=template,
         policy=policy,
         placements=placements,
@@ -66,31 +66,33 @@ def rebalance(situation: Situation, workload: WorkloadId, *, by: str, reason: st
     )
     changes = tuple(made.changes())
     for change in changes:
-        standing.change(change)
-    return Plan(changes=standing.plan().changes) if changes else Plan()
+        working_plan.change(change)
+    return Plan(changes=working_plan.plan().changes) if changes else Plan()
 
 
-def _governed(situation: Situation, standing: Standing, workload: WorkloadId) -> tuple[WorkloadTemplate, BurstPolicy]:
+def _governed(
+    inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId
+) -> tuple[WorkloadTemplate, BurstPolicy]:
     """Return the template and the policy of a workload that can be rebalanced, or raise InvalidInput."""
-    desired, trying = situation.desired, f"rebalancing {workload}"
+    desired, trying = inputs.desired, f"rebalancing {workload}"
     template, policy = desired.templates.get(workload), desired.policies.get(workload)
     if workload.request:
         raise InvalidInput(f"{trying}: it is a request, which stays where its clusters were chosen (ask for it anew)")
     if template is None or policy is None:
         missing = "template" if template is None else "policy"
         raise InvalidInput(f"{trying}: it has no {missing} that can be read (see `overspill check`)")
-    demand = situation.demands.get(workload)
-    if policy.spread is not None and isinstance(demand, Blind):
+    demand = inputs.demands.get(workload)
+    if policy.spread is not None and isinstance(demand, UnseenPrimary):
         raise InvalidInput(f"{trying}: {demand.message}, so nobody knows what its subsets may hold (try again later)")
-    if whole(situation, workload) is not None:
+    if whole(inputs, workload) is not None:
         raise InvalidInput(
             f"{trying}: it runs in groups and goes whole to one cluster, so there is nothing to share out"
             " (try `overspill revert` with its placement)"
         )
-    if workload in situation.ledger.blocked:
+    if workload in inputs.ledger.blocked:
         raise InvalidInput(f"{trying}: a file of its on the output branch cannot be read (see `overspill status`)")
-    cooling = standing.cooling(workload)
-    if cooling is not None and standing.of(workload):
+    cooling = working_plan.cooling(workload)
+    if cooling is not None and working_plan.of(workload):
         raise InvalidInput(f"{trying}: it is held back everywhere: {clause(cooling.reason)} (wait until that ends)")
     return template, policy
 
@@ -99,9 +101,9 @@ def _governed(situation: Situation, standing: Standing, workload: WorkloadId) ->
 class _Rebalancing:
     """One workload's placements, and what they are shared out over."""
 
-    situation: Situation
-    standing: Standing
-    growth: Growth
+    inputs: PassInput
+    working_plan: WorkingPlan
+    finder: CandidateFinder
     template: WorkloadTemplate
     policy: BurstPolicy
     placements: tuple[Placement, ...]
@@ -118,7 +120,7 @@ class _Rebalancing:
             if not rest:
                 ends.append(self._end(placement, detail))
                 continue
-            after = lifecycle.renewed(placement, self.situation.desired, self.situation.now, rest)
+            after = lifecycle.renewed(placement, self.inputs.desired, self.inputs.now, rest)
             shrinks.append(Resize(before=placement, after=after, detail=detail))
         taken = [self._taken(share, found, leaving) for share in found.shares]
         yield from (*ends, *shrinks, *sorted(taken, key=lambda change: isinstance(change, Place)))
@@ -130,57 +132,57 @@ class _Rebalancing:
     @property
     def held(self) -> Counter[Site]:
         """What each cluster has now, or each subset's part of it."""
-        return self.growth.seated(self.workload, self.policy)
+        return self.finder.seated(self.workload, self.policy)
 
     @property
-    def rungs(self) -> Mapping[Site, Rung]:
+    def candidates(self) -> Mapping[Site, Candidate]:
         """Where the workload may go, in order."""
-        return {rung.site: rung for rung in self.growth.order(self.workload)}
+        return {candidate.site: candidate for candidate in self.finder.order(self.workload)}
 
     @property
     def shape(self) -> ReplicaShape:
         """One replica as its primary shows it now, or else as it was placed last."""
-        demand = self.situation.demands.get(self.workload)
+        demand = self.inputs.demands.get(self.workload)
         newest = max(self.placements, key=lambda one: (one.created_at, one.name))
         return (demand.shape if isinstance(demand, Demand) else None) or newest.shape
 
-    def _subsets(self) -> Spread:
+    def _subsets(self) -> ShareOut:
         """Share out over the subsets of a WorkloadSpread. Raises InvalidInput as `_divided` does."""
         afresh = Anew(keeps=self._keeps, ended=self._ended, placements=len(self.placements))
-        found = spread_anew(self.growth, self.template, self.policy, self.shape, afresh)
+        found = spread_anew(self.finder, self.template, self.policy, self.shape, afresh)
         self._complete(found.counts, found.refusals)
         return found
 
-    def _divided(self) -> Spread:
+    def _divided(self) -> ShareOut:
         """Share out over what each cluster has and offers, without those that would be a GPR too many.
 
         Raises InvalidInput where not all of the replicas have a place.
         """
-        held, rungs = self.held, self.rungs
+        held, candidates = self.held, self.candidates
         # Those that end make room for as many GPRs; which ones these are is known only when it is shared out.
         ending = -len(self.placements)
         answers: dict[ClusterName, Offer | Refusal] = {
-            rung.cluster: self.growth.assess(self.template, self.policy, self.shape, rung, MOST, more=ending)
-            for rung in rungs.values()
+            candidate.cluster: self.finder.assess(self.template, self.policy, self.shape, candidate, MOST, more=ending)
+            for candidate in candidates.values()
         }
         while True:
-            targets = [self._target(rung, answers[rung.cluster]) for rung in rungs.values()]
+            targets = [self._target(candidate, answers[candidate.cluster]) for candidate in candidates.values()]
             division = anew(held.total(), targets, self.policy.distribution)
             counts: dict[Site, int] = {(cluster, ""): has for cluster, has in division.counts.items()}
             refusals = tuple(one for one in answers.values() if isinstance(one, Refusal))
             self._complete(counts, refusals)
             shares = tuple(self._shares(answers, division))
-            new = [one for one in shares if not held[one.offer.rung.site]]
-            beyond = beyond_gprs(self.growth, self.workload.workspace, new, ended=self._ended(counts))
+            new = [one for one in shares if not held[one.offer.candidate.site]]
+            beyond = beyond_gprs(self.finder, self.workload.workspace, new, ended=self._ended(counts))
             if beyond is None:
-                return Spread(shares=shares, refusals=refusals, counts=counts)
+                return ShareOut(shares=shares, refusals=refusals, counts=counts)
             answers[beyond[1].cluster] = beyond[1]
 
-    def _target(self, rung: Rung, answer: Offer | Refusal) -> Target:
+    def _target(self, candidate: Candidate, answer: Offer | Refusal) -> ClusterShare:
         """Make a target with room for what the cluster has and for what it offers beside that."""
-        has = self.held[rung.site]
-        most = min(MOST, has + answer.replicas if isinstance(answer, Offer) else self._keeps(rung.site, answer))
-        return target_of(rung, keeps=has, most=most, capacity=most)
+        has = self.held[candidate.site]
+        most = min(MOST, has + answer.replicas if isinstance(answer, Offer) else self._keeps(candidate.site, answer))
+        return target_of(candidate, keeps=has, most=most, capacity=most)
 
     def _keeps(self, place: Site, refusal: Refusal | None) -> int:
         """Count what may stay where it is, by why a cluster gives nothing new.
@@ -191,14 +193,14 @@ class _Rebalancing:
         if self._gone(place) is not None:
             return 0
         waiting = self._waiting(place) if refusal is not None and refusal.reason is Reason.NO_CAPACITY else 0
-        limit = within_limits(self.situation, self.workload, self.rungs[place], self.shape).limit
+        limit = within_limits(self.inputs, self.workload, self.candidates[place], self.shape).limit
         return min(self.held[place] - waiting, MOST if limit is None else limit)
 
     def _complete(self, counts: Mapping[Site, int], refusals: Sequence[Refusal]) -> None:
         """Raise InvalidInput where a cluster may only seem to be gone, or where some replicas have no place."""
         for place in sorted(self.held):
             gone = self._gone(place)
-            if gone is not None and gone.reason in ABSENT and self.situation.desired.incomplete:
+            if gone is not None and gone.reason in ABSENT and self.inputs.desired.incomplete:
                 raise InvalidInput(
                     f"rebalancing {self.workload}: {where(*place)}: {gone.message}, but not every file can be read"
                     " (try mending the files that `overspill check` names)"
@@ -216,8 +218,8 @@ class _Rebalancing:
     def _gone(self, place: Site) -> Refusal | None:
         """Say why a workload may not even keep what it has on a cluster or for a subset; None where it may."""
         cluster, subset = place
-        banned, spread = self.situation.reach.banned(self.workload, cluster), self.policy.spread
-        if banned is not None or spread is None or place in self.rungs:
+        banned, spread = self.inputs.reach.banned(self.workload, cluster), self.policy.spread
+        if banned is not None or spread is None or place in self.candidates:
             return banned
         told = f"not in subset {plain(subset)}" if subset else "in no subset"
         message = f"{told} of WorkloadSpread {spread.id} any more"
@@ -225,11 +227,11 @@ class _Rebalancing:
 
     def _waiting(self, place: Site) -> int:
         """Count the replicas that are seen to wait for a node on a cluster."""
-        seen = self.situation.observed.clusters.get(place[0])
+        seen = self.inputs.observed.clusters.get(place[0])
         return sum(headcount.waiting(one, seen) for one in self._on(place)) if seen is not None else 0
 
     def _site(self, placement: Placement) -> Site:
-        return site(placement, self.policy, self.situation.desired.clusters)
+        return site(placement, self.policy, self.inputs.desired.clusters)
 
     def _on(self, place: Site) -> list[Placement]:
         return [placement for placement in self.placements if self._site(placement) == place]
@@ -237,10 +239,10 @@ class _Rebalancing:
     def _shares(self, answers: Mapping[ClusterName, Offer | Refusal], division: Division) -> Iterator[Share]:
         """Yield what each cluster gets on top of what it has, in the policy's order."""
         held = self.held
-        for place, rung in self.rungs.items():
-            answer, more = answers[rung.cluster], division.counts.get(rung.cluster, 0) - held[place]
+        for place, candidate in self.candidates.items():
+            answer, more = answers[candidate.cluster], division.counts.get(candidate.cluster, 0) - held[place]
             if more > 0 and isinstance(answer, Offer):
-                yield Share(offer=answer, replicas=more, because=spoken_for(division, rung, self.policy))
+                yield Share(offer=answer, replicas=more, because=spoken_for(division, candidate, self.policy))
 
     def _given_up(self, counts: Mapping[Site, int]) -> Iterator[tuple[Placement, int]]:
         """Yield the placements that give up replicas, and what each keeps: the newest of a cluster first."""
@@ -252,31 +254,31 @@ class _Rebalancing:
 
     def _end(self, placement: Placement, detail: str) -> Revert:
         """End a placement, and hold nothing back: its replicas run on elsewhere."""
-        bound = headcount.bound(placement, self.situation.observed.clusters.get(placement.cluster))
+        bound = headcount.bound(placement, self.inputs.observed.clusters.get(placement.cluster))
         phase = lifecycle.final_phase(placement, bound, Why.REQUESTED)
         return Revert(placement=placement, why=Why.REQUESTED, detail=detail, phase=phase)
 
-    def _taken(self, share: Share, found: Spread, leaving: Sequence[Placement]) -> Place | Resize:
+    def _taken(self, share: Share, found: ShareOut, leaving: Sequence[Placement]) -> Place | Resize:
         """Let the placement of a cluster grow, or begin one that ends when the first of those does that gave it up.
 
         It also counts from when that one began, so that nothing lasts longer than its policy allows.
         """
-        shape, place, subset = share.offer.shape, share.offer.rung.site, share.offer.rung.subset
-        choice = replace(self.growth.choice(share.offer, shape, self.workload.workspace), because=share.because)
+        shape, place, subset = share.offer.shape, share.offer.candidate.site, share.offer.candidate.subset
+        choice = replace(self.finder.choice(share.offer, shape, self.workload.workspace), because=share.because)
         here = self._on(place)
         if here:
             before = max(here, key=lambda one: (one.created_at, one.name))
             replicas = before.replicas + share.replicas
-            grown = lifecycle.renewed(before, self.situation.desired, self.situation.now, replicas)
+            grown = lifecycle.renewed(before, self.inputs.desired, self.inputs.now, replicas)
             detail = self._detail(place, found.counts)
             after = replace(grown, shape=shape.recorded, subset=subset)
             return Resize(before=before, after=after, detail=detail, choice=choice)
         first = min(leaving, key=lambda one: (one.expires_at, one.created_at, one.name))
-        made = self.growth.placement(self.template, self.policy, shape, place[0], share.replicas, subset=subset)
+        made = self.finder.placement(self.template, self.policy, shape, place[0], share.replicas, subset=subset)
         made = replace(made, created_at=first.created_at, expires_at=first.expires_at)
         detail = self._detail(place, found.counts, f"it ends when {first.name} on {first.where} would have")
         # Of subsets, which are in order, only what comes before explains why this one was taken.
-        before_it = self.rungs if self.policy.spread is None else list(self.rungs)[: choice.rank - 1]
+        before_it = self.candidates if self.policy.spread is None else list(self.candidates)[: choice.rank - 1]
         new = ((one, (one.cluster, one.subset)) for one in found.refusals)
         refused = tuple(one for one, there in new if there in before_it and there not in self.held)
         return Place(placement=made, shortage=None, choice=choice, refused=refused, detail=detail)

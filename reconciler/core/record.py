@@ -15,7 +15,7 @@ from sys import intern
 
 from reconciler.core.engines.deployment import autoscaled
 from reconciler.core.findings import Finding
-from reconciler.core.placementfile import Helm, PlacementFile, Spec
+from reconciler.core.placementfile import ChartRecord, PlacementRecordFile, PlacementSpecRecord
 from reconciler.core.recordfile import as_model, read_model, refused
 from reconciler.core.replicafile import write_shape
 from reconciler.core.restraints import ledger_path, read_restraints, write_restraints
@@ -68,7 +68,7 @@ def write_placement(placement: Placement, spec: DeploySpec, *, charts: str) -> b
         )
     if reads_back(data):
         read = Document(value=document, start=1, path=path, data=data)
-        again = _value(_compared(as_model(read, path, PlacementFile), read, path))
+        again = _value(_compared(as_model(read, path, PlacementRecordFile), read, path))
     else:
         again = read_placement(data, path)
     if again != placement:
@@ -81,10 +81,10 @@ def read_placement(data: bytes, path: str) -> Placement:
 
     Tens of thousands of placements are held at once, so what is equal in many of them is held once.
     """
-    return _value(_compared(*read_model(data, path, PlacementFile), path))
+    return _value(_compared(*read_model(data, path, PlacementRecordFile), path))
 
 
-def _value(file: PlacementFile) -> Placement:
+def _value(file: PlacementRecordFile) -> Placement:
     notes = file.metadata.annotations
     return Placement(
         name=PlacementName(file.metadata.name),
@@ -115,7 +115,7 @@ def _value(file: PlacementFile) -> Placement:
 
 def read_spec(data: bytes, path: str) -> DeploySpec:
     """Read what a placement deploys. Raises InvalidInput as `read_placement` does."""
-    spec = _compared(*read_model(data, path, PlacementFile), path).spec
+    spec = _compared(*read_model(data, path, PlacementRecordFile), path).spec
     return DeploySpec(
         helm=tuple(_helm(chart) for chart in spec.helm_config),
         manifests=tuple(ManifestResource(name=item.name, manifest=item.manifest) for item in spec.manifest_resources),
@@ -187,7 +187,7 @@ def _spec(placement: Placement, spec: DeploySpec) -> Json:
     return document
 
 
-def _compared(file: PlacementFile, document: Document, path: str) -> PlacementFile:
+def _compared(file: PlacementRecordFile, document: Document, path: str) -> PlacementRecordFile:
     """Compare a whole file with the directory that it lies in."""
     findings: list[Finding] = []
     for place, found, loc in zip(
@@ -204,7 +204,7 @@ def _compared(file: PlacementFile, document: Document, path: str) -> PlacementFi
     return file
 
 
-def _steps(spec: Spec) -> list[Finding]:
+def _steps(spec: PlacementSpecRecord) -> list[Finding]:
     """Find steps that name nothing."""
     if not spec.steps:
         return []
@@ -220,7 +220,7 @@ def _steps(spec: Spec) -> list[Finding]:
     ]
 
 
-def _helm(chart: Helm) -> HelmConfig:
+def _helm(chart: ChartRecord) -> HelmConfig:
     flags = chart.helm_flags
     return HelmConfig(
         name=chart.name,

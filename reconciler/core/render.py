@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from reconciler.core import messages, record, requestrecord, restraints
 from reconciler.core.engines import anchor, engine
-from reconciler.core.filling import Filled, Sheets
+from reconciler.core.filling import RenderedTemplate, Sheets
 from reconciler.core.layout import laid_out
-from reconciler.core.situation import Situation, Unwritable
+from reconciler.core.situation import PassInput, Unwritable
 from reconciler.core.wording import listed
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import BlobId, ClusterName, WorkloadId
@@ -30,7 +30,7 @@ from reconciler.model.plan import (
     Plan,
     Reason,
     Receive,
-    Release,
+    ReleaseHolds,
     Resize,
     Restore,
     Revert,
@@ -51,7 +51,7 @@ Overspill respects that, and holds the workload back on that cluster.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Material:
+class CommitInputs:
     """What has to be fetched before commits can be written.
 
     `charts` are rendered objects by position of the change and helm config name; `failed` says why those of a change
@@ -81,12 +81,12 @@ class Rendered:
     records: Mapping[tuple[str, bytes], Placement | RequestRecord] = field(default_factory=dict)
 
 
-def commits(plan: Plan, sheets: Sheets, material: Material, situation: Situation, author: Identity) -> Rendered:
+def commits(plan: Plan, sheets: Sheets, material: CommitInputs, inputs: PassInput, author: Identity) -> Rendered:
     """Write the commits of a plan, one for each change, in its order."""
-    writer = _Writer(material, situation, author)
-    if situation.ledger.commit is None:
+    writer = _Writer(material, inputs, author)
+    if inputs.ledger.commit is None:
         writer.start()
-    writer.anchor(situation.ledger.anchored)
+    writer.anchor(inputs.ledger.anchored)
     for position, change in enumerate(plan.changes):
         writer.write(position, change, sheets.get(position))
     return Rendered(
@@ -101,17 +101,17 @@ def commits(plan: Plan, sheets: Sheets, material: Material, situation: Situation
 class _Writer:
     """Writes commits one after the other, and knows what the ledger files hold after each."""
 
-    def __init__(self, material: Material, situation: Situation, author: Identity) -> None:
+    def __init__(self, material: CommitInputs, inputs: PassInput, author: Identity) -> None:
         self.commits: list[Commit] = []
         self.changes: list[Change] = []
         self.suppressed: list[Suppressed] = []
         self.unwritable: dict[tuple[WorkloadId, str], str] = {}
         self.records: dict[tuple[str, bytes], Placement | RequestRecord] = {}
         self._material = material
-        self._desired = situation.desired
-        self._now = situation.now
-        self._kept = situation.ledger.restraints
-        self._broken = {problem.path for problem in situation.ledger.problems}
+        self._desired = inputs.desired
+        self._now = inputs.now
+        self._kept = inputs.ledger.restraints
+        self._broken = {problem.path for problem in inputs.ledger.problems}
         self._author = author
         self._restraints: dict[WorkloadId, tuple[Restraint, ...]] = {}
 
@@ -136,7 +136,7 @@ class _Writer:
         )
         self._commit(message, key="start", writes=dict(map(anchor, wanted)))
 
-    def write(self, position: int, change: Change, sheet: Filled | None) -> None:
+    def write(self, position: int, change: Change, sheet: RenderedTemplate | None) -> None:
         match change:
             case Place() | Resize() | Move():
                 self._deploy(change, position, sheet)
@@ -157,10 +157,10 @@ class _Writer:
                 )
             case Hold(workload=workload, placement=placement, restraint=restraint):
                 self._close(change, removes=placement.files, ledger=(workload, (restraint,), ()))
-            case Release(workload=workload, restraints=ended):
+            case ReleaseHolds(workload=workload, restraints=ended):
                 self._close(change, ledger=(workload, (), ended))
-            case Restore(tampered=tampered):
-                files = {path: self._material.blobs[blob] for path, blob in tampered.files.items()}
+            case Restore(drifted=drifted):
+                files = {path: self._material.blobs[blob] for path, blob in drifted.files.items()}
                 self._close(change, writes=files)
             case Receive(record=kept) | Amend(after=kept) | Close(after=kept):
                 self._keep(change, kept)
@@ -177,7 +177,7 @@ class _Writer:
             return
         self._close(change, writes=files)
 
-    def _deploy(self, change: Place | Resize | Extend | Move, position: int, sheet: Filled | None) -> None:
+    def _deploy(self, change: Place | Resize | Extend | Move, position: int, sheet: RenderedTemplate | None) -> None:
         """Write all files of a placement from its spec, or note why it cannot be written."""
         placement = change.placement if isinstance(change, Place) else change.after
         problem = (sheet.problem if sheet else "") or self._material.failed.get(position, "")

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from reconciler.core.findings import dotted
-from reconciler.core.rulesfile import RulesFile, write_rules
+from reconciler.core.rulesfile import PodRulesRecord, write_rules
 from reconciler.core.schema.strict import refusal
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.devices import DeviceOption, DeviceRequest
@@ -56,7 +56,7 @@ def write_shape(shape: ReplicaShape) -> str:
 def read_shape(text: str) -> ReplicaShape:
     """Read a replica's shape; equal texts give the same value, which keeps many placements small."""
     try:
-        return ReplicaFile.model_validate_json(text).value()
+        return ReplicaRecord.model_validate_json(text).value()
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = dotted(first["loc"])
@@ -78,7 +78,7 @@ def _option(option: DeviceOption) -> Json:
     }
 
 
-class TolerationFile(BaseModel):
+class TolerationRecord(BaseModel):
     """One toleration as in a pod spec."""
 
     model_config = _CONFIG
@@ -88,7 +88,7 @@ class TolerationFile(BaseModel):
     effect: str = ""
 
 
-class RequirementFile(BaseModel):
+class NodeRequirementRecord(BaseModel):
     """What a label or a field of a node has to be."""
 
     model_config = _CONFIG
@@ -101,12 +101,12 @@ class RequirementFile(BaseModel):
         return NodeRequirement(key=self.key, operator=self.operator, values=tuple(self.values))
 
 
-class TermFile(BaseModel):
+class NodeTermRecord(BaseModel):
     """Requirements that hold together."""
 
     model_config = _CONFIG
-    labels: list[RequirementFile] = []
-    fields_: list[RequirementFile] = Field(default=[], alias="fields")
+    labels: list[NodeRequirementRecord] = []
+    fields_: list[NodeRequirementRecord] = Field(default=[], alias="fields")
 
     def value(self) -> NodeTerm:
         """Return the value that the rest of the program uses."""
@@ -114,7 +114,7 @@ class TermFile(BaseModel):
         return NodeTerm(labels=labels, fields=fields)
 
 
-class OptionFile(BaseModel):
+class DeviceOptionRecord(BaseModel):
     """One way to meet a request for devices."""
 
     model_config = _CONFIG
@@ -130,18 +130,18 @@ class OptionFile(BaseModel):
         )
 
 
-class ReplicaFile(BaseModel):
+class ReplicaRecord(BaseModel):
     """What one replica needs. Amounts are Kubernetes quantities."""
 
     model_config = _CONFIG
     requests: dict[str, str]
     node_selector: dict[str, str] = {}
-    node_terms: list[TermFile] = []
-    tolerations: list[TolerationFile] = []
-    devices: list[list[OptionFile]] = []
+    node_terms: list[NodeTermRecord] = []
+    tolerations: list[TolerationRecord] = []
+    devices: list[list[DeviceOptionRecord]] = []
     group_size: int = Field(default=1, ge=1)
     apart: bool = False
-    rules: RulesFile | None = None
+    rules: PodRulesRecord | None = None
     obstacle: str = ""
 
     def value(self) -> ReplicaShape:

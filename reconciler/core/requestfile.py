@@ -34,7 +34,7 @@ def _final(value: Json) -> Provisioning:
     return Provisioning(value)
 
 
-class Notes(BaseModel):
+class RequestNotesRecord(BaseModel):
     """What EGS's resources have no field for."""
 
     model_config = NOTES
@@ -54,16 +54,16 @@ class Notes(BaseModel):
     observed_clusters: Annotated[tuple[str, ...], PlainValidator(_names)] = ()
 
 
-class Metadata(BaseModel):
+class RequestMetadataRecord(BaseModel):
     """The resource's own name and namespace."""
 
     model_config = RECORD
     name: Name
     namespace: str = ""
-    annotations: Notes
+    annotations: RequestNotesRecord
 
 
-class Status(BaseModel):
+class RequestStatusRecord(BaseModel):
     """How it ended."""
 
     model_config = RECORD
@@ -78,6 +78,6 @@ class RequestFile(BaseModel):
     model_config = RECORD
     api_version: Literal["gpr.kubeslice.io/v1alpha1"]
     kind: Literal["WorkloadPlacement", "GPUProvisioningRequest"]
-    metadata: Metadata
+    metadata: RequestMetadataRecord
     spec: dict[str, Json]
-    status: Status | None = None
+    status: RequestStatusRecord | None = None

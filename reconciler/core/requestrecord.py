@@ -14,7 +14,7 @@ from reconciler.core import egsdocument
 from reconciler.core.findings import Finding
 from reconciler.core.recordfile import read_model, refused
 from reconciler.core.requestdraft import RequestDraft
-from reconciler.core.requestfile import RequestFile, Status
+from reconciler.core.requestfile import RequestFile, RequestStatusRecord
 from reconciler.core.times import format_time
 from reconciler.core.yamlio import MAX_BYTES, emit, reads_back
 from reconciler.errors import InvalidInput
@@ -142,7 +142,7 @@ def _document(record: RequestRecord) -> Json:
     return document
 
 
-def _ended(status: Status) -> Ended:
+def _ended(status: RequestStatusRecord) -> Ended:
     return Ended(status=status.provisioning_status, at=status.last_updated, message=status.message)
 
 

@@ -13,8 +13,8 @@ from reconciler.core.ending import ended, revert
 from reconciler.core.enrolling import lasting, notes, observed
 from reconciler.core.needs import needs
 from reconciler.core.requestrecord import differences, digest_of
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.wording import clause, listed
 from reconciler.model.ids import WorkloadId
 from reconciler.model.plan import Amend, Close, Extend, Forget, Place, Plan, Reason, Receive, Suppressed, Why
@@ -28,25 +28,25 @@ CHANGEABLE = frozenset({"burstDuration", "deletionPolicy"})
 """What may be changed of a request that has a placement, as EGS has it (reference, R20)."""
 
 
-def follow_files(situation: Situation, standing: Standing) -> None:
+def follow_files(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Take new requests into the ledger, follow those whose files have changed, and let go of those without one."""
-    enrolment = situation.enrolment
+    enrolment = inputs.enrolment
     for workload in enrolment.differing() if enrolment is not None else ():
-        asked, record = situation.desired.requests.get(workload), standing.requests.get(workload)
+        asked, record = inputs.desired.requests.get(workload), working_plan.requests.get(workload)
         # 1. Its record cannot be read: whether it is new, nobody knows.
-        if workload in situation.ledger.blocked:
+        if workload in inputs.ledger.blocked:
             message = "its record on the output branch cannot be read; see the problems"
-            standing.suppress(Suppressed(workload=workload, reason=Reason.LEDGER_UNREADABLE, message=message))
+            working_plan.suppress(Suppressed(workload=workload, reason=Reason.LEDGER_UNREADABLE, message=message))
         # 2. It is new.
         elif asked is not None and record is None:
-            _receive(situation, standing, asked)
+            _receive(inputs, working_plan, asked)
         # 3. Nobody asks for it any more; a file that cannot be read proves nothing.
         elif asked is None and record is not None:
-            if record.asker is Asker.FILE and not situation.desired.incomplete:
-                forget(situation, standing, record, "its file is gone from the fleet repository")
+            if record.asker is Asker.FILE and not inputs.desired.incomplete:
+                forget(inputs, working_plan, record, "its file is gone from the fleet repository")
         # 4. It is known, and the file says something else.
         elif asked is not None and record is not None:
-            _follow(situation, standing, record, asked)
+            _follow(inputs, working_plan, record, asked)
 
 
 def left(records: Mapping[WorkloadId, RequestRecord], plan: Plan) -> Mapping[WorkloadId, RequestRecord]:
@@ -68,17 +68,17 @@ def left(records: Mapping[WorkloadId, RequestRecord], plan: Plan) -> Mapping[Wor
 
 
 def forget(
-    situation: Situation, standing: Standing, record: RequestRecord, detail: str, author: Identity | None = None
+    inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord, detail: str, author: Identity | None = None
 ) -> None:
     """End whatever a request has, and take it out of the ledger."""
-    for placement in standing.of(record.workload):
-        standing.change(ended(situation, placement, Why.REQUESTED, detail, author=author))
-    standing.change(Forget(record=record, detail=detail, author=author))
+    for placement in working_plan.of(record.workload):
+        working_plan.change(ended(inputs, placement, Why.REQUESTED, detail, author=author))
+    working_plan.change(Forget(record=record, detail=detail, author=author))
 
 
 def amend(
-    situation: Situation,
-    standing: Standing,
+    inputs: PassInput,
+    working_plan: WorkingPlan,
     before: RequestRecord,
     after: RequestRecord,
     *,
@@ -89,86 +89,86 @@ def amend(
 
     All of its placements end when the time of the request is over, counted from when the first of them was made.
     """
-    standing.change(Amend(before=before, after=after, detail=detail, author=author))
-    lasts = lasting(after.request, situation.desired.limits.get(after.request.workspace))
-    for placement in standing.of(after.workload):
+    working_plan.change(Amend(before=before, after=after, detail=detail, author=author))
+    lasts = lasting(after.request, inputs.desired.limits.get(after.request.workspace))
+    for placement in working_plan.of(after.workload):
         end = (after.began_at or placement.created_at) + lasts
-        if end <= situation.now:
-            revert(situation, standing, placement, Why.EXPIRED, f"its {format_duration(lasts)} are over")
+        if end <= inputs.now:
+            revert(inputs, working_plan, placement, Why.EXPIRED, f"its {format_duration(lasts)} are over")
             continue
         longer = replace(placement, expires_at=end, deletion_policy=after.request.spec.deletion_policy)
         if longer != placement:
-            standing.change(Extend(before=placement, after=longer, detail=detail, author=author))
+            working_plan.change(Extend(before=placement, after=longer, detail=detail, author=author))
 
 
-def unmade(situation: Situation, standing: Standing, workload: WorkloadId, policy: DeletionPolicy) -> str:
+def unmade(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, policy: DeletionPolicy) -> str:
     """Say why what a request has cannot be given a deletion policy; empty where nothing is known to be in the way.
 
     Engines keep or prune by what stands in each file, so all of them are written anew, charts included.
     """
-    there = (one for one in standing.of(workload) if one.deletion_policy is not policy)
-    problems = ((one.cluster, situation.unwritable.get((workload, one.cluster))) for one in there)
+    there = (one for one in working_plan.of(workload) if one.deletion_policy is not policy)
+    problems = ((one.cluster, inputs.unwritable.get((workload, one.cluster))) for one in there)
     return "; ".join(f"{cluster}: {problem}" for cluster, problem in problems if problem)
 
 
-def _receive(situation: Situation, standing: Standing, asked: Request) -> None:
+def _receive(inputs: PassInput, working_plan: WorkingPlan, asked: Request) -> None:
     """Take a request into the ledger. If it has placements, its record got lost, and goes on from when they began."""
-    there = standing.of(asked.workload)
+    there = working_plan.of(asked.workload)
     record = RequestRecord(
         request=asked.settled,
         asker=Asker.FILE,
         author="",
-        received_at=situation.now,
-        changed_at=situation.now,
-        source_commit=situation.desired.commit,
+        received_at=inputs.now,
+        changed_at=inputs.now,
+        source_commit=inputs.desired.commit,
         asked=digest_of(asked),
         began_at=min((placement.created_at for placement in there), default=None),
-        observed=observed(asked, situation.desired),
+        observed=observed(asked, inputs.desired),
     )
-    limits = situation.desired.limits.get(asked.workspace)
-    unknown = needs(asked, kinds=situation.desired.kinds).unknown
-    standing.change(Receive(record=record, notes=notes(asked, limits, unknown)))
+    limits = inputs.desired.limits.get(asked.workspace)
+    unknown = needs(asked, kinds=inputs.desired.kinds).unknown
+    working_plan.change(Receive(record=record, notes=notes(asked, limits, unknown)))
 
 
-def _follow(situation: Situation, standing: Standing, record: RequestRecord, asked: Request) -> None:
+def _follow(inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord, asked: Request) -> None:
     """Take over what has changed in a file, as far as the state of the request allows."""
     workload, digest = record.workload, digest_of(asked)
     changed = differences(record.request, asked)
     # 1. The name was taken by the API.
     if record.asker is Asker.API:
         message = f"the API was asked for {workload} before a file was; give the file another name"
-        standing.suppress(Suppressed(workload=workload, reason=Reason.REQUEST_FIXED, message=message))
+        working_plan.suppress(Suppressed(workload=workload, reason=Reason.REQUEST_FIXED, message=message))
     # 2. It has ended.
     elif record.ended is not None:
         told = f"it is {record.ended.status} and does not begin again; ask for it anew under another name"
-        standing.suppress(Suppressed(workload=workload, reason=Reason.REQUEST_FIXED, message=told))
+        working_plan.suppress(Suppressed(workload=workload, reason=Reason.REQUEST_FIXED, message=told))
     # 3. It waits: everything may change.
-    elif not standing.of(workload):
+    elif not working_plan.of(workload):
         known = record.request
         stays = known.ask == asked.ask and known.clusters == asked.clusters  # of a reservation, where it is
         after = replace(
             record,
             request=asked.settled,
-            changed_at=situation.now,
-            source_commit=situation.desired.commit,
+            changed_at=inputs.now,
+            source_commit=inputs.desired.commit,
             asked=digest,
             cluster=record.cluster if stays else None,
             began_at=record.began_at if stays else None,
             avoids=() if changed else record.avoids,
             attempts=0 if changed else record.attempts,
-            observed=observed(asked, situation.desired, record.observed),
+            observed=observed(asked, inputs.desired, record.observed),
         )
-        standing.change(Amend(before=record, after=after, detail=_told(changed)))
+        working_plan.change(Amend(before=record, after=after, detail=_told(changed)))
     # 4. It has a placement: its end and its deletion policy may change.
     else:
-        _follow_placed(situation, standing, record, asked, changed)
+        _follow_placed(inputs, working_plan, record, asked, changed)
 
 
 def _follow_placed(
-    situation: Situation, standing: Standing, record: RequestRecord, asked: Request, changed: Sequence[str]
+    inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord, asked: Request, changed: Sequence[str]
 ) -> None:
     known = record.request.spec
-    unwritten = unmade(situation, standing, record.workload, asked.spec.deletion_policy)
+    unwritten = unmade(inputs, working_plan, record.workload, asked.spec.deletion_policy)
     policy = known.deletion_policy if unwritten else asked.spec.deletion_policy
     spec = replace(known, burst_duration=asked.spec.burst_duration, deletion_policy=policy)
     taken = [name for name in changed if name in CHANGEABLE and not (unwritten and name == "deletionPolicy")]
@@ -177,21 +177,21 @@ def _follow_placed(
     after = replace(
         record,
         request=replace(record.request, spec=spec),
-        changed_at=situation.now,
-        source_commit=situation.desired.commit,
+        changed_at=inputs.now,
+        source_commit=inputs.desired.commit,
         asked=record.asked if later else digest_of(asked),
     )
     if spec != known or not later:
-        amend(situation, standing, record, after, detail=_told(taken))
+        amend(inputs, working_plan, record, after, detail=_told(taken))
     if unwritten:
         message = f"its deletionPolicy stays {policy} until its files can be written anew: {unwritten}"
-        standing.suppress(Suppressed(workload=record.workload, reason=Reason.NOT_RENDERED, message=message))
+        working_plan.suppress(Suppressed(workload=record.workload, reason=Reason.NOT_RENDERED, message=message))
     if fixed:
         message = (
             f"it has a placement, so {listed(fixed)} cannot change;"
             " delete the file and ask for it anew under another name"
         )
-        standing.suppress(Suppressed(workload=record.workload, reason=Reason.REQUEST_FIXED, message=message))
+        working_plan.suppress(Suppressed(workload=record.workload, reason=Reason.REQUEST_FIXED, message=message))
 
 
 def _told(changed: Sequence[str]) -> str:

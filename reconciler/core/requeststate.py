@@ -9,7 +9,7 @@ from datetime import datetime
 
 from reconciler.core import headcount, lifecycle, started
 from reconciler.core.enrolling import end_of
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.core.wording import count
 from reconciler.model.deployed import EngineState
 from reconciler.model.ids import WorkloadId
@@ -47,31 +47,31 @@ def held_back(plan: Plan) -> Mapping[WorkloadId, tuple[Suppressed, ...]]:
     return {workload: tuple(held) for workload, held in found.items()}
 
 
-def state(record: RequestRecord, situation: Situation, held: Sequence[Suppressed] = ()) -> RequestState:
+def state(record: RequestRecord, inputs: PassInput, held: Sequence[Suppressed] = ()) -> RequestState:
     """Tell how a request stands in the ledger of a situation; `held` is what a plan holds back of it."""
-    placements = situation.ledger.placements.of(record.workload).placements
-    enrolment = situation.enrolment
+    placements = inputs.ledger.placements.of(record.workload).placements
+    enrolment = inputs.enrolment
     wanted = len(placements) + (enrolment.short(record.workload, len(placements)) if enrolment is not None else 0)
     return RequestState(
         record=record,
         provisioning=_provisioning(record, placements, held),
-        phase=_phase(record, placements, situation),
-        message=_message(record, placements, wanted, situation, held),
+        phase=_phase(record, placements, inputs),
+        message=_message(record, placements, wanted, inputs, held),
         placements=placements,
         wanted=wanted,
-        ends_at=end_of(record, situation.desired),
+        ends_at=end_of(record, inputs.desired),
         updated_at=max([record.changed_at, *(placement.changed_at for placement in placements)]),
     )
 
 
-def phase_of(placement: Placement, situation: Situation) -> Phase:
+def phase_of(placement: Placement, inputs: PassInput) -> Phase:
     """Tell how one placement is doing; what its engine has given up has failed, until a pass reverts it (R18)."""
-    ailment = situation.rollouts.ailing.get(placement.path)
+    ailment = inputs.rollouts.ailing.get(placement.path)
     if ailment is not None and ailment.state is EngineState.FAILED:
         return Phase.FAILED
-    seen = situation.observed.clusters.get(placement.cluster)
+    seen = inputs.observed.clusters.get(placement.cluster)
     bound = headcount.bound(placement, seen)
-    return lifecycle.phase(placement, bound, well=started.well(situation, placement))
+    return lifecycle.phase(placement, bound, well=started.well(inputs, placement))
 
 
 def _provisioning(record: RequestRecord, placements: Sequence[Placement], held: Sequence[Suppressed]) -> Provisioning:
@@ -82,10 +82,10 @@ def _provisioning(record: RequestRecord, placements: Sequence[Placement], held: 
     return Provisioning.QUEUED if held else Provisioning.PENDING
 
 
-def _phase(record: RequestRecord, placements: Sequence[Placement], situation: Situation) -> Phase:
+def _phase(record: RequestRecord, placements: Sequence[Placement], inputs: PassInput) -> Phase:
     if record.ended is not None:
         return Phase.FAILED if record.ended.status is Provisioning.FAILED else Phase.COMPLETED
-    phases = {phase_of(placement, situation) for placement in placements}
+    phases = {phase_of(placement, inputs) for placement in placements}
     return next((phase for phase in _WORST if phase in phases), Phase.PENDING)
 
 
@@ -93,17 +93,17 @@ def _message(
     record: RequestRecord,
     placements: Sequence[Placement],
     wanted: int,
-    situation: Situation,
+    inputs: PassInput,
     held: Sequence[Suppressed],
 ) -> str:
     """Say in words what the two axes cannot."""
     if record.ended is not None:
         return record.ended.message
     said = [f"on {len(placements)} of {count(wanted, 'cluster')}"] if placements and wanted > 1 else []
-    ailing = situation.rollouts.ailing
+    ailing = inputs.rollouts.ailing
     for placement in placements:
         ailment = ailing.get(placement.path)
-        why = started.told(situation, placement) or (ailment.message if ailment is not None else "")
+        why = started.describe_partial_gang(inputs, placement) or (ailment.message if ailment is not None else "")
         if why:
             said.append(f"{placement.cluster}: {why}")
     said += [f"{one.reason}: {one.message}" for one in held]

@@ -17,12 +17,12 @@ from datetime import datetime, timedelta
 from reconciler.core import headcount, lifecycle
 from reconciler.core.demand import unseen
 from reconciler.core.ending import ended, moved
-from reconciler.core.growth import Growth
+from reconciler.core.growth import CandidateFinder
 from reconciler.core.seats import site
 from reconciler.core.shares import Share
-from reconciler.core.situation import Situation
-from reconciler.core.spreading import spread as spread_out
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.spreading import share_out_by_subset as spread_out
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.wording import count, plain
 from reconciler.model.demand import Demand
 from reconciler.model.ids import WorkloadId
@@ -32,15 +32,15 @@ from reconciler.model.units import format_duration
 from reconciler.model.workloadspread import WorkloadSpread
 
 
-def moving_on(standing: Standing, workload: WorkloadId, now: datetime) -> Counter[str]:
+def moving_on(working_plan: WorkingPlan, workload: WorkloadId, now: datetime) -> Counter[str]:
     """Count the replicas that this pass has taken away since they found no node, by where they waited.
 
     What is moved in one commit is not among them: it has its place.
     """
     found = Counter[str]()
     # Most workloads have no such restraint, so that the changes are looked through for few.
-    if any(one.kind is RestraintKind.UNSCHEDULABLE and one.since == now for one in standing.restraints(workload)):
-        for change in standing.changes:
+    if any(one.kind is RestraintKind.UNSCHEDULABLE and one.since == now for one in working_plan.restraints(workload)):
+        for change in working_plan.changes:
             match change:
                 case Resize(before=before, after=after, restraint=Restraint(kind=RestraintKind.UNSCHEDULABLE)):
                     left, rest = before, after.replicas
@@ -53,20 +53,22 @@ def moving_on(standing: Standing, workload: WorkloadId, now: datetime) -> Counte
     return found
 
 
-def move_on_what_finds_no_node(situation: Situation, standing: Standing, growth: Growth) -> None:
+def move_on_what_finds_no_node(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
     """Take back what has waited for a node for too long, where another subset takes it.
 
     What goes to one other cluster whole is moved in one commit. Else it is taken away here, and shared out with what is
     missing in the same pass; all commits of a pass are pushed together.
     """
-    for workload in situation.reach.adaptive():
-        demand, spread = situation.demands.get(workload), situation.desired.policies[workload].spread
-        if spread is None or not isinstance(demand, Demand) or standing.cooling(workload) is not None:
+    for workload in inputs.reach.adaptive():
+        demand, spread = inputs.demands.get(workload), inputs.desired.policies[workload].spread
+        if spread is None or not isinstance(demand, Demand) or working_plan.cooling(workload) is not None:
             continue
-        for placement in standing.of(workload):
+        for placement in working_plan.of(workload):
             # What is not missing any more comes home in its own time, and is no reason to go anywhere else.
-            if demand.deficit >= standing.replicas(workload):
-                turn = _Turn(situation=situation, standing=standing, growth=growth, demand=demand, placement=placement)
+            if demand.deficit >= working_plan.replicas(workload):
+                turn = _Turn(
+                    inputs=inputs, working_plan=working_plan, finder=finder, demand=demand, placement=placement
+                )
                 turn.take(spread)
 
 
@@ -74,22 +76,22 @@ def move_on_what_finds_no_node(situation: Situation, standing: Standing, growth:
 class _Turn:
     """What is done about one placement."""
 
-    situation: Situation
-    standing: Standing
-    growth: Growth
+    inputs: PassInput
+    working_plan: WorkingPlan
+    finder: CandidateFinder
     demand: Demand
     placement: Placement
 
     def take(self, spread: WorkloadSpread) -> None:
         """Take replicas that wait away, as many as another subset takes, and hold back what they waited for."""
-        waiting, placement, desired = self._waiting(spread), self.placement, self.situation.desired
+        waiting, placement, desired = self._waiting(spread), self.placement, self.inputs.desired
         if not waiting or spread.reschedule is None:
             return
         template, policy = desired.templates[placement.workload], desired.policies[placement.workload]
         here, shape = site(placement, policy, desired.clusters), self.demand.shape or placement.shape
         # What moves on whole makes room for the GPR that begins; where some of it would stay, it does not.
         for gone in (1, 0) if waiting == placement.replicas else (0,):
-            found = spread_out(self.growth, template, policy, shape, waiting, without=here, ended=gone)
+            found = spread_out(self.finder, template, policy, shape, waiting, without=here, ended=gone)
             going = sum(share.replicas for share in found.shares)
             if going == waiting:
                 break
@@ -98,7 +100,7 @@ class _Turn:
             f"{waiting} of {count(placement.replicas, 'replica')} on {plain(placement.where)} had no node for {lasted}"
         )
         if not going:
-            self.standing.suppress(
+            self.working_plan.suppress(
                 Suppressed(
                     workload=placement.workload,
                     reason=Reason.NO_CAPACITY,
@@ -112,44 +114,44 @@ class _Turn:
             kind=RestraintKind.UNSCHEDULABLE,
             cluster=placement.cluster,
             subset=here[1],
-            since=self.situation.now,
-            until=self.situation.now + spread.recovery,
+            since=self.inputs.now,
+            until=self.inputs.now + spread.recovery,
             reason=detail,
             placement=placement.name,
         )
-        self.standing.change(self._change(found.shares, placement.replicas - going, detail, restraint))
+        self.working_plan.change(self._change(found.shares, placement.replicas - going, detail, restraint))
 
     def _waiting(self, spread: WorkloadSpread) -> int:
         """Count the replicas that have had no node for too long; look again where they may come to."""
-        situation, placement = self.situation, self.placement
-        _, subset = site(placement, situation.desired.policies[placement.workload], situation.desired.clusters)
-        seen = situation.observed.clusters.get(placement.cluster)
+        inputs, placement = self.inputs, self.placement
+        _, subset = site(placement, inputs.desired.policies[placement.workload], inputs.desired.clusters)
+        seen = inputs.observed.clusters.get(placement.cluster)
         homeless = seen.homeless.get(placement.name) if seen is not None else None
         if not spread.gives_up(subset) or seen is None or homeless is None or homeless.since is None:
             return 0
-        if unseen(situation.desired.fleet, situation.observed, placement.cluster, situation.now):
+        if unseen(inputs.desired.fleet, inputs.observed, placement.cluster, inputs.now):
             return 0
         # Pods that an engine has not taken away yet are no replicas any more.
         waiting = min(headcount.waiting(placement, seen), placement.replicas - headcount.bound(placement, seen))
         due = homeless.since + (spread.reschedule or timedelta())
-        if waiting > 0 and due > situation.now:
-            self.standing.wake(due)
-        return waiting if due <= situation.now else 0
+        if waiting > 0 and due > inputs.now:
+            self.working_plan.wake(due)
+        return waiting if due <= inputs.now else 0
 
     def _change(self, shares: Sequence[Share], stays: int, detail: str, restraint: Restraint) -> Change:
-        situation, placement = self.situation, self.placement
+        inputs, placement = self.inputs, self.placement
         if stays:
-            after = lifecycle.renewed(placement, situation.desired, situation.now, stays)
+            after = lifecycle.renewed(placement, inputs.desired, inputs.now, stays)
             return Resize(before=placement, after=after, detail=detail, restraint=restraint)
         if len(shares) == 1:
             return moved(
-                situation,
-                self.standing,
-                self.growth,
+                inputs,
+                self.working_plan,
+                self.finder,
                 placement,
                 offer=shares[0].offer,
                 why=Why.FAILED,
                 detail=detail,
                 restraint=restraint,
             )
-        return ended(situation, placement, Why.FAILED, detail, restraint=restraint)
+        return ended(inputs, placement, Why.FAILED, detail, restraint=restraint)

@@ -12,12 +12,12 @@ from reconciler.core import waysout
 from reconciler.core.enrolling import end_of, lasting
 from reconciler.core.gprlimits import beyond_limits
 from reconciler.core.gpuask import described, missing, shapes
-from reconciler.core.growth import Growth, why_not
+from reconciler.core.growth import CandidateFinder, why_not
 from reconciler.core.obstacles import obstacle
 from reconciler.core.queueing import Turn
 from reconciler.core.releasing import close
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.terms import priority
 from reconciler.core.wording import clause
 from reconciler.model.gpr import GpuAsk
@@ -27,37 +27,37 @@ from reconciler.model.request import Provisioning, RequestRecord
 from reconciler.model.units import format_duration
 
 
-def end_reservations(situation: Situation, standing: Standing) -> None:
+def end_reservations(inputs: PassInput, working_plan: WorkingPlan) -> None:
     """Complete the reservations whose time is over, and look again when that of the others is."""
-    for record in _open(situation, standing):
-        end = end_of(record, situation.desired)
+    for record in _open(inputs, working_plan):
+        end = end_of(record, inputs.desired)
         if end is None or record.began_at is None:
             continue
-        if end > situation.now:
-            standing.wake(end)
+        if end > inputs.now:
+            working_plan.wake(end)
             continue
         close(
-            situation,
-            standing,
+            inputs,
+            working_plan,
             record,
             Provisioning.COMPLETED,
             f"its {format_duration(end - record.began_at)} are over",
         )
 
 
-def reservations_that_wait(situation: Situation, standing: Standing, growth: Growth) -> Iterator[Turn]:
+def reservations_that_wait(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
     """Yield a turn for each reservation that has no cluster yet; it waits since it was received."""
-    for record in _open(situation, standing):
+    for record in _open(inputs, working_plan):
         ask = record.request.ask
         if record.cluster is None and ask is not None and ask.gpus:
-            one = _Reservation(situation=situation, standing=standing, growth=growth, record=record, ask=ask)
-            urgency = priority(record.workload, situation)
+            one = _Reservation(inputs=inputs, working_plan=working_plan, finder=finder, record=record, ask=ask)
+            urgency = priority(record.workload, inputs)
             yield Turn(priority=urgency, since=record.received_at, workload=record.workload, take=one.make)
 
 
-def _open(situation: Situation, standing: Standing) -> Iterator[RequestRecord]:
-    for workload in situation.enrolment.reservations if situation.enrolment is not None else ():
-        record = standing.requests.get(workload)
+def _open(inputs: PassInput, working_plan: WorkingPlan) -> Iterator[RequestRecord]:
+    for workload in inputs.enrolment.reservations if inputs.enrolment is not None else ():
+        record = working_plan.requests.get(workload)
         if record is not None and record.ended is None:
             yield record
 
@@ -66,15 +66,15 @@ def _open(situation: Situation, standing: Standing) -> Iterator[RequestRecord]:
 class _Reservation:
     """What is done about one reservation that waits."""
 
-    situation: Situation
-    standing: Standing
-    growth: Growth
+    inputs: PassInput
+    working_plan: WorkingPlan
+    finder: CandidateFinder
     record: RequestRecord
     ask: GpuAsk
 
     def make(self) -> None:
         """Reserve on the first cluster that has room beside all other reservations, or tell why none has."""
-        workspace = self.situation.desired.workspaces.get(self.record.request.workspace)
+        workspace = self.inputs.desired.workspaces.get(self.record.request.workspace)
         everywhere = sorted({*workspace.everywhere}) if workspace else ()
         refusals: list[Refusal] = []
         for name in self.record.request.clusters or everywhere:
@@ -86,7 +86,7 @@ class _Reservation:
         first = next((one for one in refusals if one.remedy), None)
         hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first else ""
         reason, message = why_not(refusals, f"{described(self.ask)} are free on no cluster{hint}")
-        self.standing.suppress(
+        self.working_plan.suppress(
             Suppressed(
                 workload=self.record.workload,
                 reason=reason,
@@ -99,15 +99,15 @@ class _Reservation:
     def _refusal(self, name: ClusterName) -> Refusal | None:
         workspace = self.record.request.workspace
         refusal = (
-            obstacle(self.situation, workspace, name)
-            or self.growth.limited(workspace, name)
-            or beyond_limits(self.situation, self.record.workload, name, None, 0)
+            obstacle(self.inputs, workspace, name)
+            or self.finder.limited(workspace, name)
+            or beyond_limits(self.inputs, self.record.workload, name, None, 0)
         )
         if refusal is not None:
             return refusal
-        seen = self.situation.observed.clusters[name]
+        seen = self.inputs.observed.clusters[name]
         ways = shapes(self.ask, seen, dedicated=self.record.request.terms.dedicated)
-        room = self.growth.rooms.room(name, None)
+        room = self.finder.rooms.room(name, None)
         if any(room.count(way, 1) for way in ways):
             return None
         message = room.shortfall(ways[0]) if ways else missing(self.ask, seen)
@@ -115,8 +115,8 @@ class _Reservation:
         return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy=remedy)
 
     def _reserve(self, name: ClusterName) -> None:
-        now, desired = self.situation.now, self.situation.desired
+        now, desired = self.inputs.now, self.inputs.desired
         after = replace(self.record, cluster=name, began_at=now, changed_at=now)
         lasts = lasting(self.record.request, desired.limits.get(self.record.request.workspace))
         detail = f"{described(self.ask)} reserved on {name} for {format_duration(lasts)}"
-        self.standing.change(Amend(before=self.record, after=after, detail=detail))
+        self.working_plan.change(Amend(before=self.record, after=after, detail=detail))

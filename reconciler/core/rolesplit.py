@@ -15,7 +15,7 @@ from reconciler.core import templates
 from reconciler.core.draft import UNSHARED
 from reconciler.core.fieldpath import at, items, put, within
 from reconciler.core.findings import Finding, Loc, shortened
-from reconciler.core.gathered import Gathered, Placed
+from reconciler.core.gathered import DeclaredValue, FleetObjects
 from reconciler.core.injecting import targets
 from reconciler.core.policies import Templates
 from reconciler.core.schema.workloadspread import WorkloadSpreadFile
@@ -32,7 +32,7 @@ _MOST = 64
 """Places in one object that a share is divided over."""
 
 
-class UndividedError(Exception):
+class IndivisibleReplicasError(Exception):
     """A share cannot be written at the paths of a spread; `hint` is the way out."""
 
     def __init__(self, message: str, hint: str) -> None:
@@ -42,7 +42,7 @@ class UndividedError(Exception):
 
 
 def split_templates(
-    work: Gathered, found: Templates, policies: Mapping[WorkloadId, BurstPolicy]
+    work: FleetObjects, found: Templates, policies: Mapping[WorkloadId, BurstPolicy]
 ) -> dict[WorkloadId, WorkloadTemplate]:
     """Return the templates, those divided whose policy has a spread that says where; what keeps one whole is told."""
     made = {workload: template for workload, (template, _) in found.items()}
@@ -54,7 +54,7 @@ def split_templates(
         template, placed = found[workload]
         try:
             spec = divided(template.spec, spread)
-        except UndividedError as error:
+        except IndivisibleReplicasError as error:
             _tell(work, files[spread.path, spread.line], template, error)
             continue
         if spec is not template.spec:
@@ -82,9 +82,11 @@ def _divided(resource: ManifestResource, spread: WorkloadSpread) -> ManifestReso
     called = f"{spread.target.kind} {spread.target.name}"
     if templates.uses(DeploySpec(manifests=(resource,)), "replicas"):
         message = f"{called} says itself what becomes of a share, by an expression that reads replicas"
-        raise UndividedError(message, "write there what is deployed without a burst, or leave the paths out here")
+        raise IndivisibleReplicasError(
+            message, "write there what is deployed without a burst, or leave the paths out here"
+        )
     if len(ways) > _MOST:
-        raise UndividedError(f"they lead to {len(ways)} places in {called}, of at most {_MOST}", "name fewer")
+        raise IndivisibleReplicasError(f"they lead to {len(ways)} places in {called}, of at most {_MOST}", "name fewer")
     numbers = [_number(manifest, way, called) for way in ways]
     for place, way in enumerate(ways):
         share = _SHARE if len(ways) == 1 else f"{{{{ (replicas | shares({numbers}))[{place}] }}}}"
@@ -104,11 +106,16 @@ def _number(manifest: Mapping[str, Json], way: Path, called: str) -> int:
         return there
     stands = "nothing stands" if there is None else "no number of replicas stands"
     where = shortened(".".join(way))
-    raise UndividedError(f"{stands} at {where} in {called}", "write out there what is deployed without a burst")
+    raise IndivisibleReplicasError(
+        f"{stands} at {where} in {called}", "write out there what is deployed without a burst"
+    )
 
 
 def _tell(
-    work: Gathered, placed: Placed[WorkloadSpreadFile], template: WorkloadTemplate, error: UndividedError
+    work: FleetObjects,
+    placed: DeclaredValue[WorkloadSpreadFile],
+    template: WorkloadTemplate,
+    error: IndivisibleReplicasError,
 ) -> None:
     message = f"{error}, so that no share of {template.workload} is divided over them"
     work.tell(placed, Finding(loc=_PATHS, message=message, hint=error.hint, severity=Severity.WARNING))

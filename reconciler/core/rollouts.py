@@ -21,7 +21,7 @@ from reconciler.model.policy import Fleet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ailment:
+class RolloutFailure:
     """That a version of a placement is not healthy, since when as far as anybody has watched, and in whose words.
 
     It is `behind` while it runs well and its engine merely has not got this version: it has the one before, or nothing
@@ -36,7 +36,7 @@ class Ailment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Signs:
+class RolloutSigns:
     """Everything that tells how placements are; `seen` are the clusters that somebody sees now."""
 
     ledger: Ledger
@@ -44,12 +44,12 @@ class Signs:
     seen: frozenset[ClusterName]
 
     @classmethod
-    def of(cls, ledger: Ledger, observed: Observed, fleet: Fleet, now: datetime) -> Signs:
+    def of(cls, ledger: Ledger, observed: Observed, fleet: Fleet, now: datetime) -> RolloutSigns:
         """Put the signs of one moment together."""
         seen = frozenset(name for name in observed.clusters if not unseen(fleet, observed, name, now))
         return cls(ledger=ledger, observed=observed, seen=seen)
 
-    def same_as(self, other: Signs | None) -> bool:
+    def same_as(self, other: RolloutSigns | None) -> bool:
         """Tell whether nothing has changed; looks at no placement."""
         if other is None or self.seen != other.seen or self.observed.reporting != other.observed.reporting:
             return False
@@ -68,7 +68,7 @@ class Signs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ward:
+class ClusterRollouts:
     """The placements of one cluster, by directory.
 
     `arrived` holds the digest of the version at which each was healthy once, `ailing` those that are not healthy now,
@@ -77,7 +77,7 @@ class Ward:
     """
 
     arrived: Mapping[str, str] = field(default_factory=dict)
-    ailing: Mapping[str, Ailment] = field(default_factory=dict)
+    ailing: Mapping[str, RolloutFailure] = field(default_factory=dict)
     leaving: Mapping[str, EngineReport] = field(default_factory=dict)
     open: bool = False
 
@@ -90,21 +90,21 @@ class Rollouts:
     cluster that is seen now has been in sight without a break, and its engine with it.
     """
 
-    wards: Mapping[ClusterName, Ward] = field(default_factory=dict)
-    ailing: Mapping[str, Ailment] = field(default_factory=dict)
+    wards: Mapping[ClusterName, ClusterRollouts] = field(default_factory=dict)
+    ailing: Mapping[str, RolloutFailure] = field(default_factory=dict)
     leaving: tuple[EngineReport, ...] = ()
-    signs: Signs | None = None
+    signs: RolloutSigns | None = None
     watched: Mapping[ClusterName, datetime] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
-        wards: Mapping[ClusterName, Ward],
-        signs: Signs | None = None,
+        wards: Mapping[ClusterName, ClusterRollouts],
+        signs: RolloutSigns | None = None,
         watched: Mapping[ClusterName, datetime] | None = None,
     ) -> Rollouts:
         """Put the clusters together."""
-        ailing: dict[str, Ailment] = {}
+        ailing: dict[str, RolloutFailure] = {}
         leaving: dict[str, EngineReport] = {}
         for ward in wards.values():
             ailing.update(ward.ailing)
@@ -112,13 +112,13 @@ class Rollouts:
         gone = tuple(leaving[path] for path in sorted(leaving))
         return cls(wards=wards, ailing=ailing, leaving=gone, signs=signs, watched=watched or {})
 
-    def watching(self, signs: Signs, now: datetime) -> dict[ClusterName, datetime]:
+    def watching(self, signs: RolloutSigns, now: datetime) -> dict[ClusterName, datetime]:
         """Tell since when each cluster has been watched: now, where sight of it or of its engine is new."""
         then = self.signs.observed.reporting if self.signs else {}
         new = {name for name, engine in signs.observed.reporting.items() if then.get(name) is not engine}
         return {name: now if name in new else self.watched.get(name, now) for name in signs.seen}
 
-    def ward(self, cluster: ClusterName) -> Ward:
+    def ward(self, cluster: ClusterName) -> ClusterRollouts:
         """Return what is known of one cluster's placements."""
         return self.wards.get(cluster, _EMPTY)
 
@@ -130,7 +130,7 @@ class Rollouts:
         """Tell whether a placement is healthy now, as far as anybody says."""
         return False if placement.path in self.ailing else (self.has_arrived(placement) or None)
 
-    def fallen_ill(self, before: Rollouts) -> Iterator[tuple[str, Ailment]]:
+    def fallen_ill(self, before: Rollouts) -> Iterator[tuple[str, RolloutFailure]]:
         """Yield the placements that were healthy then or have been given up since; a new one is only on its way.
 
         So is a new version of one, but that its engine has not got it yet is told: who hears it says for how long.
@@ -156,10 +156,10 @@ class Rollouts:
                         yield path
 
 
-_EMPTY = Ward()
+_EMPTY = ClusterRollouts()
 
 
-def stale(before: Rollouts, signs: Signs) -> frozenset[ClusterName]:
+def stale(before: Rollouts, signs: RolloutSigns) -> frozenset[ClusterName]:
     """Tell of which clusters' placements something else may be known now.
 
     That is where a placement, a report or a pod has changed, where sight came or went, and where a commit that was not

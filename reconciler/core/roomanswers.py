@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from reconciler.core.kept import Kept
+from reconciler.core.kept import IdentityCache
 
 _MOST = 1000
 """Answers that are kept for one room; it would take that many different shapes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class FitCache:
     """What has been answered of one room: how often shapes fit, each up to a limit, and why they do not."""
 
     counts: dict[tuple[Hashable, int], int] = field(default_factory=dict)
@@ -26,5 +26,5 @@ class Answers:
             self.shortfalls.clear()
 
 
-UNTOUCHED = Kept[Answers](lambda _: Answers())
+UNTOUCHED = IdentityCache[FitCache](lambda _: FitCache())
 """What has been answered of the clusters as they were seen, before anything was taken there."""

@@ -12,15 +12,15 @@ from dataclasses import replace
 
 from reconciler.core import headcount
 from reconciler.core.claimed import seen_by, to_come
-from reconciler.core.domains import Domains
-from reconciler.core.fit import Room
-from reconciler.core.flight import Flight, flight
+from reconciler.core.domains import TopologyDomains
+from reconciler.core.fit import ClusterCapacity
+from reconciler.core.flight import InFlight, flight
 from reconciler.core.grouping import needs_there
-from reconciler.core.holding import Reserved, keep_free, reserved
-from reconciler.core.needs import Needs
+from reconciler.core.holding import Reservations, keep_free, reserved
+from reconciler.core.needs import PodRequirements
 from reconciler.core.packing import Wanted, tightest_first
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.starting import may_start, waiting
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkspaceName
@@ -28,20 +28,20 @@ from reconciler.model.placement import Placement
 from reconciler.model.request import RequestRecord
 
 
-class Rooms:
+class FleetCapacity:
     """What is free where. A cluster that nobody asks for is never looked at."""
 
-    def __init__(self, situation: Situation, standing: Standing) -> None:
+    def __init__(self, inputs: PassInput, working_plan: WorkingPlan) -> None:
         """Begin with all that was observed free."""
-        self._situation = situation
-        self._desired = situation.desired
-        self._observed = situation.observed
-        self._now = situation.now
-        self._standing = standing
-        self._rooms: dict[ClusterName, Room] = {}
+        self._inputs = inputs
+        self._desired = inputs.desired
+        self._observed = inputs.observed
+        self._now = inputs.now
+        self._working_plan = working_plan
+        self._rooms: dict[ClusterName, ClusterCapacity] = {}
         self._handed: Counter[ClusterName] = Counter()
-        self._views: dict[tuple[ClusterName, WorkspaceName | None], tuple[Hashable, Room]] = {}
-        self._reserved: tuple[int, Reserved] | None = None
+        self._views: dict[tuple[ClusterName, WorkspaceName | None], tuple[Hashable, ClusterCapacity]] = {}
+        self._reserved: tuple[int, Reservations] | None = None
         self._guarded: set[ClusterName] | None = None
         self._touched: set[ClusterName] = set()
         self._evicted: dict[ClusterName, tuple[tuple[Placement, ReplicaShape], ...]] = {}
@@ -53,7 +53,7 @@ class Rooms:
 
     def moment(self, cluster: ClusterName) -> Hashable:
         """Return what is another after each change on which it can depend what is free in a cluster."""
-        return self._handed[cluster], self._standing.moved(cluster), self._standing.holdings
+        return self._handed[cluster], self._working_plan.moved(cluster), self._working_plan.holdings
 
     def room(
         self,
@@ -62,7 +62,7 @@ class Rooms:
         *,
         without: Sequence[Placement] = (),
         newcomer: ReplicaShape | None = None,
-    ) -> Room:
+    ) -> ClusterCapacity:
         """Return what is free in a cluster for a workspace, less what is in flight and what this pass has handed out.
 
         What others have reserved is not free; without a workspace all are others. `without` tells what a `newcomer`
@@ -120,13 +120,13 @@ class Rooms:
         self._handed[cluster] += 1
         self._touched.add(cluster)
 
-    def needs(self, placement: Placement) -> Needs | None:
+    def needs(self, placement: Placement) -> PodRequirements | None:
         """Return what a placement takes that went out whole; None where its replicas are all there is to it."""
-        return needs_there(self._situation, placement)
+        return needs_there(self._inputs, placement)
 
-    def domains(self, cluster: ClusterName, wanted: Domains) -> int:
+    def domains(self, cluster: ClusterName, wanted: TopologyDomains) -> int:
         """Count the domains that groups on a cluster may come to have, beside those that they are seen in."""
-        there = ((placement, self.needs(placement)) for placement in self._standing.on(cluster))
+        there = ((placement, self.needs(placement)) for placement in self._working_plan.on(cluster))
         claims = [(one, needed) for one, needed in there if needed is not None and (needed.domains or needed.marked)]
         if not claims:
             return 0
@@ -147,33 +147,33 @@ class Rooms:
         return ((placement.shape, replicas),)
 
     def _less(
-        self, room: Room, held: Iterable[RequestRecord], without: Iterable[Placement], cluster: ClusterName
-    ) -> Room:
+        self, room: ClusterCapacity, held: Iterable[RequestRecord], without: Iterable[Placement], cluster: ClusterName
+    ) -> ClusterCapacity:
         """Return a room without what is reserved in it."""
         paths = {one.path for one in without}
-        left = [one for one in self._standing.on(cluster) if one.path not in paths]
+        left = [one for one in self._working_plan.on(cluster) if one.path not in paths]
         room = room.copy()
         keep_free(room, held, left, self._observed.clusters[cluster])
         return room
 
-    def reservations(self) -> Reserved:
+    def reservations(self) -> Reservations:
         """Return what is reserved, sorted anew when any of it has changed."""
-        holdings = self._standing.holdings
+        holdings = self._working_plan.holdings
         if self._reserved is None or self._reserved[0] != holdings:
-            self._reserved = holdings, Reserved(reserved(self._situation, self._standing))
+            self._reserved = holdings, Reservations(reserved(self._inputs, self._working_plan))
         return self._reserved[1]
 
-    def _all(self, cluster: ClusterName) -> Room:
+    def _all(self, cluster: ClusterName) -> ClusterCapacity:
         """Return what is free whoever asks."""
         if cluster not in self._rooms:
             self._rooms[cluster] = self._without(cluster, ())
         return self._rooms[cluster]
 
-    def _without(self, cluster: ClusterName, leaving: Iterable[tuple[Placement, ReplicaShape]]) -> Room:
+    def _without(self, cluster: ClusterName, leaving: Iterable[tuple[Placement, ReplicaShape]]) -> ClusterCapacity:
         """Work out what is free if some placements are not there. All that this pass has handed out is in flight."""
         left = (*self._evicted.get(cluster, ()), *leaving)
         seen, gone = self._observed.clusters[cluster], {one.path: one for one, _ in left}
-        room = Room(seen)
+        room = ClusterCapacity(seen)
         alike: dict[Hashable, tuple[ReplicaShape, ReplicaShape, int]] = {}
         for placement, newcomer in left:
             key = placement.shape.likeness, newcomer.likeness
@@ -181,7 +181,7 @@ class Rooms:
             alike[key] = placement.shape, newcomer, replicas + headcount.bound(placement, seen)
         for shape, newcomer, replicas in alike.values():
             room.vacate(shape, replicas, newcomer)
-        flying = self._flight(cluster, gone) if gone else self._standing.in_flight(cluster)
+        flying = self._flight(cluster, gone) if gone else self._working_plan.in_flight(cluster)
         parts: list[Wanted] = []
         for placement, replicas in flying.replicas:
             parts += self._coming(placement, replicas)
@@ -190,10 +190,10 @@ class Rooms:
             room.take(shape, replicas)
         return room
 
-    def _flight(self, cluster: ClusterName, gone: Mapping[str, Placement]) -> Flight:
+    def _flight(self, cluster: ClusterName, gone: Mapping[str, Placement]) -> InFlight:
         """Find what is in flight in a cluster where some placements, and their pods, are not counted."""
         seen, names = self._observed.clusters[cluster], {one.name for one in gone.values()}
         homeless = {name: waiting for name, waiting in seen.homeless.items() if name not in names}
-        left = (one for one in self._standing.on(cluster) if one.path not in gone)
-        situation = self._situation
-        return flight(left, replace(seen, homeless=homeless), situation.rollouts, self._desired.policies, self._now)
+        left = (one for one in self._working_plan.on(cluster) if one.path not in gone)
+        inputs = self._inputs
+        return flight(left, replace(seen, homeless=homeless), inputs.rollouts, self._desired.policies, self._now)

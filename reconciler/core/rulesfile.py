@@ -44,7 +44,7 @@ def _rule(rule: PodRule) -> dict[str, Json]:
     }
 
 
-class LabelRequirementFile(BaseModel):
+class LabelRequirementRecord(BaseModel):
     """What a label of a pod has to be."""
 
     model_config = _CONFIG
@@ -53,12 +53,12 @@ class LabelRequirementFile(BaseModel):
     values: list[str] = []
 
 
-class RuleFile(BaseModel):
+class PodRuleRecord(BaseModel):
     """Whom a rule is about, and the label whose values are its domains."""
 
     model_config = _CONFIG
     key: str
-    selector: list[LabelRequirementFile]
+    selector: list[LabelRequirementRecord]
     namespaces: list[str] = []
     wide: bool = False
 
@@ -68,7 +68,7 @@ class RuleFile(BaseModel):
         return PodRule(key=self.key, selector=selector, namespaces=namespaces, wide=self.wide)
 
 
-class EvenlyFile(RuleFile):
+class EvenSpreadRecord(PodRuleRecord):
     """An even spread."""
 
     max_skew: int = Field(ge=1)
@@ -90,7 +90,7 @@ class EvenlyFile(RuleFile):
         )
 
 
-class PortFile(BaseModel):
+class HostPortRecord(BaseModel):
     """A port that a pod takes of its node."""
 
     model_config = _CONFIG
@@ -99,16 +99,16 @@ class PortFile(BaseModel):
     address: str
 
 
-class RulesFile(BaseModel):
+class PodRulesRecord(BaseModel):
     """What each pod demands of the pods beside it."""
 
     model_config = _CONFIG
     labels: dict[str, str] = {}
     namespace: str = ""
-    apart: list[RuleFile] = []
-    together: list[RuleFile] = []
-    evenly: list[EvenlyFile] = []
-    ports: list[PortFile] = []
+    apart: list[PodRuleRecord] = []
+    together: list[PodRuleRecord] = []
+    evenly: list[EvenSpreadRecord] = []
+    ports: list[HostPortRecord] = []
 
     def value(self) -> PodRules:
         """Return the value that the rest of the program uses."""
@@ -122,5 +122,5 @@ class RulesFile(BaseModel):
         )
 
 
-def _selector(requirements: Iterable[LabelRequirementFile]) -> tuple[LabelRequirement, ...]:
+def _selector(requirements: Iterable[LabelRequirementRecord]) -> tuple[LabelRequirement, ...]:
     return tuple(LabelRequirement(key=one.key, operator=one.operator, values=tuple(one.values)) for one in requirements)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from reconciler.core.noderoom import NodeRoom, pods_fitting
+from reconciler.core.noderoom import NodeCapacity, pods_fitting
 from reconciler.core.wording import amounts, count, is_gpu, listed
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.units import Quantity, Resources
 
 
-def scarcity(shape: ReplicaShape, nodes: list[NodeRoom]) -> str:
+def scarcity(shape: ReplicaShape, nodes: list[NodeCapacity]) -> str:
     """Name the resource that too little of is free on any one node, accelerators first."""
     for name in sorted(shape.requests.amounts, key=_by_scarcity):
         request = shape.requests.amounts[name]

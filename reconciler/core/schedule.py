@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim
 
 from reconciler.core.times import format_time
-from reconciler.model.capacity import Ask
+from reconciler.model.capacity import ReplicaRequest
 from reconciler.model.policy import BurstPolicy, Schedule
 
 
@@ -26,14 +26,18 @@ class _Spell(NamedTuple):
     until: datetime | None
 
 
-def planned(policy: BurstPolicy, now: datetime) -> tuple[Ask, ...]:
+def planned(policy: BurstPolicy, now: datetime) -> tuple[ReplicaRequest, ...]:
     """Give what a policy's schedules ask for now, of each workload that it governs."""
     asks = []
     for schedule in policy.schedules:
         since = _spell(schedule, now).since
         if since is not None:
             cause = f"plans {schedule.replicas} from {format_time(since)} on"
-            asks.append(Ask(signal=schedule.signal, replicas=schedule.replicas, since=since, cause=cause, beyond=False))
+            asks.append(
+                ReplicaRequest(
+                    signal=schedule.signal, replicas=schedule.replicas, since=since, cause=cause, beyond=False
+                )
+            )
     return tuple(asks)
 
 

@@ -12,7 +12,7 @@ from reconciler.core.demand import unseen
 from reconciler.core.engines import engine
 from reconciler.core.provided import lacking
 from reconciler.core.restraints import ledger_path
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.core.tainting import repelled
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId
@@ -23,7 +23,7 @@ from reconciler.model.prerequisites import Prerequisite
 
 
 def refuse(
-    situation: Situation,
+    inputs: PassInput,
     workload: WorkloadId,
     name: ClusterName,
     *,
@@ -36,13 +36,13 @@ def refuse(
 
     `needed` are the things that it must have first.
     """
-    desired, observed, now = situation.desired, situation.observed, situation.now
+    desired, observed, now = inputs.desired, inputs.observed, inputs.now
     template, policy = desired.templates[workload], desired.policies[workload]
     workspace = desired.workspaces[workload.workspace]
     # 1. It may not have it at all.
-    refusal = situation.reach.banned(workload, name)
+    refusal = inputs.reach.banned(workload, name)
     if policy.spread is not None:
-        refusal = refusal or situation.reach.unnamed(workload, name)
+        refusal = refusal or inputs.reach.unnamed(workload, name)
     if refusal is not None:
         return refusal
     cluster = desired.clusters[name]
@@ -70,7 +70,7 @@ def refuse(
     # 5. Its engine cannot apply the template, or the template cannot be filled in for it.
     for text in engine(cluster.engine).refusals(template.spec, workspace, helm=observed.helm):
         return Refusal(cluster=name, reason=Reason.ENGINE, message=text, remedy="choose another engine for the cluster")
-    problem = situation.unwritable.get((workload, where(name, subset))) if situation.unwritable else None
+    problem = inputs.unwritable.get((workload, where(name, subset))) if inputs.unwritable else None
     if problem is not None:
         remedy = "mend the template, or what its subset changes" if subset else "mend the template"
         return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)

@@ -20,7 +20,7 @@ _CLAIM = "/PersistentVolumeClaim"
 _ONE = {"ReadWriteOnce": "on one node", "ReadWriteOncePod": "in one pod"}
 
 
-def findings(spec: DeploySpec, kinds: Kinds) -> Iterator[Finding]:
+def warn_shared_claims(spec: DeploySpec, kinds: Kinds) -> Iterator[Finding]:
     """Warn of replicas that mount a claim of their own template which cannot be mounted everywhere."""
     bounds = dict(_bounds(resource.manifest for resource in spec.manifests))
     for index, resource in enumerate(spec.manifests) if bounds else ():

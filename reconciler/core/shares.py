@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from reconciler.core.growth import Growth, Offer
+from reconciler.core.growth import CandidateFinder, Offer
 from reconciler.core.seats import Site
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.placement import Placement
@@ -22,7 +22,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class ShareOut:
     """What comes of missing replicas: shares, the refusals met on the way, and a lower bound that is out of reach.
 
     So many of them as `home` counts go nowhere, since their primary has room for them. `counts` is what each site comes
@@ -37,14 +37,14 @@ class Spread:
 
 
 def beyond_gprs(
-    growth: Growth, workspace: WorkspaceName, new: Iterable[Share], *, ended: int = 0
+    finder: CandidateFinder, workspace: WorkspaceName, new: Iterable[Share], *, ended: int = 0
 ) -> tuple[Share, Refusal] | None:
     """Find one among shares that begin a GPR that the workspace may not begin beside the others: the smallest.
 
     `ended` are the GPRs that make room for them.
     """
-    for begun, share in enumerate(sorted(new, key=lambda share: (-share.replicas, share.offer.rung.rank)), -ended):
-        limited = growth.limited(workspace, share.offer.rung.cluster, share.offer.shape, more=begun)
+    for begun, share in enumerate(sorted(new, key=lambda share: (-share.replicas, share.offer.candidate.rank)), -ended):
+        limited = finder.limited(workspace, share.offer.candidate.cluster, share.offer.shape, more=begun)
         if limited is not None:
             return share, limited
     return None

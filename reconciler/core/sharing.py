@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from reconciler.core import spreading, subsetorder
-from reconciler.core.distribution import Division, Target, give_back, returns, share_out
-from reconciler.core.growth import MOST, Growth, Offer
-from reconciler.core.reach import Rung
-from reconciler.core.shares import Share, Spread, beyond_gprs, newest_first
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.distribution import ClusterShare, Division, give_back, returns, share_out
+from reconciler.core.growth import MOST, CandidateFinder, Offer
+from reconciler.core.reach import Candidate
+from reconciler.core.shares import Share, ShareOut, beyond_gprs, newest_first
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.wording import count, listed
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName
@@ -25,54 +25,60 @@ from reconciler.model.policy import BurstPolicy, StrategyName
 from reconciler.model.workload import WorkloadTemplate
 
 
-def spread(growth: Growth, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, wanted: int) -> Spread:
+def share_out_replicas(
+    finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, wanted: int
+) -> ShareOut:
     """Share out `wanted` replicas more over the clusters of a workload. What it has stays where it is."""
     refusals: list[Refusal] = []
     if policy.spread is not None:
-        return spreading.spread(growth, template, policy, shape, wanted)
+        return spreading.share_out_by_subset(finder, template, policy, shape, wanted)
     if policy.fills_in_order:
-        offers = growth.offers(template, policy, shape, wanted, refusals)
-        return Spread(shares=tuple(_in_order(wanted, offers)), refusals=tuple(refusals))
+        offers = finder.offers(template, policy, shape, wanted, refusals)
+        return ShareOut(shares=tuple(_in_order(wanted, offers)), refusals=tuple(refusals))
     found: dict[ClusterName, Offer] = {}
-    for rung in growth.order(template.workload):
-        answer = growth.assess(template, policy, shape, rung, MOST)
+    for candidate in finder.order(template.workload):
+        answer = finder.assess(template, policy, shape, candidate, MOST)
         if isinstance(answer, Refusal):
             refusals.append(answer)
         else:
-            found[rung.cluster] = answer
+            found[candidate.cluster] = answer
     while True:
-        division, shares = _divided(growth, template, policy, found, wanted)
-        held = growth.held(template.workload)
-        new = (share for share in shares if not held[share.offer.rung.cluster])
-        beyond = beyond_gprs(growth, template.workspace, new)
+        division, shares = _divided(finder, template, policy, found, wanted)
+        held = finder.held(template.workload)
+        new = (share for share in shares if not held[share.offer.candidate.cluster])
+        beyond = beyond_gprs(finder, template.workspace, new)
         if beyond is None:
             refusals += _left_out(division, policy)
-            return Spread(shares=shares, refusals=tuple(refusals), lacking=_lacking(division, policy))
+            return ShareOut(shares=shares, refusals=tuple(refusals), lacking=_lacking(division, policy))
         refusals.append(beyond[1])
         del found[beyond[1].cluster]
 
 
 def _divided(
-    growth: Growth, template: WorkloadTemplate, policy: BurstPolicy, found: Mapping[ClusterName, Offer], wanted: int
+    finder: CandidateFinder,
+    template: WorkloadTemplate,
+    policy: BurstPolicy,
+    found: Mapping[ClusterName, Offer],
+    wanted: int,
 ) -> tuple[Division, tuple[Share, ...]]:
     """Share out over the clusters that offer something, and over what stands."""
-    held, rungs = growth.held(template.workload), growth.order(template.workload)
-    targets = [_target(rung, held[rung.cluster], found.get(rung.cluster)) for rung in rungs]
-    division = share_out(held.total() + wanted, [*targets, *_others(rungs, held)], policy.distribution)
+    held, candidates = finder.held(template.workload), finder.order(template.workload)
+    targets = [_target(candidate, held[candidate.cluster], found.get(candidate.cluster)) for candidate in candidates]
+    division = share_out(held.total() + wanted, [*targets, *_others(candidates, held)], policy.distribution)
     shares = tuple(
         Share(
-            offer=found[rung.cluster],
-            replicas=division.counts[rung.cluster] - held[rung.cluster],
-            because=spoken_for(division, rung, policy),
+            offer=found[candidate.cluster],
+            replicas=division.counts[candidate.cluster] - held[candidate.cluster],
+            because=spoken_for(division, candidate, policy),
         )
-        for rung in rungs
-        if rung.cluster in division.because
+        for candidate in candidates
+        if candidate.cluster in division.because
     )
     return division, shares
 
 
 def given_back(
-    situation: Situation, standing: Standing, surplus: int, placements: Sequence[Placement]
+    inputs: PassInput, working_plan: WorkingPlan, surplus: int, placements: Sequence[Placement]
 ) -> tuple[tuple[Placement, int], ...]:
     """Say which of a workload's placements give replicas back and how many each keeps: the reverse of sharing out.
 
@@ -80,19 +86,21 @@ def given_back(
     no longer in the order gives back before all others.
     """
     workload = placements[0].workload
-    policy, rungs = situation.desired.policies[workload], situation.reach.order(workload)
+    policy, candidates = inputs.desired.policies[workload], inputs.reach.order(workload)
     if policy.spread is not None:
-        return subsetorder.given_back(situation, standing, surplus, placements, policy.spread)
+        return subsetorder.given_back(inputs, working_plan, surplus, placements, policy.spread)
     held = Counter[ClusterName]()
     for placement in placements:
         held[placement.cluster] += placement.replicas
-    room = _rooms(situation, standing, placements) if policy.distribution.strategy is StrategyName.BALANCED else {}
+    room = _rooms(inputs, working_plan, placements) if policy.distribution.strategy is StrategyName.BALANCED else {}
     targets = [
-        target_of(rung, most=held[rung.cluster], capacity=held[rung.cluster] + room.get(rung.cluster, 0))
-        for rung in rungs
-        if rung.cluster in held
+        target_of(
+            candidate, most=held[candidate.cluster], capacity=held[candidate.cluster] + room.get(candidate.cluster, 0)
+        )
+        for candidate in candidates
+        if candidate.cluster in held
     ]
-    targets += _others(rungs, held, stay=False)
+    targets += _others(candidates, held, stay=False)
     stays = give_back(max(0, held.total() - surplus), targets, policy.distribution)
     last_first = sorted(targets, key=lambda target: target.rank, reverse=True)
     return tuple(
@@ -107,10 +115,10 @@ def with_reason(detail: str, policy: BurstPolicy) -> str:
     return detail if policy.fills_in_order else f"{detail}; {returns(policy.distribution)}"
 
 
-def told(policy: BurstPolicy) -> str:
+def describe_distribution(policy: BurstPolicy) -> str:
     """Say how a policy shares out, in one line; nothing where it fills one cluster after the other."""
     if policy.spread is not None:
-        return subsetorder.told(policy.spread)
+        return subsetorder.describe_subset_order(policy.spread)
     if policy.fills_in_order:
         return ""
     distribution = policy.distribution
@@ -122,24 +130,26 @@ def told(policy: BurstPolicy) -> str:
     return ", ".join(said)
 
 
-def target_of(rung: Rung, *, most: int, capacity: int, keeps: int = 0) -> Target:
+def target_of(candidate: Candidate, *, most: int, capacity: int, keeps: int = 0) -> ClusterShare:
     """Make a target of a cluster in a workload's order, with all that its policy says of it."""
-    return Target(
-        cluster=rung.cluster,
-        rank=rung.rank,
+    return ClusterShare(
+        cluster=candidate.cluster,
+        rank=candidate.rank,
         keeps=keeps,
         most=most,
         capacity=capacity,
-        least=rung.least,
-        weight=rung.weight,
-        group=rung.group,
+        least=candidate.least,
+        weight=candidate.weight,
+        group=candidate.group,
     )
 
 
-def spoken_for(division: Division, rung: Rung, policy: BurstPolicy) -> str:
+def spoken_for(division: Division, candidate: Candidate, policy: BurstPolicy) -> str:
     """Say what spoke for a cluster; its place in the order alone needs no words."""
-    plain = policy.distribution.strategy is StrategyName.ORDERED and division.counts[rung.cluster] > rung.least
-    return "" if plain else division.because[rung.cluster]
+    plain = (
+        policy.distribution.strategy is StrategyName.ORDERED and division.counts[candidate.cluster] > candidate.least
+    )
+    return "" if plain else division.because[candidate.cluster]
 
 
 def values(number: int, policy: BurstPolicy) -> str:
@@ -160,19 +170,21 @@ def _in_order(wanted: int, offers: Iterable[Offer]) -> Iterator[Share]:
             return
 
 
-def _target(rung: Rung, has: int, offer: Offer | None) -> Target:
+def _target(candidate: Candidate, has: int, offer: Offer | None) -> ClusterShare:
     most = has + (0 if offer is None else offer.replicas)
-    return target_of(rung, keeps=has, most=most, capacity=most)
+    return target_of(candidate, keeps=has, most=most, capacity=most)
 
 
-def _others(rungs: Sequence[Rung], held: Mapping[ClusterName, int], *, stay: bool = True) -> list[Target]:
+def _others(
+    candidates: Sequence[Candidate], held: Mapping[ClusterName, int], *, stay: bool = True
+) -> list[ClusterShare]:
     """Make targets of the clusters that have some and are not in the order any more: they come last and get nothing."""
-    named = {rung.cluster for rung in rungs}
+    named = {candidate.cluster for candidate in candidates}
     off = sorted(cluster for cluster in held if cluster not in named)
     return [
-        Target(
+        ClusterShare(
             cluster=cluster,
-            rank=len(rungs) + place,
+            rank=len(candidates) + place,
             keeps=held[cluster] if stay else 0,
             most=held[cluster],
             capacity=held[cluster],
@@ -186,19 +198,19 @@ def _on(placements: Iterable[Placement], cluster: ClusterName) -> list[Placement
     return [placement for placement in placements if placement.cluster == cluster]
 
 
-def _rooms(situation: Situation, standing: Standing, placements: Sequence[Placement]) -> Mapping[ClusterName, int]:
+def _rooms(inputs: PassInput, working_plan: WorkingPlan, placements: Sequence[Placement]) -> Mapping[ClusterName, int]:
     """Count how many more each cluster would take. One that nobody sees counts as full.
 
     Counted anew for what stands now: what a pass hands out comes later.
     """
-    growth, workload, shape = Growth(situation, standing), placements[0].workload, placements[0].shape
-    held = growth.held(workload)
+    finder, workload, shape = CandidateFinder(inputs, working_plan), placements[0].workload, placements[0].shape
+    held = finder.held(workload)
     found = {}
-    for rung in growth.order(workload):
-        if rung.cluster in held and rung.cluster in situation.observed.clusters:
-            room = growth.rooms.room(rung.cluster, workload.workspace).count(shape, MOST)
-            bound = room if rung.limit is None else max(0, rung.limit - held[rung.cluster])
-            found[rung.cluster] = min(room, bound)
+    for candidate in finder.order(workload):
+        if candidate.cluster in held and candidate.cluster in inputs.observed.clusters:
+            room = finder.rooms.room(candidate.cluster, workload.workspace).count(shape, MOST)
+            bound = room if candidate.limit is None else max(0, candidate.limit - held[candidate.cluster])
+            found[candidate.cluster] = min(room, bound)
     return found
 
 

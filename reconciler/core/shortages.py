@@ -11,7 +11,7 @@ MAX_CAUSES = 5
 """Causes of pods, and signals beside them, that one message names."""
 
 
-def told(shortage: Shortage | None, placement: Placement) -> str:
+def describe_shortage(shortage: Shortage | None, placement: Placement) -> str:
     """Tell a shortage as the body of a commit does; empty for none."""
     if shortage is None:
         return ""

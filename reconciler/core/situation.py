@@ -11,7 +11,7 @@ from typing import Self
 from reconciler.core.demand import Demands
 from reconciler.core.enrolling import Enrolment
 from reconciler.core.orders import Order
-from reconciler.core.reach import Reach
+from reconciler.core.reach import ClusterOrder
 from reconciler.core.rollouts import Rollouts
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName, WorkloadId
@@ -35,7 +35,7 @@ _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class PassInput:
     """What is wanted, what is there, what was seen, what is missing, and when. The same situation, the same plan.
 
     `reach` follows from `desired` alone and is kept beside it because it is costly to work out; so is `unwritable`,
@@ -50,7 +50,7 @@ class Situation:
     observed: Observed
     demands: Demands
     now: datetime
-    reach: Reach
+    reach: ClusterOrder
     unwritable: Unwritable = field(default_factory=dict)
     rollouts: Rollouts = field(default_factory=Rollouts)
     enrolment: Enrolment | None = None
@@ -69,20 +69,20 @@ class Situation:
         return replace(self, desired=enrolment.desired, reach=enrolment.reach, enrolment=enrolment)
 
 
-def given_up(situation: Situation, failures: Unwritable) -> Unwritable:
+def given_up(inputs: PassInput, failures: Unwritable) -> Unwritable:
     """Add failures to those that are known. A workload that failed for several clusters is taken to fail for all.
 
     Of subsets each is taken by itself: it may be the patch of one alone that fails.
     """
-    known = {**situation.unwritable, **failures}
+    known = {**inputs.unwritable, **failures}
     counts = Counter((workload, _subset(place)) for workload, place in known)
     for workload, place in failures:
         subset = _subset(place)
         if counts[workload, subset] >= _TRIES:
             told = [problem for (one, other), problem in known.items() if (one, _subset(other)) == (workload, subset)]
-            for rung in situation.reach.order(workload):
-                if rung.subset == subset:
-                    known.setdefault((workload, where(rung.cluster, subset)), told[-1])
+            for candidate in inputs.reach.order(workload):
+                if candidate.subset == subset:
+                    known.setdefault((workload, where(candidate.cluster, subset)), told[-1])
     return known
 
 

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from reconciler.core.distribution import Target
+from reconciler.core.distribution import ClusterShare
 from reconciler.core.distribution.subsets import Counts, Layer, minimums, share_out
-from reconciler.core.growth import MOST, Growth, Offer
-from reconciler.core.makers import told as called
+from reconciler.core.growth import MOST, CandidateFinder, Offer
+from reconciler.core.makers import describe_object as called
 from reconciler.core.narrowing import narrowed
 from reconciler.core.ordinals import beside_the_first, kept_apart
 from reconciler.core.packing import Wanted, fitting
-from reconciler.core.quotas import Quota, quotas
+from reconciler.core.quotas import SubsetQuota, quotas
 from reconciler.core.seats import Site
-from reconciler.core.shares import Share, Spread, beyond_gprs
+from reconciler.core.shares import Share, ShareOut, beyond_gprs
 from reconciler.core.subsetlimits import over
 from reconciler.core.subsetorder import Sites, rows_of
 from reconciler.core.wording import plain
@@ -33,8 +33,8 @@ from reconciler.model.workload import WorkloadTemplate
 from reconciler.model.workloadspread import Subset, WorkloadSpread
 
 
-def spread(
-    growth: Growth,
+def share_out_by_subset(
+    finder: CandidateFinder,
     template: WorkloadTemplate,
     policy: BurstPolicy,
     shape: ReplicaShape,
@@ -42,13 +42,13 @@ def spread(
     *,
     without: Site | None = None,
     ended: int = 0,
-) -> Spread:
+) -> ShareOut:
     """Share out `wanted` replicas more over the subsets of a workload. What it has stays where it is.
 
     `without` gets none of them, and so many placements as have `ended` make room for their GPRs.
     """
     return _Round(
-        growth=growth, template=template, policy=policy, shape=shape, wanted=wanted, without=without, ended=ended
+        finder=finder, template=template, policy=policy, shape=shape, wanted=wanted, without=without, ended=ended
     ).share()
 
 
@@ -66,14 +66,14 @@ class Anew:
 
 
 def spread_anew(
-    growth: Growth, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, anew: Anew
-) -> Spread:
+    finder: CandidateFinder, template: WorkloadTemplate, policy: BurstPolicy, shape: ReplicaShape, anew: Anew
+) -> ShareOut:
     """Share out over the subsets of a workload what it has elsewhere. What runs on its primary stays there."""
-    wanted = growth.seated(template.workload, policy).total()
-    return _Round(growth=growth, template=template, policy=policy, shape=shape, wanted=wanted, anew=anew).share()
+    wanted = finder.seated(template.workload, policy).total()
+    return _Round(finder=finder, template=template, policy=policy, shape=shape, wanted=wanted, anew=anew).share()
 
 
-_BEYOND = Quota(subset=Subset(name=""), most=None, least=0, home=0, at_home=False)
+_BEYOND = SubsetQuota(subset=Subset(name=""), most=None, least=0, home=0, at_home=False)
 """What may be in no subset: as much as the policy's own clusters take."""
 
 
@@ -81,7 +81,7 @@ _BEYOND = Quota(subset=Subset(name=""), most=None, least=0, home=0, at_home=Fals
 class _Round:
     """One sharing out of a workload's missing replicas."""
 
-    growth: Growth
+    finder: CandidateFinder
     template: WorkloadTemplate
     policy: BurstPolicy
     shape: ReplicaShape
@@ -90,17 +90,19 @@ class _Round:
     ended: int = 0
     anew: Anew | None = None
 
-    def share(self) -> Spread:
+    def share(self) -> ShareOut:
         """Share out, and begin again with less wherever what fits alone does not fit together."""
-        workload, growth, spread = self.template.workload, self.growth, self.policy.spread
-        if spread is None:
+        workload, finder, share_out_by_subset = self.template.workload, self.finder, self.policy.spread
+        if share_out_by_subset is None:
             raise AssertionError(f"{workload} has no spread")
-        held, refusals = growth.seated(workload, self.policy), list[Refusal]()
-        found = (*quotas(growth.situation, workload, spread, held.total()), _BEYOND)
+        held, refusals = finder.seated(workload, self.policy), list[Refusal]()
+        found = (*quotas(finder.inputs, workload, share_out_by_subset, held.total()), _BEYOND)
         offers = self._alone(self._offers(refusals), held, found, refusals)
         stays = self._stays(held, refusals)
-        rows = rows_of(growth, workload, spread, held, partial(self._room, offers, held))
-        barred = tuple(beside_the_first(growth, workload, spread, rows=rows, found=found, held=held, offers=offers))
+        rows = rows_of(finder, workload, share_out_by_subset, held, partial(self._room, offers, held))
+        barred = tuple(
+            beside_the_first(finder, workload, share_out_by_subset, rows=rows, found=found, held=held, offers=offers)
+        )
         for refusal in barred:
             del offers[refusal.cluster, refusal.subset]
             refusals.append(refusal)
@@ -121,16 +123,16 @@ class _Round:
                 continue
             comes_to = {place: replicas for place, replicas, _, _ in _counted(rows, found, counts)}
             ended = self.ended if self.anew is None else self.anew.ended(comes_to)
-            new = [one for one in shares if not held[one.offer.rung.site]]
-            beyond = beyond_gprs(growth, workload.workspace, new, ended=ended)
+            new = [one for one in shares if not held[one.offer.candidate.site]]
+            beyond = beyond_gprs(finder, workload.workspace, new, ended=ended)
             if beyond is not None:
                 share, refusal = beyond
-                refusals.append(replace(refusal, subset=share.offer.rung.subset))
-                del offers[share.offer.rung.site]
+                refusals.append(replace(refusal, subset=share.offer.candidate.subset))
+                del offers[share.offer.candidate.site]
                 continue
-            refusals += self._full(spread, rows, found, counts, held=held, offers=offers)
+            refusals += self._full(share_out_by_subset, rows, found, counts, held=held, offers=offers)
             home = sum(row[0] - quota.home for row, quota in zip(counts, found, strict=True) if quota.at_home)
-            return Spread(shares=shares, refusals=tuple(refusals), home=home, counts=comes_to)
+            return ShareOut(shares=shares, refusals=tuple(refusals), home=home, counts=comes_to)
 
     def _stays(self, held: Mapping[Site, int], refusals: Sequence[Refusal]) -> Mapping[Site, int]:
         """Say how much of what each site has may stay there."""
@@ -147,10 +149,10 @@ class _Round:
     def _layer(
         self,
         row: Sequence[Site],
-        quota: Quota,
+        quota: SubsetQuota,
         stays: Mapping[Site, int],
         offers: Mapping[Site, Offer],
-        home: Target | None,
+        home: ClusterShare | None,
     ) -> Layer:
         """Make a layer of a subset, the primary first. Anew no cluster keeps anything for certain."""
         targets = [home] if home is not None else []
@@ -158,7 +160,7 @@ class _Round:
             has = stays.get(place, 0)
             most = has + (offers[place].replicas if place in offers else 0)
             keeps = has if self.anew is None else 0
-            targets.append(Target(cluster=place[0], rank=rank, keeps=keeps, most=most, capacity=most))
+            targets.append(ClusterShare(cluster=place[0], rank=rank, keeps=keeps, most=most, capacity=most))
         return Layer(targets=tuple(targets), most=quota.most, least=quota.least)
 
     def _offers(self, refusals: list[Refusal]) -> dict[Site, Offer]:
@@ -166,21 +168,21 @@ class _Round:
         offers: dict[Site, Offer] = {}
         # What ends makes room for as many GPRs; how many that are is known only when it is shared out.
         more = -self.ended if self.anew is None else -self.anew.placements
-        for rung in self.growth.order(self.template.workload):
-            if rung.site == self.without:
+        for candidate in self.finder.order(self.template.workload):
+            if candidate.site == self.without:
                 continue
-            answer = self.growth.assess(self.template, self.policy, self.shape, rung, MOST, more=more)
+            answer = self.finder.assess(self.template, self.policy, self.shape, candidate, MOST, more=more)
             if isinstance(answer, Refusal):
                 refusals.append(answer)
             else:
-                offers[rung.site] = answer
-        return kept_apart(self.growth, self.template.workload, self.policy.spread, offers, refusals)
+                offers[candidate.site] = answer
+        return kept_apart(self.finder, self.template.workload, self.policy.spread, offers, refusals)
 
     def _alone(
-        self, offers: dict[Site, Offer], held: Mapping[Site, int], found: Sequence[Quota], refusals: list[Refusal]
+        self, offers: dict[Site, Offer], held: Mapping[Site, int], found: Sequence[SubsetQuota], refusals: list[Refusal]
     ) -> dict[Site, Offer]:
         """Leave one subset on a cluster where what two would make there has the same names."""
-        things = self.growth.situation.reach.makers.things(self.template.workload)
+        things = self.finder.inputs.reach.makers.things(self.template.workload)
         if not things:
             return offers
         closed = {quota.subset.name for quota in found if quota.lent == 0}
@@ -204,31 +206,31 @@ class _Round:
             )
         return left
 
-    def _homes(self, found: Sequence[Quota]) -> list[Target | None]:
+    def _homes(self, found: Sequence[SubsetQuota]) -> list[ClusterShare | None]:
         """Make targets of the primary: what runs there, and what its own scheduler still has room for."""
-        situation, workspace = self.growth.situation, self.template.workspace
-        demand, primary = situation.demands.get(self.template.workload), situation.desired.workspaces[workspace].primary
-        homes: list[Target | None] = []
+        inputs, workspace = self.finder.inputs, self.template.workspace
+        demand, primary = inputs.demands.get(self.template.workload), inputs.desired.workspaces[workspace].primary
+        homes: list[ClusterShare | None] = []
         waiting = max(0, demand.wanted - demand.running) if isinstance(demand, Demand) and self.anew is None else 0
-        room = self.growth.rooms.room(primary, workspace).copy() if primary in situation.observed.clusters else None
+        room = self.finder.rooms.room(primary, workspace).copy() if primary in inputs.observed.clusters else None
         for quota in found:
             if not quota.at_home:
                 homes.append(None)
                 continue
-            shape = narrowed(self.shape, quota.subset, situation.desired.clusters[primary])
+            shape = narrowed(self.shape, quota.subset, inputs.desired.clusters[primary])
             left = waiting if quota.most is None else min(waiting, max(0, quota.most - quota.home))
             more = room.count(shape, left) if room is not None and left else 0
             if room is not None and more:
                 room.take(shape, more)
             waiting -= more
             most = quota.home + more
-            homes.append(Target(cluster=primary, rank=0, keeps=quota.home, most=most, capacity=most))
+            homes.append(ClusterShare(cluster=primary, rank=0, keeps=quota.home, most=most, capacity=most))
         return homes
 
     def _shares(
         self,
         rows: Sites,
-        found: Sequence[Quota],
+        found: Sequence[SubsetQuota],
         counts: Counts,
         held: Mapping[Site, int],
         offers: Mapping[Site, Offer],
@@ -245,16 +247,19 @@ class _Round:
 
         `first` are the minimums, which have their room before the rest.
         """
-        several = Counter(share.offer.rung.cluster for share in shares)
+        several = Counter(share.offer.candidate.cluster for share in shares)
         for cluster in sorted(name for name, number in several.items() if number > 1):
-            room = self.growth.rooms.room(cluster, self.template.workspace)
-            here = [share for share in shares if share.offer.rung.cluster == cluster]
-            least = {share.offer.rung.site: min(share.replicas, first.get(share.offer.rung.site, 0)) for share in here}
-            pieces = [(share, least[share.offer.rung.site]) for share in here]
-            pieces += [(share, share.replicas - least[share.offer.rung.site]) for share in here]
+            room = self.finder.rooms.room(cluster, self.template.workspace)
+            here = [share for share in shares if share.offer.candidate.cluster == cluster]
+            least = {
+                share.offer.candidate.site: min(share.replicas, first.get(share.offer.candidate.site, 0))
+                for share in here
+            }
+            pieces = [(share, least[share.offer.candidate.site]) for share in here]
+            pieces += [(share, share.replicas - least[share.offer.candidate.site]) for share in here]
             given: dict[Site, Wanted] = {}
             for share, piece in pieces:
-                place, shape = share.offer.rung.site, share.offer.shape
+                place, shape = share.offer.candidate.site, share.offer.shape
                 has = given[place][1] if place in given else 0
                 beside = [one for other, one in given.items() if other != place]
                 fits = fitting(room, beside, shape, has + piece) if piece else has
@@ -266,9 +271,9 @@ class _Round:
 
     def _full(
         self,
-        spread: WorkloadSpread,
+        share_out_by_subset: WorkloadSpread,
         rows: Sites,
-        found: Sequence[Quota],
+        found: Sequence[SubsetQuota],
         counts: Counts,
         *,
         held: Mapping[Site, int],
@@ -278,10 +283,12 @@ class _Round:
         for row, quota, has in zip(rows, found, counts, strict=True):
             if quota.most is not None and sum(has) >= quota.most:
                 before = quota.home + sum(held.get(place, 0) for place in row)
-                yield from (over(spread, quota, sum(has), place, before=before) for place in row if place in offers)
+                yield from (
+                    over(share_out_by_subset, quota, sum(has), place, before=before) for place in row if place in offers
+                )
 
 
-def _counted(rows: Sites, found: Sequence[Quota], counts: Counts) -> Iterator[tuple[Site, int, int, Quota]]:
+def _counted(rows: Sites, found: Sequence[SubsetQuota], counts: Counts) -> Iterator[tuple[Site, int, int, SubsetQuota]]:
     """Yield what each site comes to have, and what its whole subset does."""
     for row, quota, has in zip(rows, found, counts, strict=True):
         elsewhere = has[1:] if quota.at_home else has
@@ -290,8 +297,8 @@ def _counted(rows: Sites, found: Sequence[Quota], counts: Counts) -> Iterator[tu
 
 
 def _gained(
-    rows: Sites, found: Sequence[Quota], counts: Counts, held: Mapping[Site, int]
-) -> Iterator[tuple[Site, int, int, Quota]]:
+    rows: Sites, found: Sequence[SubsetQuota], counts: Counts, held: Mapping[Site, int]
+) -> Iterator[tuple[Site, int, int, SubsetQuota]]:
     """Yield what gets more, how many, and what its whole subset comes to."""
     for place, comes_to, has, quota in _counted(rows, found, counts):
         if comes_to > held.get(place, 0):

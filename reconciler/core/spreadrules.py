@@ -30,7 +30,7 @@ WORKSPACE = "overspill.dev/workspace"
 """The annotation that names the one Workspace of which a spread is, where several may touch its namespace."""
 
 
-class Rule(StrEnum):
+class KruiseRule(StrEnum):
     """What Kruise says where it refuses a spread. `{}` is filled in."""
 
     NO_TARGET = "no targetRef defined in WorkloadSpread"
@@ -70,7 +70,7 @@ _STRATEGY: Loc = ("spec", "scheduleStrategy")
 _ADAPTIVE: Loc = (*_STRATEGY, "adaptive")
 
 
-def findings(file: WorkloadSpreadFile) -> Iterator[Finding]:
+def check_spread(file: WorkloadSpreadFile) -> Iterator[Finding]:
     """Find what is wrong between the parts of a file that fits the schema, and what is without effect."""
     spec = file.spec
     for key in file.metadata.annotations:
@@ -79,7 +79,7 @@ def findings(file: WorkloadSpreadFile) -> Iterator[Finding]:
             yield _warning(loc, "unknown annotation", f"try '{WORKSPACE}'")
     yield from _target(spec.target_ref)
     if not spec.subsets:
-        yield Finding(loc=_SUBSETS, message=Rule.NO_SUBSETS, hint="try subsets: [{name: all}]")
+        yield Finding(loc=_SUBSETS, message=KruiseRule.NO_SUBSETS, hint="try subsets: [{name: all}]")
     yield from _names(spec.subsets)
     for index, subset in enumerate(spec.subsets):
         yield from _subset(subset, (*_SUBSETS, index))
@@ -91,16 +91,16 @@ def findings(file: WorkloadSpreadFile) -> Iterator[Finding]:
 def _target(target: TargetFile | None) -> Iterator[Finding]:
     example = "try targetRef: {apiVersion: apps/v1, kind: Deployment, name: ...}"
     if target is None:
-        yield Finding(loc=_TARGET, message=Rule.NO_TARGET, hint=example)
+        yield Finding(loc=_TARGET, message=KruiseRule.NO_TARGET, hint=example)
         return
     given = {"apiVersion": target.api_version, "kind": target.kind, "name": target.name}
     missing = [name for name, text in given.items() if not text]
     groups = GROUPS.get(target.kind, ())
     if missing:
-        yield Finding(loc=_TARGET, message=Rule.EMPTY_TARGET, hint=f"say its {' and '.join(missing)}")
+        yield Finding(loc=_TARGET, message=KruiseRule.EMPTY_TARGET, hint=f"say its {' and '.join(missing)}")
     elif groups and target.group not in groups:
         hint = f"{target.kind} is of {' or '.join(groups[:2])}"
-        yield Finding(loc=_TARGET, message=Rule.WRONG_GROUP.format(target.kind), hint=hint)
+        yield Finding(loc=_TARGET, message=KruiseRule.WRONG_GROUP.format(target.kind), hint=hint)
 
 
 def _names(subsets: list[SubsetFile]) -> Iterator[Finding]:
@@ -113,7 +113,7 @@ def _names(subsets: list[SubsetFile]) -> Iterator[Finding]:
             message = f"{shortened(subset.name, 20)!r} cannot be told in one line"
             yield Finding(loc=loc, message=message, hint=f"at most {_LONGEST} characters, and no line ends among them")
         elif subset.name in seen:
-            yield Finding(loc=loc, message=Rule.TWICE.format(shortened(subset.name)), hint="try another name")
+            yield Finding(loc=loc, message=KruiseRule.TWICE.format(shortened(subset.name)), hint="try another name")
         seen.add(subset.name)
 
 
@@ -165,24 +165,24 @@ def _limits(subsets: list[SubsetFile], *, ordinal: bool) -> Iterator[Finding]:
             continue
         if limited and isinstance(given, str) != percents:
             wanted = "a percentage" if percents else "a whole number"
-            yield Finding(loc=loc, message=Rule.MIXED, hint=f"try {wanted} here, too")
+            yield Finding(loc=loc, message=KruiseRule.MIXED, hint=f"try {wanted} here, too")
             return
         limited, percents = limited + 1, isinstance(given, str)
         if percents and ordinal:
-            yield Finding(loc=loc, message=Rule.ORDINALS, hint="try a whole number")
+            yield Finding(loc=loc, message=KruiseRule.ORDINALS, hint="try a whole number")
             return
         most = bound(given)
         if most is None:
-            yield Finding(loc=loc, message=Rule.INVALID, hint=_instead(given))
+            yield Finding(loc=loc, message=KruiseRule.INVALID, hint=_instead(given))
             return
         total += _share(most)
         if total > _WHOLE:
             hint = f"try '{_WHOLE - total + most.number}%', or none for the last subset"
-            yield Finding(loc=loc, message=Rule.TOO_MUCH, hint=hint)
+            yield Finding(loc=loc, message=KruiseRule.TOO_MUCH, hint=hint)
             return
     if percents and total < _WHOLE and subsets[-1].max_replicas is not None:
         loc = (*_SUBSETS, 0, "maxReplicas")
-        yield Finding(loc=loc, message=Rule.TOO_LITTLE, hint=f"they come to {total}%; leave the last one's out")
+        yield Finding(loc=loc, message=KruiseRule.TOO_LITTLE, hint=f"they come to {total}%; leave the last one's out")
 
 
 def _share(most: Bound) -> int:
@@ -209,7 +209,7 @@ def longest(subsets: int, recovery: int) -> int:
 def _strategy(strategy: StrategyFile, subsets: list[SubsetFile]) -> Iterator[Finding]:
     adaptive, loc = strategy.adaptive, (*_STRATEGY, "type")
     if strategy.type not in ("", "Fixed", "Adaptive"):
-        yield Finding(loc=loc, message=Rule.NO_STRATEGY, hint="try Fixed or Adaptive")
+        yield Finding(loc=loc, message=KruiseRule.NO_STRATEGY, hint="try Fixed or Adaptive")
     if strategy.type == "Adaptive" and not (adaptive and adaptive.reschedule_critical_seconds):
         yield _warning(
             loc, "is like Fixed without adaptive.rescheduleCriticalSeconds", "try rescheduleCriticalSeconds: 30"
@@ -217,10 +217,10 @@ def _strategy(strategy: StrategyFile, subsets: list[SubsetFile]) -> Iterator[Fin
     if adaptive is None:
         return
     if strategy.type != "Adaptive":
-        yield Finding(loc=loc, message=Rule.NOT_ADAPTIVE, hint="try type: Adaptive, or leave adaptive out")
+        yield Finding(loc=loc, message=KruiseRule.NOT_ADAPTIVE, hint="try type: Adaptive, or leave adaptive out")
     if len(subsets) > 1 and subsets[-1].max_replicas is not None:
         hint = "leave it out, or add a subset without"
-        yield Finding(loc=_ADAPTIVE, message=Rule.LAST_LIMITED, hint=hint)
+        yield Finding(loc=_ADAPTIVE, message=KruiseRule.LAST_LIMITED, hint=hint)
     seconds, most = adaptive.reschedule_critical_seconds, longest(len(subsets), adaptive.unschedulable_duration)
     if adaptive.unschedulable_duration < 0:
         message = f"{adaptive.unschedulable_duration} is less than 0"
@@ -228,14 +228,14 @@ def _strategy(strategy: StrategyFile, subsets: list[SubsetFile]) -> Iterator[Fin
     elif seconds is not None and not 0 <= seconds <= most:
         hint = "try 30" if most > 0 and seconds < 0 else f"try {most}" if most > 0 else "raise unschedulableDuration"
         loc = (*_ADAPTIVE, "rescheduleCriticalSeconds")
-        yield Finding(loc=loc, message=Rule.SECONDS.format(most), hint=hint)
+        yield Finding(loc=loc, message=KruiseRule.SECONDS.format(most), hint=hint)
     yield from ineffective(adaptive, _ADAPTIVE)
 
 
 def _filter(target: TargetFilterFile) -> Iterator[Finding]:
     loc: Loc = ("spec", "targetFilter")
     for message, hint in termrules.selector(target.selector):
-        yield Finding(loc=loc, message=Rule.SELECTOR.format(message), hint=hint)
+        yield Finding(loc=loc, message=KruiseRule.SELECTOR.format(message), hint=hint)
     for index, way in enumerate(target.replicas_path_list):
         message, hint = fault(way) if way else ("", "")  # Kruise counts none for an empty one
         if message:

@@ -12,14 +12,14 @@ from reconciler.core import spreadwarnings, unmade
 from reconciler.core.charted import goes_whole
 from reconciler.core.draft import WORKLOAD
 from reconciler.core.findings import Finding, Loc, shortened
-from reconciler.core.gathered import Gathered, Placed, foreign
+from reconciler.core.gathered import DeclaredValue, FleetObjects, foreign
 from reconciler.core.kinds import group_kind
 from reconciler.core.kruise import CONFIGURATION
 from reconciler.core.policies import Templates
 from reconciler.core.schema.complaints import nearest
 from reconciler.core.schema.policy import BurstPolicyFile
 from reconciler.core.schema.workloadspread import TargetFile, WorkloadSpreadFile
-from reconciler.core.spreadrules import GROUPS, WORKSPACE, Rule
+from reconciler.core.spreadrules import GROUPS, WORKSPACE, KruiseRule
 from reconciler.core.workloadkinds import BUILT_IN, Kinds
 from reconciler.errors import Severity
 from reconciler.model.ids import WorkloadId
@@ -34,11 +34,11 @@ _COMPARED = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Spread:
+class _DeclaredSpread:
     """A spread, the file that declares it, and the workspace that it is said to be of, empty for any."""
 
     value: WorkloadSpread
-    placed: Placed[WorkloadSpreadFile]
+    placed: DeclaredValue[WorkloadSpreadFile]
     workspace: str
 
     @property
@@ -46,7 +46,7 @@ class _Spread:
         """Say where it stands."""
         return f"{self.value.path}:{self.value.line}"
 
-    def beside(self, other: _Spread) -> bool:
+    def beside(self, other: _DeclaredSpread) -> bool:
         """Tell whether both may hold in one workspace."""
         return not self.workspace or not other.workspace or self.workspace == other.workspace
 
@@ -64,7 +64,7 @@ class _Spread:
         )
 
 
-def spread_policies(work: Gathered, desired: Desired, templates: Templates) -> dict[WorkloadId, BurstPolicy]:
+def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) -> dict[WorkloadId, BurstPolicy]:
     """Return the policies in force, each with the spread that governs its template, and tell what is wrong with them.
 
     Of two spreads that would govern one template the first does, by path and line. A policy that has a distribution of
@@ -94,19 +94,19 @@ def spread_policies(work: Gathered, desired: Desired, templates: Templates) -> d
         if named and spreadable and alone:
             found[workload] = replace(found[workload], spread=spreads[named[0]].value)
     written = frozenset(placed.value.metadata.name for placed in work.all(BurstPolicyFile))
-    lent = spreadwarnings.Lent(template.ref for template, _ in templates.values() if template.ref is not None)
+    lent = spreadwarnings.ScaledObjects(template.ref for template, _ in templates.values() if template.ref is not None)
     for position, spread in enumerate(spreads):
         _warn(work, spread, governed[position], desired=desired, lent=lent, written=written)
     return found
 
 
 def _warn(
-    work: Gathered,
-    spread: _Spread,
+    work: FleetObjects,
+    spread: _DeclaredSpread,
     governed: list[WorkloadTemplate],
     *,
     desired: Desired,
-    lent: spreadwarnings.Lent,
+    lent: spreadwarnings.ScaledObjects,
     written: frozenset[str],
 ) -> None:
     """Tell what is without effect in a spread; what may follow from a broken file is not told."""
@@ -133,22 +133,22 @@ def _warn(
         work.tell(spread.placed, finding)
 
 
-def _in_force(work: Gathered, desired: Desired) -> list[_Spread]:
+def _in_force(work: FleetObjects, desired: Desired) -> list[_DeclaredSpread]:
     """Return the spreads that nothing in other files refuses, by path and line."""
-    found: list[_Spread] = []
-    names: dict[tuple[str, str], list[_Spread]] = {}
-    targets: dict[tuple[str, str, str], list[_Spread]] = {}
+    found: list[_DeclaredSpread] = []
+    names: dict[tuple[str, str], list[_DeclaredSpread]] = {}
+    targets: dict[tuple[str, str, str], list[_DeclaredSpread]] = {}
     for placed in work.all(WorkloadSpreadFile):
         file, target = placed.value, placed.value.spec.target_ref
         if target is None:
             continue  # its file is broken, and takes no part
-        spread = _Spread(
+        spread = _DeclaredSpread(
             value=file.value_of(target, path=placed.path, line=placed.declared.line),
             placed=placed,
             workspace=file.metadata.annotations.get(WORKSPACE, ""),
         )
         if not _permitted(work, target, desired.kinds):
-            work.reject(placed, Finding(loc=_TARGET, message=Rule.NOT_PERMITTED, hint=_known_as(target)))
+            work.reject(placed, Finding(loc=_TARGET, message=KruiseRule.NOT_PERMITTED, hint=_known_as(target)))
             continue
         alike = names.setdefault((file.namespace, file.metadata.name), [])
         other = next((one for one in alike if one.beside(spread)), None)
@@ -159,7 +159,7 @@ def _in_force(work: Gathered, desired: Desired) -> list[_Spread]:
         other = next((one for one in rivals if one.beside(spread)), None)
         if other is not None:
             hint = f"that is in {other.where}; put both into one"
-            work.reject(placed, Finding(loc=_TARGET, message=Rule.CONFLICT.format(other.value.name), hint=hint))
+            work.reject(placed, Finding(loc=_TARGET, message=KruiseRule.CONFLICT.format(other.value.name), hint=hint))
             continue
         for known in (alike, rivals, found):
             known.append(spread)
@@ -167,7 +167,7 @@ def _in_force(work: Gathered, desired: Desired) -> list[_Spread]:
     return found
 
 
-def _permitted(work: Gathered, target: TargetFile, declared: Kinds) -> bool:
+def _permitted(work: FleetObjects, target: TargetFile, declared: Kinds) -> bool:
     """Tell whether replicas of a kind can be spread: Kruise's own, those that are known, and those that are declared.
 
     Where a file is broken that may declare it, it is taken to be.
@@ -196,7 +196,7 @@ def _of_group(group: str) -> list[str]:
     return [one.kind for one in BUILT_IN.values() if one.group == group and one.replicas]
 
 
-def _tell_workspace(work: Gathered, spread: _Spread, desired: Desired) -> None:
+def _tell_workspace(work: FleetObjects, spread: _DeclaredSpread, desired: Desired) -> None:
     """Report a workspace that is not there, or may not touch the namespace."""
     if not spread.workspace:
         return

@@ -32,7 +32,7 @@ _ALIKE = 0.75
 """How much of two keys is the same where one is a slip of the pen."""
 
 
-class Lent:
+class ScaledObjects:
     """The objects to which templates lend replicas, so that it can be said which one a spread may mean."""
 
     def __init__(self, refs: Iterable[WorkloadRef]) -> None:

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from reconciler.core.flight import Flight, flight
+from reconciler.core.flight import InFlight, flight
 from reconciler.core.folding import written_once
 from reconciler.core.restraints import holds
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement, Restraint
-from reconciler.model.placements import Lent
+from reconciler.model.placements import PlacementGroup
 from reconciler.model.plan import (
     Amend,
     Change,
@@ -25,7 +25,7 @@ from reconciler.model.plan import (
     Plan,
     Reason,
     Receive,
-    Release,
+    ReleaseHolds,
     Resize,
     Revert,
     Suppressed,
@@ -39,21 +39,21 @@ _OF_A_TURN = frozenset(
 """What keeps replicas from being placed when a workload has its turn."""
 
 
-class Standing:
+class WorkingPlan:
     """What stands while a pass is being decided. Every change goes through `change`, so that later steps see it."""
 
-    def __init__(self, situation: Situation) -> None:
+    def __init__(self, inputs: PassInput) -> None:
         """Begin with what the ledger holds."""
-        ledger, now = situation.ledger, situation.now
-        self._desired = situation.desired
-        self._observed = situation.observed
-        self._rollouts = situation.rollouts
+        ledger, now = inputs.ledger, inputs.now
+        self._desired = inputs.desired
+        self._observed = inputs.observed
+        self._rollouts = inputs.rollouts
         self._now = now
         self._before = ledger.placements
         self._moved: Counter[ClusterName] = Counter()
-        self._of: dict[WorkloadId, Lent] = {}
-        self._on: dict[ClusterName, Lent] = {}
-        self._flights: dict[ClusterName, Flight] = {}
+        self._of: dict[WorkloadId, PlacementGroup] = {}
+        self._on: dict[ClusterName, PlacementGroup] = {}
+        self._flights: dict[ClusterName, InFlight] = {}
         self._begun: list[Placement] = []
         self._held: Counter[WorkspaceName] | None = None
         self._moments: list[datetime] = []
@@ -105,7 +105,7 @@ class Standing:
                     self._restrain(placement.workload, restraint)
             case Hold(workload=workload, restraint=restraint):
                 self._restrain(workload, restraint)
-            case Release(workload=workload, restraints=ended):
+            case ReleaseHolds(workload=workload, restraints=ended):
                 left = (restraint for restraint in self.restraints(workload) if restraint not in ended)
                 self._restraints[workload] = tuple(left)
             case Receive(record=record) | Amend(after=record) | Close(after=record):
@@ -188,7 +188,7 @@ class Standing:
         """Name the workloads whose placements this pass has changed so far."""
         return self._of.keys()
 
-    def lent(self, workload: WorkloadId) -> Lent:
+    def lent(self, workload: WorkloadId) -> PlacementGroup:
         """Return what a workload has elsewhere."""
         changed = self._of.get(workload)
         return self._before.of(workload) if changed is None else changed
@@ -229,7 +229,7 @@ class Standing:
         everywhere = (restraint for restraint in self.restraints(workload) if restraint.cluster is None)
         return max(everywhere, key=lambda restraint: restraint.until, default=None)
 
-    def in_flight(self, cluster: ClusterName) -> Flight:
+    def in_flight(self, cluster: ClusterName) -> InFlight:
         """Return what has no node in a cluster; the same object for as long as nothing changes there."""
         if cluster not in self._flights:
             seen = self._observed.clusters.get(cluster)
@@ -280,17 +280,17 @@ class Standing:
         self._lend(placement.workload, self.lent(placement.workload).without(placement))
         self._host(placement.cluster, self._hosted(placement.cluster).without(placement))
 
-    def _lend(self, workload: WorkloadId, lent: Lent) -> None:
+    def _lend(self, workload: WorkloadId, lent: PlacementGroup) -> None:
         if self._held is not None:
             self._held[workload.workspace] += len(lent.placements) - len(self.lent(workload).placements)
         self._of[workload] = lent
 
-    def _host(self, cluster: ClusterName, lent: Lent) -> None:
+    def _host(self, cluster: ClusterName, lent: PlacementGroup) -> None:
         self._on[cluster] = lent
         self._moved[cluster] += 1
         self._flights.pop(cluster, None)
 
-    def _hosted(self, cluster: ClusterName) -> Lent:
+    def _hosted(self, cluster: ClusterName) -> PlacementGroup:
         changed = self._on.get(cluster)
         return self._before.on(cluster) if changed is None else changed
 

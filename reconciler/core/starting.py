@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.headcount import asks_for_devices
-from reconciler.core.needs import Needs, Part
+from reconciler.core.needs import PodRequirements, PodSet
 from reconciler.core.packing import Wanted, fitting, tightest_first
 from reconciler.core.wording import count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class GangStart:
     """The pods of a gang that have room: so many of each shape, out of all `pods`, of which `least` start it."""
 
     fits: tuple[Wanted, ...]
@@ -33,7 +33,7 @@ class Start:
         )
 
 
-def may_start(need: Needs) -> bool:
+def may_start(need: PodRequirements) -> bool:
     """Tell whether fewer pods than all are enough to start with.
 
     Of pods that want topology domains of their own, or are asked for as so many nodes, none may be missing.
@@ -43,12 +43,12 @@ def may_start(need: Needs) -> bool:
     return not whole and any(part.start < part.replicas for part in parts)
 
 
-def minimum(need: Needs) -> tuple[Wanted, ...]:
+def minimum(need: PodRequirements) -> tuple[Wanted, ...]:
     """Return the pods that have to be there at once."""
     return _wanted(need.parts, [part.start for part in need.parts])
 
 
-def start(room: Room, need: Needs) -> Start | None:
+def start(room: ClusterCapacity, need: PodRequirements) -> GangStart | None:
     """Find the pods that have room beside each other, each role's minimum first; None where those have none.
 
     Nothing is taken. What does not count as fitting may fit all the same, as the scheduler may put it otherwise.
@@ -61,15 +61,15 @@ def start(room: Room, need: Needs) -> Start | None:
     for index, part in enumerate(parts):
         beside = _wanted(parts, [*number[:index], 0, *number[index + 1 :]])
         number[index] = max(number[index], fitting(room, beside, part.shape, part.replicas))
-    return Start(fits=_wanted(parts, number), pods=need.pods, least=need.start)
+    return GangStart(fits=_wanted(parts, number), pods=need.pods, least=need.start)
 
 
-def waiting(need: Needs, bound: int, helping: int) -> tuple[Wanted, ...]:
+def waiting(need: PodRequirements, bound: int, helping: int) -> tuple[Wanted, ...]:
     """Say what of a gang is still to come where so many of its pods have a node, `helping` of them without a device.
 
     Nobody tells which these are: those that take most of a node are taken to be there first, as they find room first.
     """
-    left, missing = {True: helping, False: bound - helping}, list[Part]()
+    left, missing = {True: helping, False: bound - helping}, list[PodSet]()
     for part in need.parts:
         helps = not asks_for_devices(part.shape)
         there = min(part.replicas, max(0, left[helps]))
@@ -78,5 +78,5 @@ def waiting(need: Needs, bound: int, helping: int) -> tuple[Wanted, ...]:
     return _wanted(missing, [part.replicas for part in missing])
 
 
-def _wanted(parts: Sequence[Part], number: Sequence[int]) -> tuple[Wanted, ...]:
+def _wanted(parts: Sequence[PodSet], number: Sequence[int]) -> tuple[Wanted, ...]:
     return tuple((part.shape, some) for part, some in zip(parts, number, strict=True) if some)

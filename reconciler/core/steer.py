@@ -11,8 +11,8 @@ from reconciler.core import lifecycle
 from reconciler.core.ending import revert
 from reconciler.core.people import respect_people
 from reconciler.core.requests import amend
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.times import format_time
 from reconciler.core.wording import clause, listed
 from reconciler.errors import InvalidInput
@@ -45,19 +45,19 @@ def find(ledger: Ledger, text: str) -> Placement:
     raise InvalidInput(f"no placement {text!r} ({hint})")
 
 
-def find_workload(situation: Situation, text: str) -> WorkloadId:
+def find_workload(inputs: PassInput, text: str) -> WorkloadId:
     """Find a workload that bursts by its name: ``llm/vllm``, or ``vllm`` where only one workspace has it.
 
     Raises InvalidInput that names what there is when there is no such workload.
     """
-    known = {*situation.desired.templates, *(one.workload for one in situation.ledger.placements.values())}
+    known = {*inputs.desired.templates, *(one.workload for one in inputs.ledger.placements.values())}
     there = sorted(one for one in known if not one.request)
     found = [one for one in there if text in (str(one), one.name)]
     if len(found) == 1:
         return found[0]
     if found:
         raise InvalidInput(f"{text!r} is in several workspaces; name one of {listed(map(str, found))}")
-    for path, placement in situation.ledger.placements.items():
+    for path, placement in inputs.ledger.placements.items():
         if text.rstrip("/") in (placement.name, placement.id, path):
             raise InvalidInput(f"{text} is a placement; name its workload: {placement.workload}")
     if any(text in (str(one), one.name) for one in known):
@@ -68,27 +68,27 @@ def find_workload(situation: Situation, text: str) -> WorkloadId:
     raise InvalidInput(f"no workload {text!r} ({hint})")
 
 
-def withdraw(situation: Situation, placements: Sequence[Placement], *, by: str, reason: str, everywhere: bool) -> Plan:
+def withdraw(inputs: PassInput, placements: Sequence[Placement], *, by: str, reason: str, everywhere: bool) -> Plan:
     """End placements because a person asks for it, and hold each workload back as if they had been deleted by hand.
 
     The hold is for the cluster that it leaves or, with `everywhere`, for all of them. A request does not come back to
     that cluster, and is over when it has no other placement, or `everywhere` at once.
     """
     told = clause(reason) or f"by {by}"
-    standing = Standing(situation)
-    respect_people(situation, standing)  # a commit of ours on top would hide it from every later pass
+    working_plan = WorkingPlan(inputs)
+    respect_people(inputs, working_plan)  # a commit of ours on top would hide it from every later pass
     for placement in placements:
         of_request = placement.workload.request
-        for one in standing.of(placement.workload) if of_request and everywhere else (placement,):
+        for one in working_plan.of(placement.workload) if of_request and everywhere else (placement,):
             if one.workload.request:
-                revert(situation, standing, one, Why.REQUESTED, told)
+                revert(inputs, working_plan, one, Why.REQUESTED, told)
             else:
-                standing.change(withdrawn(situation, one, by=by, reason=reason, everywhere=everywhere))
-    return Plan(changes=standing.plan().changes)
+                working_plan.change(withdrawn(inputs, one, by=by, reason=reason, everywhere=everywhere))
+    return Plan(changes=working_plan.plan().changes)
 
 
 def withdrawn(
-    situation: Situation,
+    inputs: PassInput,
     placement: Placement,
     *,
     by: str,
@@ -101,49 +101,49 @@ def withdrawn(
         placement=placement,
         why=Why.REQUESTED,
         detail=clause(reason) or f"by {by}",
-        restraint=_hold(situation, placement, by=by, reason=reason, everywhere=everywhere),
+        restraint=_hold(inputs, placement, by=by, reason=reason, everywhere=everywhere),
         author=author,
     )
 
 
-def prolong(situation: Situation, placement: Placement, until: datetime, *, by: str, reason: str) -> Plan:
+def prolong(inputs: PassInput, placement: Placement, until: datetime, *, by: str, reason: str) -> Plan:
     """Give a placement another end, later or earlier; one of a request with all others of that request.
 
     Raises InvalidInput as `prolonged` does.
     """
-    standing = Standing(situation)
-    respect_people(situation, standing)  # as above
-    change = prolonged(situation, placement, until, by=by, reason=reason)
-    record = standing.requests.get(placement.workload)
+    working_plan = WorkingPlan(inputs)
+    respect_people(inputs, working_plan)  # as above
+    change = prolonged(inputs, placement, until, by=by, reason=reason)
+    record = working_plan.requests.get(placement.workload)
     if record is None or record.ended is not None:
-        standing.change(change)
+        working_plan.change(change)
     else:
         lasting = until - (record.began_at or placement.created_at)
         spec = replace(record.request.spec, burst_duration=lasting)
-        after = replace(record, request=replace(record.request, spec=spec), changed_at=situation.now)
-        amend(situation, standing, record, after, detail=change.detail)
-    return Plan(changes=standing.plan().changes)
+        after = replace(record, request=replace(record.request, spec=spec), changed_at=inputs.now)
+        amend(inputs, working_plan, record, after, detail=change.detail)
+    return Plan(changes=working_plan.plan().changes)
 
 
-def prolonged(situation: Situation, placement: Placement, until: datetime, *, by: str, reason: str = "") -> Extend:
+def prolonged(inputs: PassInput, placement: Placement, until: datetime, *, by: str, reason: str = "") -> Extend:
     """Make another end for a placement.
 
     Raises InvalidInput for an end that has passed, that it has already, or that is beyond the maximum duration of its
     policy or its workspace, counted from when it was placed, or may be because the policy cannot be read.
     """
-    if until <= situation.now:
+    if until <= inputs.now:
         raise InvalidInput(
             f"extending {placement.id}: {format_time(until)} has passed (try `overspill revert {placement.name}`)"
         )
     if until == placement.expires_at:
         raise InvalidInput(f"extending {placement.id}: it ends at {format_time(until)} already")
-    policy = situation.desired.policies.get(placement.workload)
-    if policy is None and situation.desired.incomplete:
+    policy = inputs.desired.policies.get(placement.workload)
+    if policy is None and inputs.desired.incomplete:
         raise InvalidInput(
             f"extending {placement.id}: its policy cannot be read, so nobody knows how long it may last"
             " (try mending the files that `overspill check` names)"
         )
-    longest = _longest(situation, placement, policy)
+    longest = _longest(inputs, placement, policy)
     if longest is not None and until > placement.created_at + longest[0]:
         last = placement.created_at + longest[0]
         raise InvalidInput(
@@ -155,11 +155,9 @@ def prolonged(situation: Situation, placement: Placement, until: datetime, *, by
     return Extend(before=placement, after=replace(placement, expires_at=until), detail=detail)
 
 
-def _longest(
-    situation: Situation, placement: Placement, policy: BurstPolicy | None
-) -> tuple[timedelta, str, str] | None:
+def _longest(inputs: PassInput, placement: Placement, policy: BurstPolicy | None) -> tuple[timedelta, str, str] | None:
     """Say how long a placement may last in all, by whose word, and where that stands."""
-    limits = situation.desired.limits.get(placement.workload.workspace)
+    limits = inputs.desired.limits.get(placement.workload.workspace)
     said: list[tuple[timedelta, str, str]] = []
     if limits is not None:
         said.append((limits.longest, f"workspace {limits.workspace}", "maxExitDurationPerGPR of its WorkspacePolicy"))
@@ -168,13 +166,13 @@ def _longest(
     return min(said, default=None)
 
 
-def _hold(situation: Situation, placement: Placement, *, by: str, reason: str, everywhere: bool) -> Restraint | None:
-    policy = situation.desired.policies.get(placement.workload) or BurstPolicy(name="")
+def _hold(inputs: PassInput, placement: Placement, *, by: str, reason: str, everywhere: bool) -> Restraint | None:
+    policy = inputs.desired.policies.get(placement.workload) or BurstPolicy(name="")
     if not policy.hold:
         return None
     told = f"{placement.name} was ended by {by}"
     return replace(
-        lifecycle.hold(placement, policy, situation.now),
+        lifecycle.hold(placement, policy, inputs.now),
         cluster=None if everywhere else placement.cluster,
         reason=f"{told}: {clause(reason)}" if clause(reason) else told,
     )

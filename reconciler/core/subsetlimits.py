@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from reconciler.core.growth import MOST, Growth
+from reconciler.core.growth import MOST, CandidateFinder
 from reconciler.core.ordinals import barred
-from reconciler.core.quotas import Quota, quotas
-from reconciler.core.reach import Rung
+from reconciler.core.quotas import SubsetQuota, quotas
+from reconciler.core.reach import Candidate
 from reconciler.core.seats import Site, site
 from reconciler.core.wording import count, plain
 from reconciler.model.ids import WorkloadId
@@ -14,28 +14,28 @@ from reconciler.model.plan import Reason, Refusal
 from reconciler.model.workloadspread import WorkloadSpread
 
 
-def full(growth: Growth, spread: WorkloadSpread, placement: Placement, rung: Rung) -> Refusal | None:
+def full(finder: CandidateFinder, spread: WorkloadSpread, placement: Placement, candidate: Candidate) -> Refusal | None:
     """Say that a subset may not hold a placement that is to move into it from elsewhere; None where it may."""
-    situation, workload = growth.situation, placement.workload
-    taken = barred(growth, spread, workload, rung, moving=placement)
-    if taken is not None or not rung.subset:
+    inputs, workload = finder.inputs, placement.workload
+    taken = barred(finder, spread, workload, candidate, moving=placement)
+    if taken is not None or not candidate.subset:
         return taken
-    left, quota = _left(growth, spread, workload, rung)
-    comes_from = site(placement, situation.desired.policies[workload], situation.desired.clusters)
-    moves = 0 if comes_from[1] == rung.subset else placement.replicas
+    left, quota = _left(finder, spread, workload, candidate)
+    comes_from = site(placement, inputs.desired.policies[workload], inputs.desired.clusters)
+    moves = 0 if comes_from[1] == candidate.subset else placement.replicas
     if moves <= left or quota.most is None:
         return None
-    return over(spread, quota, quota.most - left, rung.site)
+    return over(spread, quota, quota.most - left, candidate.site)
 
 
-def room_in(growth: Growth, spread: WorkloadSpread, workload: WorkloadId, rung: Rung) -> int:
+def room_in(finder: CandidateFinder, spread: WorkloadSpread, workload: WorkloadId, candidate: Candidate) -> int:
     """Count the replicas that a subset may still get, whatever its clusters have room for."""
-    if barred(growth, spread, workload, rung) is not None:
+    if barred(finder, spread, workload, candidate) is not None:
         return 0
-    return max(0, _left(growth, spread, workload, rung)[0]) if rung.subset else MOST
+    return max(0, _left(finder, spread, workload, candidate)[0]) if candidate.subset else MOST
 
 
-def over(spread: WorkloadSpread, quota: Quota, has: int, place: Site, *, before: int | None = None) -> Refusal:
+def over(spread: WorkloadSpread, quota: SubsetQuota, has: int, place: Site, *, before: int | None = None) -> Refusal:
     """Refuse a cluster for a subset that has as many as it may, or comes to them from what it had `before`."""
     name = plain(quota.subset.name)
     verb = "has" if before is None or before >= has else "comes to"
@@ -48,10 +48,12 @@ def over(spread: WorkloadSpread, quota: Quota, has: int, place: Site, *, before:
     )
 
 
-def _left(growth: Growth, spread: WorkloadSpread, workload: WorkloadId, rung: Rung) -> tuple[int, Quota]:
+def _left(
+    finder: CandidateFinder, spread: WorkloadSpread, workload: WorkloadId, candidate: Candidate
+) -> tuple[int, SubsetQuota]:
     """Count how many a subset lacks of its maximum."""
-    held = growth.seated(workload, growth.situation.desired.policies[workload])
-    found = quotas(growth.situation, workload, spread, held.total())
-    quota = next(one for one in found if one.subset.name == rung.subset)
-    has = quota.home + sum(replicas for (_, name), replicas in held.items() if name == rung.subset)
+    held = finder.seated(workload, finder.inputs.desired.policies[workload])
+    found = quotas(finder.inputs, workload, spread, held.total())
+    quota = next(one for one in found if one.subset.name == candidate.subset)
+    has = quota.home + sum(replicas for (_, name), replicas in held.items() if name == candidate.subset)
     return (MOST if quota.most is None else quota.most - has), quota

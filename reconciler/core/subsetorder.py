@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from reconciler.core.distribution import Target
+from reconciler.core.distribution import ClusterShare
 from reconciler.core.distribution.subsets import Layer, give_back
-from reconciler.core.growth import MOST, Growth
+from reconciler.core.growth import MOST, CandidateFinder
 from reconciler.core.narrowing import preference
 from reconciler.core.quotas import quotas
 from reconciler.core.seats import Site, seated, site
 from reconciler.core.shares import newest_first
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.wording import plain
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placement import Placement
@@ -25,7 +25,7 @@ Sites = tuple[tuple[Site, ...], ...]
 """Of each subset in order, its clusters in order; of no subset at last."""
 
 
-def told(spread: WorkloadSpread) -> str:
+def describe_subset_order(spread: WorkloadSpread) -> str:
     """Say how a spread shares out, in one line."""
     said = []
     for one in spread.subsets:
@@ -36,7 +36,7 @@ def told(spread: WorkloadSpread) -> str:
 
 
 def rows_of(
-    growth: Growth,
+    finder: CandidateFinder,
     workload: WorkloadId,
     spread: WorkloadSpread,
     held: Mapping[Site, int],
@@ -47,21 +47,21 @@ def rows_of(
     What a subset has on clusters that are none of its own any more comes last. The last row is of no subset: the
     policy's candidates in their order, and where else some are in none.
     """
-    situation, rungs = growth.situation, {rung.site for rung in growth.order(workload)}
-    seen, clusters = situation.observed.clusters, situation.desired.clusters
+    inputs, candidates = finder.inputs, {candidate.site for candidate in finder.order(workload)}
+    seen, clusters = inputs.observed.clusters, inputs.desired.clusters
     rows = []
     for subset in spread.subsets:
-        own = sorted(place for place in rungs if place[1] == subset.name)
+        own = sorted(place for place in candidates if place[1] == subset.name)
         if len(own) > 1:
             liked = {place: preference(subset, clusters[place[0]], seen.get(place[0])) for place in own}
             own.sort(key=lambda place: (-liked[place], -free(place)))
-        rows.append((*own, *sorted(place for place in held if place[1] == subset.name and place not in rungs)))
-    none = [rung.site for rung in growth.order(workload) if not rung.subset]
-    return (*rows, (*none, *sorted(place for place in held if not place[1] and place not in rungs)))
+        rows.append((*own, *sorted(place for place in held if place[1] == subset.name and place not in candidates)))
+    none = [candidate.site for candidate in finder.order(workload) if not candidate.subset]
+    return (*rows, (*none, *sorted(place for place in held if not place[1] and place not in candidates)))
 
 
 def given_back(
-    situation: Situation, standing: Standing, surplus: int, placements: Sequence[Placement], spread: WorkloadSpread
+    inputs: PassInput, working_plan: WorkingPlan, surplus: int, placements: Sequence[Placement], spread: WorkloadSpread
 ) -> tuple[tuple[Placement, int], ...]:
     """Say which of a workload's placements give replicas back and how many each keeps.
 
@@ -69,17 +69,17 @@ def given_back(
     subset, and in it the cluster that would be filled last; within that the newest placement. A percentage is one of
     what is left.
     """
-    workload, clusters = placements[0].workload, situation.desired.clusters
-    policy, growth = situation.desired.policies[workload], Growth(situation, standing)
+    workload, clusters = placements[0].workload, inputs.desired.clusters
+    policy, finder = inputs.desired.policies[workload], CandidateFinder(inputs, working_plan)
     sites = {one.path: site(one, policy, clusters) for one in placements}
     held, shapes = seated(placements, policy, clusters), {sites[one.path]: one.shape for one in placements}
 
     def free(place: Site) -> int:
-        seen = place in shapes and place[0] in situation.observed.clusters
-        return growth.rooms.room(place[0], workload.workspace).count(shapes[place], MOST) if seen else 0
+        seen = place in shapes and place[0] in inputs.observed.clusters
+        return finder.rooms.room(place[0], workload.workspace).count(shapes[place], MOST) if seen else 0
 
-    *rows, none = rows_of(growth, workload, spread, held, free)
-    found = quotas(situation, workload, spread, standing.replicas(workload) - surplus)
+    *rows, none = rows_of(finder, workload, spread, held, free)
+    found = quotas(inputs, workload, spread, working_plan.replicas(workload) - surplus)
     layers = [
         Layer(targets=_having(row, held), most=quota.lent, least=max(0, quota.least - quota.home))
         for row, quota in zip(rows, found, strict=True)
@@ -108,9 +108,9 @@ def _lowered(layers: Sequence[Layer], surplus: int) -> list[Layer]:
     ]
 
 
-def _having(row: Sequence[Site], held: Mapping[Site, int]) -> tuple[Target, ...]:
+def _having(row: Sequence[Site], held: Mapping[Site, int]) -> tuple[ClusterShare, ...]:
     """Make targets of what there is to give back."""
     return tuple(
-        Target(cluster=place[0], rank=rank, most=held.get(place, 0), capacity=held.get(place, 0))
+        ClusterShare(cluster=place[0], rank=rank, most=held.get(place, 0), capacity=held.get(place, 0))
         for rank, place in enumerate(row, start=1)
     )

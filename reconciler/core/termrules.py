@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from reconciler.core.findings import Finding, Loc, shortened
 from reconciler.core.schema.taints import Operator, TolerationFile
-from reconciler.core.schema.workloadspread import LabelRequirementFile, LabelSelectorFile, TermFile
+from reconciler.core.schema.workloadspread import SpreadLabelRequirementFile, SpreadLabelSelectorFile, TermFile
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -44,7 +44,7 @@ def toleration(file: TolerationFile, loc: Loc) -> Iterator[Finding]:
         yield Finding(loc=(*loc, "value"), message=message, hint="try letters, digits, '-', '_' and '.'")
 
 
-def selector(file: LabelSelectorFile) -> Iterator[tuple[str, str]]:
+def selector(file: SpreadLabelSelectorFile) -> Iterator[tuple[str, str]]:
     """Say what is wrong in a label selector, each time with the way out."""
     for key, value in file.match_labels.items():
         yield from _labels(key, (value,))
@@ -52,7 +52,7 @@ def selector(file: LabelSelectorFile) -> Iterator[tuple[str, str]]:
         yield from ((f"matchExpressions[{index}]: {message}", hint) for message, hint in _requirement(one))
 
 
-def _requirement(one: LabelRequirementFile) -> Iterator[tuple[str, str]]:
+def _requirement(one: SpreadLabelRequirementFile) -> Iterator[tuple[str, str]]:
     yield from _labels(one.key, tuple(one.values))
     if one.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
         yield f"{shortened(one.operator)!r} is no operator", "try In, NotIn, Exists or DoesNotExist"

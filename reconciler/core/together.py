@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from reconciler.core import domains, waysout
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.gprlimits import beyond_limits
-from reconciler.core.growth import Growth, Offer
-from reconciler.core.needs import Needs
-from reconciler.core.reach import Rung
-from reconciler.core.situation import Situation
+from reconciler.core.growth import CandidateFinder, Offer
+from reconciler.core.needs import PodRequirements
+from reconciler.core.reach import Candidate
+from reconciler.core.situation import PassInput
 from reconciler.core.starting import may_start, start
-from reconciler.core.wholes import Whole, more
+from reconciler.core.wholes import GangWorkload, more
 from reconciler.core.wording import amounts, count, listed
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
@@ -30,34 +30,36 @@ _MANY = 1024
 """Pods that are asked for to see whether a taint keeps some from any domain."""
 
 
-class Asked(Protocol[_T_co]):
+class RoomQuery(Protocol[_T_co]):
     """Ask a cluster what it has room for."""
 
-    def __call__(self, rung: Rung, *, least: bool) -> _T_co | Refusal:
+    def __call__(self, candidate: Candidate, *, least: bool) -> _T_co | Refusal:
         """Answer for all of it or, where the minimum will do, for at `least` that."""
 
 
-def ways(need: Needs | None) -> tuple[bool, ...]:
+def ways(need: PodRequirements | None) -> tuple[bool, ...]:
     """Say for what room is looked for on all clusters, one after the other: for all of it, then for its minimum."""
     return (False, True) if need is not None and may_start(need) else (False,)
 
 
-def named(need: Needs | None) -> str:
+def named(need: PodRequirements | None) -> str:
     """Name the minimum of what has one and has no room for that either; empty where all of it has to fit."""
     return f"its minimum of {need.start} of {count(need.pods, 'pod')}" if need is not None and may_start(need) else ""
 
 
-def first(need: Needs | None, rungs: Iterable[Rung], asked: Asked[_T]) -> tuple[_T | None, tuple[Refusal, ...]]:
+def first(
+    need: PodRequirements | None, candidates: Iterable[Candidate], asked: RoomQuery[_T]
+) -> tuple[_T | None, tuple[Refusal, ...]]:
     """Return what the first cluster answers that has room for all of it, else the first that has for its minimum.
 
     Beside it stand those that have refused before.
     """
     refusals: tuple[Refusal, ...] = ()
-    found = tuple(rungs)
+    found = tuple(candidates)
     for least in ways(need):
         refusals = ()
-        for rung in found:
-            answer = asked(rung, least=least)
+        for candidate in found:
+            answer = asked(candidate, least=least)
             if not isinstance(answer, Refusal):
                 return answer, refusals
             refusals = (*refusals, answer)
@@ -65,24 +67,30 @@ def first(need: Needs | None, rungs: Iterable[Rung], asked: Asked[_T]) -> tuple[
 
 
 def fitted(
-    situation: Situation, growth: Growth, workspace: WorkspaceName, offer: Offer, need: Needs, *, least: bool = False
+    inputs: PassInput,
+    finder: CandidateFinder,
+    workspace: WorkspaceName,
+    offer: Offer,
+    need: PodRequirements,
+    *,
+    least: bool = False,
 ) -> Offer | Refusal:
     """Say whether a cluster that has room for some of it has any for the whole; or for the minimum, if that will do."""
-    small = _too_small(situation, growth, workspace, offer, need)
+    small = _too_small(inputs, finder, workspace, offer, need)
     if small is None or not least or not may_start(need):
         return small or offer
-    started = start(growth.rooms.room(offer.rung.cluster, workspace), need)
+    started = start(finder.rooms.room(offer.candidate.cluster, workspace), need)
     if started is not None:
         return replace(offer, start=started)
     return replace(small, message=f"{small.message}, and none for {named(need)}")
 
 
 def _too_small(
-    situation: Situation, growth: Growth, workspace: WorkspaceName, offer: Offer, need: Needs
+    inputs: PassInput, finder: CandidateFinder, workspace: WorkspaceName, offer: Offer, need: PodRequirements
 ) -> Refusal | None:
     """Say why a cluster that has room for some of it has none for the whole."""
-    name, main = offer.rung.cluster, need.main
-    room, seen = growth.rooms.room(name, workspace), situation.observed.clusters[name]
+    name, main = offer.candidate.cluster, need.main
+    room, seen = finder.rooms.room(name, workspace), inputs.observed.clusters[name]
     if offer.replicas < main.replicas:
         each = listed(amounts(main.shape.requests)) or "nothing"
         message = f"needs {each} for each of {count(main.replicas, 'pod')}, has room for {offer.replicas}"
@@ -90,7 +98,7 @@ def _too_small(
     else:
         fitting = room.together(part.room for part in need.parts)
         if fitting == len(need.parts):
-            return _undivided(situation, growth, name, room, need)
+            return _undivided(inputs, finder, name, room, need)
         part = need.parts[fitting]
         what = f"{count(part.replicas, 'pod')} with {listed(amounts(part.shape.requests))}"
         message = room.shortfall(part.room[0]) if part.apart else f"has no room for {what} beside the rest of it"
@@ -99,14 +107,14 @@ def _too_small(
 
 
 def assess(
-    situation: Situation,
-    growth: Growth,
+    inputs: PassInput,
+    finder: CandidateFinder,
     workload: WorkloadId,
-    rung: Rung,
-    whole: Whole,
+    candidate: Candidate,
+    whole: GangWorkload,
     *,
     replicas: int,
-    there: Needs | None = None,
+    there: PodRequirements | None = None,
     more_gprs: int = 0,
     least: bool = False,
 ) -> Offer | Refusal:
@@ -114,56 +122,68 @@ def assess(
 
     `more_gprs` are the placements that begin, less those that end, beside it. At `least` has the minimum of a gang do.
     """
-    template, policy = situation.desired.templates[workload], situation.desired.policies[workload]
-    if rung.limit is not None and replicas > rung.limit:
+    template, policy = inputs.desired.templates[workload], inputs.desired.policies[workload]
+    if candidate.limit is not None and replicas > candidate.limit:
         return Refusal(
-            cluster=rung.cluster,
+            cluster=candidate.cluster,
             reason=Reason.CLUSTER_LIMIT,
-            message=f"may have {count(rung.limit, 'replica')} at most, and all {replicas} go together",
+            message=f"may have {count(candidate.limit, 'replica')} at most, and all {replicas} go together",
             remedy=f"raise its maxReplicas in policy {policy.name}",
         )
     need = whole.of(replicas)
     if there is not None:
         need = more(need, there)
-    wanted, unbound = max(1, need.main.replicas), replace(rung, limit=None)
-    answer = growth.assess(template, policy, need.main.shape, unbound, wanted, more=more_gprs)
+    wanted, unbound = max(1, need.main.replicas), replace(candidate, limit=None)
+    answer = finder.assess(template, policy, need.main.shape, unbound, wanted, more=more_gprs)
     if isinstance(answer, Refusal):
         return answer
-    limited = beyond_limits(situation, workload, rung.cluster, need.main.shape, replicas)
-    found = limited or fitted(situation, growth, workload.workspace, answer, need, least=least)
-    return found if isinstance(found, Refusal) else replace(found, rung=rung, replicas=replicas)
+    limited = beyond_limits(inputs, workload, candidate.cluster, need.main.shape, replicas)
+    found = limited or fitted(inputs, finder, workload.workspace, answer, need, least=least)
+    return found if isinstance(found, Refusal) else replace(found, candidate=candidate, replicas=replicas)
 
 
 def offered(
-    situation: Situation, growth: Growth, workload: WorkloadId, rung: Rung, whole: Whole, *, lacking: int
+    inputs: PassInput,
+    finder: CandidateFinder,
+    workload: WorkloadId,
+    candidate: Candidate,
+    whole: GangWorkload,
+    *,
+    lacking: int,
 ) -> Offer | Refusal:
     """Say how many replicas more a cluster would take: all that are lacking or, where the rest is elsewhere, none.
 
     Where none is lacking, it is asked for one.
     """
-    held, rest = growth.held(workload), "the rest" if lacking > 0 else "all"
+    held, rest = finder.held(workload), "the rest" if lacking > 0 else "all"
     lacking = max(1, lacking)
-    here, others = held[rung.cluster], sorted(name for name in held if name != rung.cluster)
+    here, others = held[candidate.cluster], sorted(name for name in held if name != candidate.cluster)
     if others and not here:
         return Refusal(
-            cluster=rung.cluster,
+            cluster=candidate.cluster,
             reason=Reason.SPREAD_LIMIT,
             message=f"it goes whole, and {rest} of it is on {listed(others)}",
         )
     there = whole.of(here) if here else None
     least = there is None and may_start(whole.of(lacking))
-    answer = assess(situation, growth, workload, rung, whole, replicas=here + lacking, there=there, least=least)
+    answer = assess(inputs, finder, workload, candidate, whole, replicas=here + lacking, there=there, least=least)
     return answer if isinstance(answer, Refusal) else replace(answer, replicas=lacking)
 
 
-def take(growth: Growth, cluster: ClusterName, need: Needs) -> None:
+def take(finder: CandidateFinder, cluster: ClusterName, need: PodRequirements) -> None:
     """Hand out the room of all of it."""
     for part in need.parts:
-        growth.rooms.take(cluster, *part.room)
+        finder.rooms.take(cluster, *part.room)
 
 
 def taken(
-    growth: Growth, offer: Offer, need: Needs, shape: ReplicaShape, workload: WorkloadId, *, replicas: int
+    finder: CandidateFinder,
+    offer: Offer,
+    need: PodRequirements,
+    shape: ReplicaShape,
+    workload: WorkloadId,
+    *,
+    replicas: int,
 ) -> Choice:
     """Hand out the room of what a cluster offers, and return what spoke for it before.
 
@@ -171,25 +191,27 @@ def taken(
     most that any does. Of a gang that only starts there none fits, and the room of the pods which do is handed out: the
     others take none.
     """
-    choice, started = growth.choice(offer, shape, workload.workspace), offer.start
+    choice, started = finder.choice(offer, shape, workload.workspace), offer.start
     if not workload.request:
         choice = replace(choice, fits=0 if started is not None and started.told else max(choice.fits, replicas))
     if started is None:
-        take(growth, offer.rung.cluster, need)
+        take(finder, offer.candidate.cluster, need)
         return choice
     for own, number in started.fits:
-        growth.rooms.take(offer.rung.cluster, own, number)
+        finder.rooms.take(offer.candidate.cluster, own, number)
     return replace(choice, because=started.told)
 
 
-def _undivided(situation: Situation, growth: Growth, cluster: ClusterName, room: Room, need: Needs) -> Refusal | None:
+def _undivided(
+    inputs: PassInput, finder: CandidateFinder, cluster: ClusterName, room: ClusterCapacity, need: PodRequirements
+) -> Refusal | None:
     """Say why there are no domains for groups that want their own, beside all that wants none."""
     if not need.domains:
         return None
-    seen, left, message, remedy = situation.observed.clusters[cluster], room, "", waysout.NODES
+    seen, left, message, remedy = inputs.observed.clusters[cluster], room, "", waysout.NODES
     nodes, given = domains.NODES.of(seen), dict[str, list[tuple[str, str]]]()
     for wanted in need.domains:
-        used, others = growth.rooms.domains(cluster, wanted), need.marked.get(wanted.mark, 0)
+        used, others = finder.rooms.domains(cluster, wanted), need.marked.get(wanted.mark, 0)
         besides = given.setdefault(wanted.mark, [])
         found = domains.place(left, nodes, wanted, used=used, loose=others, besides=besides)
         if isinstance(found, str):

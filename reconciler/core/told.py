@@ -25,7 +25,7 @@ _OF_ALL = frozenset(
 """Reasons that name nothing of the request itself."""
 
 
-class Told:
+class RefusalCache:
     """What this pass has told requests of each kind. What is told `at` one state of things does not hold at another."""
 
     def __init__(self) -> None:

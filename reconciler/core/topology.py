@@ -67,7 +67,7 @@ def unsettled(rules: PodRules, seats: Iterable[Seat], moving: Iterable[PodRules]
 
 def seated(rules: PodRules, seats: Sequence[Seat]) -> int:
     """Count the pods that find a node one after the other, whichever nodes the scheduler takes."""
-    spreads = [_Spread.of(rule, rules, seats) for rule in rules.evenly]
+    spreads = [_TopologySpread.of(rule, rules, seats) for rule in rules.evenly]
     left = _left(rules, seats)
     if not rules.together:
         return _climbed(rules, spreads, left, seats)
@@ -85,7 +85,7 @@ def seated(rules: PodRules, seats: Sequence[Seat]) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Spread:
+class _TopologySpread:
     """An even spread, how many of the pods each domain has, and the fewest that count; `few` says that zero does."""
 
     rule: Evenly
@@ -94,7 +94,7 @@ class _Spread:
     few: bool
 
     @classmethod
-    def of(cls, rule: Evenly, rules: PodRules, seats: Iterable[Seat]) -> _Spread:
+    def of(cls, rule: Evenly, rules: PodRules, seats: Iterable[Seat]) -> _TopologySpread:
         """Count the domains of all nodes that the scheduler counts, those that take no pods too."""
         there, open_ = Counter[str](), set[str]()
         for seat in seats:
@@ -145,14 +145,14 @@ def _homes(rules: PodRules, seats: Iterable[Seat]) -> dict[str, set[str]]:
     return homes
 
 
-def _tempts(seat: Seat, spreads: Iterable[_Spread]) -> bool:
+def _tempts(seat: Seat, spreads: Iterable[_TopologySpread]) -> bool:
     """Tell whether the first pod may be taken to a node, be it a foolish choice."""
     if not seat.holds and not seat.tempting:
         return False
     return all(one.rule.key in seat.labels and one.spare(seat.labels[one.rule.key]) for one in spreads)
 
 
-def _climbed(rules: PodRules, spreads: Sequence[_Spread], left: Iterable[Seat], seats: Iterable[Seat]) -> int:
+def _climbed(rules: PodRules, spreads: Sequence[_TopologySpread], left: Iterable[Seat], seats: Iterable[Seat]) -> int:
     """Count from the finest domains up what each takes at the least before its rule stops it."""
     usable = [seat for seat in left if seat.holds and seat.has(rules.all)]
     by_key = {one.rule: one for one in spreads}

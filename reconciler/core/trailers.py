@@ -19,7 +19,7 @@ from reconciler.model.plan import (
     Move,
     Place,
     Receive,
-    Release,
+    ReleaseHolds,
     RequestChange,
     Resize,
     Restore,
@@ -37,7 +37,7 @@ def _first(change: Change) -> list[tuple[str, str]]:
     """Give the trailers that say what happened to which placement."""
     action = ("Action", type(change).__name__)
     match change:
-        case Release(workload=workload, restraints=restraints):
+        case ReleaseHolds(workload=workload, restraints=restraints):
             names = sorted({restraint.placement for restraint in restraints})
             clusters = sorted({restraint.cluster for restraint in restraints if restraint.cluster is not None})
             placements = [("Placement", f"{workload.workspace}/{name}") for name in names]
@@ -87,10 +87,10 @@ def _left(change: Place | Resize | Extend | Move | Revert | Restore) -> Placemen
             return placement
         case Resize(after=after) | Extend(after=after) | Move(after=after):
             return after
-        case Restore(tampered=tampered):
-            return tampered.placement
+        case Restore(drifted=drifted):
+            return drifted.placement
 
 
 def _digest(change: Change) -> str:
     """Return the digest of the files that a change writes or removes, if it touches any."""
-    return "" if isinstance(change, (Hold, Release, RequestChange)) else _left(change).digest
+    return "" if isinstance(change, (Hold, ReleaseHolds, RequestChange)) else _left(change).digest

@@ -16,7 +16,9 @@ from reconciler.model.policy import EngineName, Workspace
 from reconciler.model.workload import DeploySpec
 
 
-def findings(spec: DeploySpec, workspace: Workspace, engines: Iterable[EngineName], kinds: Kinds) -> Iterator[Finding]:
+def warn_unexported(
+    spec: DeploySpec, workspace: Workspace, engines: Iterable[EngineName], kinds: Kinds
+) -> Iterator[Finding]:
     """Warn of Services that cannot be exported, and of charts whose Services nobody here sees with these engines."""
     shared = workspace.shared_networking
     if shared is None:

@@ -18,7 +18,9 @@ from reconciler.model.prerequisites import Category, Prerequisite
 from reconciler.model.workload import DeploySpec
 
 
-def findings(spec: DeploySpec, prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) -> Iterator[Finding]:
+def warn_unprovided(
+    spec: DeploySpec, prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]
+) -> Iterator[Finding]:
     """Warn of a spec that goes nowhere, since each of the clusters that it may go to says that it lacks something.
 
     DeviceClasses are passed over: a cluster that does not name one may still be seen to have it.

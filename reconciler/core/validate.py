@@ -65,7 +65,7 @@ class _Rules:
         return not self.rendered and isinstance(text, str) and has_expression(text)
 
 
-def findings(
+def check_safety(
     spec: DeploySpec, workspace: Workspace, *, kinds: Kinds = NONE, rendered: bool = False
 ) -> tuple[Finding, ...]:
     """Return everything in a spec that the safety rules refuse, in the order of the file.
@@ -79,9 +79,12 @@ def findings(
         found.extend(_chart(chart, ("spec", "helmConfig", index), rules))
     for index, resource in enumerate(spec.manifests):
         loc = ("spec", "manifestResources", index, "manifest")
-        found += [*_object(resource.manifest, loc, rules), *podtemplate.findings(resource.manifest, loc, kinds)]
+        found += [
+            *_object(resource.manifest, loc, rules),
+            *podtemplate.check_pod_template(resource.manifest, loc, kinds),
+        ]
         told = {finding.loc for finding in found}
-        found += [one for one in countrules.findings(resource.manifest, loc, kinds) if one.loc not in told]
+        found += [one for one in countrules.check_counts(resource.manifest, loc, kinds) if one.loc not in told]
         if spec.deletion_policy is DeletionPolicy.DELETE:
             found.extend(_kept(resource.manifest, loc))
     for index, command in enumerate(spec.commands):
@@ -173,7 +176,7 @@ def _contents(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) 
     if not cluster_scoped(kind) and (namespace := metadata.get("namespace")) is not None:
         yield from _namespace(namespace, (*loc, "metadata", "namespace"), rules)
     if kind == grouprules.LWS:
-        yield from grouprules.findings(manifest, loc)
+        yield from grouprules.check_groups(manifest, loc)
     yield from _numbers(manifest, kind, loc, rules)
     yield from _leaves(manifest, loc)
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
-from reconciler.core.fit import Room
-from reconciler.core.needs import Needs
+from reconciler.core.fit import ClusterCapacity
+from reconciler.core.needs import PodRequirements
 from reconciler.core.starting import may_start, minimum
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.placement import Placement
 
 
-def all_of(needed: Needs, *, least: bool) -> tuple[tuple[ReplicaShape, int], ...]:
+def all_of(needed: PodRequirements, *, least: bool) -> tuple[tuple[ReplicaShape, int], ...]:
     """Return what has to fit; nothing of what wants domains of its own, since who goes may leave it none."""
     if least:
         return minimum(needed) if may_start(needed) else ()
     return () if needed.domains else tuple(part.room for part in needed.parts)
 
 
-def served(room: Room, wanted: Sequence[tuple[ReplicaShape, int]], *, whole: bool) -> int:
+def served(room: ClusterCapacity, wanted: Sequence[tuple[ReplicaShape, int]], *, whole: bool) -> int:
     """Count the replicas that fit; of what goes to one cluster whole that is all of it, counted as one, or none."""
     if whole:
         return int(room.together(wanted) == len(wanted))

@@ -14,15 +14,15 @@ from datetime import datetime, timedelta
 from reconciler.core import headcount
 from reconciler.core.autoscaling import addable, grown
 from reconciler.core.enrolling import end_of
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.gpuask import described, missing, shapes
 from reconciler.core.gpushape import gpus_of_pod
-from reconciler.core.growth import Growth
+from reconciler.core.growth import CandidateFinder
 from reconciler.core.holding import reserved
-from reconciler.core.needs import Part, needs
+from reconciler.core.needs import PodSet, needs
 from reconciler.core.obstacles import obstacle
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.terms import priority, recorded, requested
 from reconciler.core.times import format_time
 from reconciler.core.wording import count, listed
@@ -39,7 +39,7 @@ from reconciler.model.units import format_duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
+class GpuDemand:
     """GPUs that somebody asks for, in a workspace and with a priority.
 
     Without `clusters` any of the workspace will do. `workload` is who asks, where it waits already, and `since` since
@@ -56,7 +56,7 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class WaitEstimate:
     """When one cluster could have what is asked for: `at`, after a `wait`; None when nothing that is known brings it.
 
     `ahead` are the workloads that come first there and take GPUs. `reasons` say what it depends on, or what is in the
@@ -70,14 +70,14 @@ class Wait:
     reasons: tuple[str, ...]
 
 
-def waits(asking: Asking, situation: Situation, plan: Plan) -> tuple[Wait, ...]:
+def waits(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[WaitEstimate, ...]:
     """Estimate the wait on each cluster of the workspace, the shortest first, then by the order of the clusters."""
-    workspace = situation.desired.workspaces.get(asking.workspace)
+    workspace = inputs.desired.workspaces.get(asking.workspace)
     own = workspace.everywhere if workspace else ()
     named = asking.clusters or (workspace.clusters if workspace else ())
-    ahead = _ahead(asking, situation, plan)
+    ahead = _ahead(asking, inputs, plan)
     found = [
-        _Prospect(asking=asking, situation=situation, plan=plan, queue=ahead, name=name).wait()
+        _Prospect(asking=asking, inputs=inputs, plan=plan, queue=ahead, name=name).wait()
         if name in own
         else _foreign(asking, name)
         for name in named
@@ -91,10 +91,10 @@ def spelt(wait: timedelta) -> str:
     return f"{minutes // 60}h{minutes % 60}m{seconds}s"
 
 
-def _foreign(asking: Asking, name: ClusterName) -> Wait:
+def _foreign(asking: GpuDemand, name: ClusterName) -> WaitEstimate:
     """Say that a workspace has no cluster of that name; whether there is one is no concern of it."""
     told = f"not a cluster of workspace {asking.workspace}"
-    return Wait(cluster=name, wait=None, at=None, ahead=(), reasons=(told,))
+    return WaitEstimate(cluster=name, wait=None, at=None, ahead=(), reasons=(told,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,11 +107,11 @@ class _Ahead:
     replicas: int
     kinds: Kinds
 
-    def parts(self, seen: ClusterObservation) -> tuple[Part, ...]:
+    def parts(self, seen: ClusterObservation) -> tuple[PodSet, ...]:
         """Say what would serve it in a cluster."""
         if self.request is not None:
             return needs(self.request, seen, kinds=self.kinds).parts
-        return () if self.shape is None else (Part(shape=self.shape, replicas=self.replicas),)
+        return () if self.shape is None else (PodSet(shape=self.shape, replicas=self.replicas),)
 
     def wants_gpus(self, seen: ClusterObservation | None) -> bool:
         """Tell whether it takes GPUs of a cluster; it may where nobody knows what it needs, as of a chart."""
@@ -121,26 +121,26 @@ class _Ahead:
         return self.shape is None or bool(gpus_of_pod(self.shape))
 
 
-def _ahead(asking: Asking, situation: Situation, plan: Plan) -> tuple[_Ahead, ...]:
+def _ahead(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[_Ahead, ...]:
     """List who waits for room and comes first: by priority, then by age."""
     queue: list[tuple[int, datetime, _Ahead]] = []
     for held in plan.suppressed:
         if held.reason is not Reason.NOTHING_FITS or held.workload == asking.workload:
             continue
-        demand, request = situation.demands.get(held.workload), requested(held.workload, situation)
-        record = recorded(situation).get(held.workload)
+        demand, request = inputs.demands.get(held.workload), requested(held.workload, inputs)
+        record = recorded(inputs).get(held.workload)
         measured = demand if isinstance(demand, Demand) else None
         waited = [step.since for step in measured.waiting] if measured else []
-        since = record.received_at if record else min(waited, default=situation.now)
+        since = record.received_at if record else min(waited, default=inputs.now)
         one = _Ahead(
             workload=held.workload,
             request=request,
             shape=measured.shape if measured else None,
             replicas=held.replicas,
-            kinds=situation.desired.kinds,
+            kinds=inputs.desired.kinds,
         )
-        queue.append((-priority(held.workload, situation), since, one))
-    mine = (-asking.priority, asking.since or datetime.max.replace(tzinfo=situation.now.tzinfo))
+        queue.append((-priority(held.workload, inputs), since, one))
+    mine = (-asking.priority, asking.since or datetime.max.replace(tzinfo=inputs.now.tzinfo))
     return tuple(one for urgency, since, one in sorted(queue, key=lambda each: each[:2]) if (urgency, since) < mine)
 
 
@@ -148,26 +148,26 @@ def _ahead(asking: Asking, situation: Situation, plan: Plan) -> tuple[_Ahead, ..
 class _Prospect:
     """One cluster's prospects for an ask."""
 
-    asking: Asking
-    situation: Situation
+    asking: GpuDemand
+    inputs: PassInput
     plan: Plan
     queue: tuple[_Ahead, ...]
     name: ClusterName
 
-    def wait(self) -> Wait:
+    def wait(self) -> WaitEstimate:
         """Find the first moment at which there is room, among those at which there could be more than before."""
-        refusal = obstacle(self.situation, self.asking.workspace, self.name)
+        refusal = obstacle(self.inputs, self.asking.workspace, self.name)
         if refusal is not None:
             return self._answer(None, refusal.message)
-        cluster, seen = self.situation.desired.clusters[self.name], self.situation.observed.clusters[self.name]
-        now = self.situation.now
+        cluster, seen = self.inputs.desired.clusters[self.name], self.inputs.observed.clusters[self.name]
+        now = self.inputs.now
         delays = {now + nodes.delay for nodes, _ in addable(cluster, seen)}
         ways = shapes(self.asking.ask, self._grown(max({now, *delays})), dedicated=self.asking.dedicated)
         if not ways:
             return self._answer(None, missing(self.asking.ask, seen))
-        standing, capped = self._standing(now), self._limited(ways, now) is not None
-        ends = sorted(self._ending(standing, capped=capped), key=lambda one: (one.expires_at, one.name))
-        given_back = self._reservations(standing, capped=capped)
+        working_plan, capped = self._working_plan(now), self._limited(ways, now) is not None
+        ends = sorted(self._ending(working_plan, capped=capped), key=lambda one: (one.expires_at, one.name))
+        given_back = self._reservations(working_plan, capped=capped)
         moments = sorted({now, *(max(now, one.expires_at) for one in ends), *delays, *(end for _, end in given_back)})
         index = bisect_left(moments, True, key=lambda moment: self._fits(ways, moment))
         if index == len(moments):
@@ -186,19 +186,19 @@ class _Prospect:
 
     def _limited(self, ways: tuple[ReplicaShape, ...], moment: datetime) -> Refusal | None:
         """Say that the workspace has as many GPRs as it may at a moment; what has one there needs no other."""
-        standing, workload = self._standing(moment), self.asking.workload
-        if workload is not None and any(one.cluster == self.name for one in standing.of(workload)):
+        working_plan, workload = self._working_plan(moment), self.asking.workload
+        if workload is not None and any(one.cluster == self.name for one in working_plan.of(workload)):
             return None
-        later = replace(self.situation, now=moment)
-        return Growth(later, standing).limited(self.asking.workspace, self.name, ways[0])
+        later = replace(self.inputs, now=moment)
+        return CandidateFinder(later, working_plan).limited(self.asking.workspace, self.name, ways[0])
 
-    def _left(self, moment: datetime) -> Room:
+    def _left(self, moment: datetime) -> ClusterCapacity:
         """Return the room at a moment, less what those who are ahead take of it."""
-        seen, standing = self._grown(moment), self._standing(moment)
-        clusters = {**self.situation.observed.clusters, self.name: seen}
-        later = replace(self.situation, now=moment, observed=replace(self.situation.observed, clusters=clusters))
-        room = Growth(later, standing).rooms.room(self.name, self.asking.workspace)
-        remaining = {one.path for one in standing.on(self.name)}
+        seen, working_plan = self._grown(moment), self._working_plan(moment)
+        clusters = {**self.inputs.observed.clusters, self.name: seen}
+        later = replace(self.inputs, now=moment, observed=replace(self.inputs.observed, clusters=clusters))
+        room = CandidateFinder(later, working_plan).rooms.room(self.name, self.asking.workspace)
+        remaining = {one.path for one in working_plan.on(self.name)}
         for placement in self._all():
             if placement.path not in remaining:
                 room.give(placement.shape, headcount.bound(placement, seen))
@@ -208,42 +208,42 @@ class _Prospect:
                 room.take(shape, room.count(shape, wanted))
         return room
 
-    def _standing(self, moment: datetime) -> Standing:
+    def _working_plan(self, moment: datetime) -> WorkingPlan:
         """Return what stands on the cluster at a moment, if everything ends in its time and nothing new comes."""
-        standing = Standing(self.situation)
+        working_plan = WorkingPlan(self.inputs)
         for change in self.plan.changes:
-            standing.change(change)
-        for placement in self._ending(standing, capped=self.asking.workspace in self.situation.desired.limits):
+            working_plan.change(change)
+        for placement in self._ending(working_plan, capped=self.asking.workspace in self.inputs.desired.limits):
             if placement.expires_at <= moment:
-                standing.change(Revert(placement=placement, why=Why.EXPIRED, detail=""))
-        return standing
+                working_plan.change(Revert(placement=placement, why=Why.EXPIRED, detail=""))
+        return working_plan
 
-    def _ending(self, standing: Standing, *, capped: bool) -> tuple[Placement, ...]:
+    def _ending(self, working_plan: WorkingPlan, *, capped: bool) -> tuple[Placement, ...]:
         """List the placements whose end brings room there, or (`capped`) lets the workspace have another GPR."""
-        own = (one for one in standing.placed() if capped and one.workspace == self.asking.workspace)
-        elsewhere = (one for workload in own for one in standing.of(workload) if one.cluster != self.name)
-        return (*standing.on(self.name), *elsewhere)
+        own = (one for one in working_plan.placed() if capped and one.workspace == self.asking.workspace)
+        elsewhere = (one for workload in own for one in working_plan.of(workload) if one.cluster != self.name)
+        return (*working_plan.on(self.name), *elsewhere)
 
-    def _reservations(self, standing: Standing, *, capped: bool) -> list[tuple[WorkloadId, datetime]]:
+    def _reservations(self, working_plan: WorkingPlan, *, capped: bool) -> list[tuple[WorkloadId, datetime]]:
         """List what others have reserved there, or (`capped`) the workspace itself anywhere, and until when."""
         mine = self.asking.workspace
         found = [
-            (one.workload, end_of(one, self.situation.desired))
-            for one in reserved(self.situation, standing)
+            (one.workload, end_of(one, self.inputs.desired))
+            for one in reserved(self.inputs, working_plan)
             if (capped if one.request.workspace == mine else one.cluster == self.name)
         ]
         return [(workload, end) for workload, end in found if end is not None]
 
     def _all(self) -> tuple[Placement, ...]:
-        return self.situation.ledger.placements.on(self.name).placements
+        return self.inputs.ledger.placements.on(self.name).placements
 
     def _grown(self, moment: datetime) -> ClusterObservation:
-        cluster, seen = self.situation.desired.clusters[self.name], self.situation.observed.clusters[self.name]
-        return grown(cluster, seen, moment - self.situation.now)
+        cluster, seen = self.inputs.desired.clusters[self.name], self.inputs.observed.clusters[self.name]
+        return grown(cluster, seen, moment - self.inputs.now)
 
     def _rivals(self) -> tuple[_Ahead, ...]:
         """List those ahead who may use this cluster."""
-        reach, policies = self.situation.reach, self.situation.desired.policies
+        reach, policies = self.inputs.reach, self.inputs.desired.policies
 
         def may(one: _Ahead) -> bool:
             if one.workload in policies:
@@ -260,7 +260,7 @@ class _Prospect:
         seen: ClusterObservation,
     ) -> list[str]:
         """Say what has to happen until then."""
-        now = self.situation.now
+        now = self.inputs.now
         if moment == now:
             return [f"there is room for {described(self.asking.ask)}"]
         ends, given_back = ending
@@ -273,13 +273,13 @@ class _Prospect:
                 reasons.append(f"its autoscaler can add {count(most, 'node')} within {format_duration(nodes.delay)}")
         return reasons
 
-    def _answer(self, at: datetime | None, *reasons: str) -> Wait:
-        seen = self.situation.observed.clusters.get(self.name)
+    def _answer(self, at: datetime | None, *reasons: str) -> WaitEstimate:
+        seen = self.inputs.observed.clusters.get(self.name)
         ahead = tuple(one.workload for one in self._rivals() if one.wants_gpus(seen))
-        queued = (f"after {listed(map(str, ahead))}",) if ahead and at != self.situation.now else ()
-        return Wait(
+        queued = (f"after {listed(map(str, ahead))}",) if ahead and at != self.inputs.now else ()
+        return WaitEstimate(
             cluster=self.name,
-            wait=None if at is None else at - self.situation.now,
+            wait=None if at is None else at - self.inputs.now,
             at=at,
             ahead=ahead,
             reasons=(*reasons, *queued),

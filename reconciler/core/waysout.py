@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from reconciler.core.affinity import selected
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.noderoom import nodes_of, pods_fitting
 from reconciler.core.tainting import repelled
 from reconciler.core.wording import plain
@@ -16,7 +16,9 @@ NODES = "free or add nodes there"
 _ALL = (Toleration(operator="Exists"),)
 
 
-def remedy(room: Room, seen: ClusterObservation, shape: ReplicaShape, wanted: int, *, deployed: bool = True) -> str:
+def remedy(
+    room: ClusterCapacity, seen: ClusterObservation, shape: ReplicaShape, wanted: int, *, deployed: bool = True
+) -> str:
     """Say what would let more replicas of a shape fit, where fewer than `wanted` do.
 
     What only reserves room is not `deployed`: it has no pods that could tolerate anything.
@@ -33,7 +35,7 @@ def remedy(room: Room, seen: ClusterObservation, shape: ReplicaShape, wanted: in
     return f"tolerate {named} in its pods ({_toleration(taint)}), or free or add nodes without that taint"
 
 
-def _hindrance(room: Room, seen: ClusterObservation, shape: ReplicaShape, wanted: int) -> Taint | None:
+def _hindrance(room: ClusterCapacity, seen: ClusterObservation, shape: ReplicaShape, wanted: int) -> Taint | None:
     """Find the taint of a node that a replica could use but for it; None where no taint is in the way."""
     if room.count(replace(shape, tolerations=_ALL), wanted) <= room.count(shape, wanted):
         return None

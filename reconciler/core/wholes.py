@@ -15,21 +15,21 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 
 from reconciler.core.headcount import asks_for_devices
-from reconciler.core.needs import Gang, Needs, Part
-from reconciler.model.capacity import ReplicaShape, Waiting, WorkloadObservation
+from reconciler.core.needs import Gang, PodRequirements, PodSet
+from reconciler.model.capacity import MissingReplicas, ReplicaShape, WorkloadObservation
 
 _MOST = 1024
 """Numbers of replicas of one template whose pods are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class GangCount:
     """What so many replicas take, how they are grouped, and how many `pods` in how many `groups` are looked at.
 
     `enough` of these pods are what they can start with.
     """
 
-    needs: Needs
+    needs: PodRequirements
     gangs: tuple[Gang, ...]
     pods: int
     groups: int
@@ -37,16 +37,16 @@ class Counted:
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots, for what is worked out once
-class Whole(ABC):
+class GangWorkload(ABC):
     """What so many replicas of a template take, all of them beside each other.
 
     `counts` tells that some expression reads ``replicas``.
     """
 
     counts: bool
-    _known: dict[int, Counted] = field(default_factory=dict)
+    _known: dict[int, GangCount] = field(default_factory=dict)
 
-    def of(self, replicas: int) -> Needs:
+    def of(self, replicas: int) -> PodRequirements:
         """Return what so many replicas take; `unknown` says what of it cannot be counted."""
         return self._counted(replicas).needs
 
@@ -105,7 +105,7 @@ class Whole(ABC):
         size = workload.shape.group_size if workload.shape is not None else 1
         if self._runs(workload.running * size):
             return replace(workload, wanted=1, running=1, waiting=(), shape=self.shape)
-        steps: list[Waiting] = []
+        steps: list[MissingReplicas] = []
         pods = reached = 0
         groups: set[str] = set()
         for wait in sorted(workload.waiting, key=lambda one: one.since):
@@ -131,7 +131,7 @@ class Whole(ABC):
         one = self._counted(1)
         return 0 < one.enough < one.pods and one.enough <= pods and not self.divisible
 
-    def _counted(self, replicas: int) -> Counted:
+    def _counted(self, replicas: int) -> GangCount:
         found = self._known.get(replicas)
         if found is None:
             if len(self._known) >= _MOST:
@@ -140,7 +140,7 @@ class Whole(ABC):
         return found
 
     @abstractmethod
-    def _count(self, replicas: int) -> Counted: ...
+    def _count(self, replicas: int) -> GangCount: ...
 
 
 def _fewest(made: Callable[[int], int], wanted: int) -> int:
@@ -154,7 +154,7 @@ def _fewest(made: Callable[[int], int], wanted: int) -> int:
     return high
 
 
-def more(needed: Needs, there: Needs) -> Needs:
+def more(needed: PodRequirements, there: PodRequirements) -> PodRequirements:
     """Return what is needed beyond what is there already, pods that are alike counted against each other.
 
     All of it is, whatever the minimum of a gang: what is there runs without it.
@@ -162,14 +162,14 @@ def more(needed: Needs, there: Needs) -> Needs:
     had = Counter[Hashable]()
     for part in there.parts:
         had[part.shape.recorded.likeness] += part.replicas
-    parts: list[Part] = []
+    parts: list[PodSet] = []
     for part in needed.parts:
         known = min(part.replicas, had[part.shape.recorded.likeness])
         had[part.shape.recorded.likeness] -= known
         parts += [replace(part, replicas=part.replicas - known, least=None)] if part.replicas > known else []
     if not parts:
         return replace(
-            needed, main=Part(shape=needed.main.shape, replicas=0), others=(), domains=(), loose=(), marked={}
+            needed, main=PodSet(shape=needed.main.shape, replicas=0), others=(), domains=(), loose=(), marked={}
         )
     units = tuple(
         replace(one, units=one.units[len(had_.units) :])

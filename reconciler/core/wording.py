@@ -40,7 +40,7 @@ def plain(text: str, limit: int = MAX_TEXT) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def told(message: object) -> str:
+def engine_message(message: object) -> str:
     """Put an engine's message on one line, take credentials out of it, and cut it short."""
     line = " ".join(redacted(str(message or "")).split())
     return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from reconciler.core import judging
 from reconciler.core.judging import Place
-from reconciler.core.rollouts import Rollouts, Signs, stale
+from reconciler.core.rollouts import Rollouts, RolloutSigns, stale
 from reconciler.daemon.branch import BranchReader
 from reconciler.model.ids import BlobId
 from reconciler.ports import Repository
@@ -24,7 +24,7 @@ class Acceptance:
         self._known: dict[Place, BlobId | None] = {}
         self._rollouts = Rollouts()
 
-    def follow(self, repository: Repository, branch: BranchReader, signs: Signs, now: datetime) -> Rollouts:
+    def follow(self, repository: Repository, branch: BranchReader, signs: RolloutSigns, now: datetime) -> Rollouts:
         """Say what has become of the placements of the ledger; the same signs give the same object."""
         if not signs.same_as(self._rollouts.signs):
             clusters = stale(self._rollouts, signs)

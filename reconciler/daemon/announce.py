@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from reconciler.core.rollouts import Ailment, Rollouts
+from reconciler.core.rollouts import RolloutFailure, Rollouts
 from reconciler.daemon.reconcile import Outcome, View
 from reconciler.errors import Problem, Severity
 from reconciler.model.deployed import EngineState
@@ -114,7 +114,7 @@ class Announcer:
         return workspace is not None and workspace.primary not in view.observed.clusters
 
 
-def _not_healthy(path: str, ailment: Ailment) -> None:
+def _not_healthy(path: str, ailment: RolloutFailure) -> None:
     log.warning("not healthy", line=f"{path}: {ailment.state}: {ailment.message}")
 
 

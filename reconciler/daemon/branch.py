@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from reconciler.core.ledger import (
     ROOTS,
+    LedgerRecords,
     Record,
-    Records,
     assembled,
     directory_of,
     is_ours,
@@ -21,7 +21,7 @@ from reconciler.core.ledger import (
 )
 from reconciler.errors import OverspillError
 from reconciler.model.ids import BlobId, CommitId
-from reconciler.model.ledger import Ledger, Tampered
+from reconciler.model.ledger import Drift, Ledger
 from reconciler.model.placement import Placement
 from reconciler.model.tree import Commit, blob_of
 from reconciler.ports import Repository
@@ -75,7 +75,7 @@ class BranchReader:
         """Read nothing yet."""
         self._repository = repository
         self._ledger = _EMPTY
-        self._records = Records()
+        self._records = LedgerRecords()
         self._blobs: dict[str, BlobId] = {}
         self._known: CommitId | None = None
         self._expected: Mapping[tuple[str, bytes], Record] = {}
@@ -89,18 +89,18 @@ class BranchReader:
         if tip == self._ledger.commit:
             return self._ledger
         if tip is None:
-            self._ledger, self._records, self._blobs, self._known = _EMPTY, Records(), {}, None
+            self._ledger, self._records, self._blobs, self._known = _EMPTY, LedgerRecords(), {}, None
             return self._ledger
         written, broken = self._written, self._records.broken
         if written is not None and (written.base, written.tip) == (self._ledger.commit, tip) and written.plain(broken):
             changed, read = self._made(written.records())
-            tampered: tuple[Tampered, ...] = ()  # since whatever people did before is under it
+            drifted: tuple[Drift, ...] = ()  # since whatever people did before is under it
         else:
             changed = self._difference(tip)
-            tampered = self._tampered(tip)
+            drifted = self._tampered(tip)
             read = self._read(changed)
-        records = self._traced(tip, self._records.changed(read), tampered)
-        self._ledger, self._records, self._known = assembled(tip, records, tampered), records, tip
+        records = self._traced(tip, self._records.changed(read), drifted)
+        self._ledger, self._records, self._known = assembled(tip, records, drifted), records, tip
         if changed:
             self._blobs = _changed(self._blobs, changed)
         return self._ledger
@@ -165,7 +165,7 @@ class BranchReader:
         expected = self._expected.get((path, data))
         return read_record(data, path) if expected is None else expected
 
-    def _traced(self, tip: CommitId, records: Records, tampered: Sequence[Tampered]) -> Records:
+    def _traced(self, tip: CommitId, records: LedgerRecords, drifted: Sequence[Drift]) -> LedgerRecords:
         """Ask earlier versions of broken records whose they are, where neither their text nor the daemon knows.
 
         Those of another tip may say otherwise: what they said before is forgotten.
@@ -174,7 +174,7 @@ class BranchReader:
         if told:
             anew = {path: replace(record, workload=None, traced=False) for path, record in told.items()}
             records = records.changed(anew)
-        known = {f"{change.placement.path}/placement.yaml" for change in tampered}
+        known = {f"{change.placement.path}/placement.yaml" for change in drifted}
         lost = {path: record for path, record in records.untraced.items() if path not in known}
         if not lost:
             return records
@@ -185,7 +185,7 @@ class BranchReader:
             found[path] = replace(record, workload=next(good, None), traced=True)
         return records.changed(found)
 
-    def _tampered(self, tip: CommitId) -> tuple[Tampered, ...]:
+    def _tampered(self, tip: CommitId) -> tuple[Drift, ...]:
         """Compare the tip with what the daemon last wrote, and tell which of its placements people changed since."""
         base = self._repository.last_written(tip)
         if base is None or base == tip:
@@ -195,7 +195,7 @@ class BranchReader:
         paths = {f"{directory}/placement.yaml" for directory in directories}
         records = [(path, blob) for there in files.values() for path, blob in there.items() if path in paths]
         placements = dict(self._parsed(records))
-        found: list[Tampered] = []
+        found: list[Drift] = []
         for directory, changes in sorted(directories.items()):
             path = f"{directory}/placement.yaml"
             placement = placements.get(path)
@@ -205,7 +205,7 @@ class BranchReader:
             if path not in changed and self._theirs(placement, files[directory], changed):
                 continue
             removed = path in changed and changed[path] is None
-            found.append(Tampered(placement=placement, removed=removed, files=files[directory]))
+            found.append(Drift(placement=placement, removed=removed, files=files[directory]))
         return tuple(found)
 
     def _files(self, base: CommitId, directories: Collection[str]) -> dict[str, dict[str, BlobId]]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from reconciler.core.catalogue import Catalogue, Item
+from reconciler.core.catalogue import Catalogue, CatalogueItem
 from reconciler.core.requeststate import held_back
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.itemstatus import ItemStatus, burst_status, request_status
@@ -22,7 +22,7 @@ from reconciler.model.plan import Suppressed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class Snapshot:
     """What a pass saw and decided, with the output branch as it stands after it; its plan has no changes left to make.
 
     `blobs` are the records' files at that commit, by path; `catalogue` is how what stands there is found by name;
@@ -39,20 +39,20 @@ class Reading:
         """The workspace of each placement, by its name."""
         return self.catalogue.owners
 
-    def status(self, item: Item) -> ItemStatus:
+    def status(self, item: CatalogueItem) -> ItemStatus:
         """Tell how something of the catalogue stands."""
         if isinstance(item.subject, Placement):
             return burst_status(self.view, item.subject)
         return request_status(self.view, item.subject, self.held.get(item.subject.workload, ()))
 
 
-class Bulletin:
+class LatestSnapshot:
     """Holds the newest reading."""
 
     def __init__(self, branch: BranchReader) -> None:
         """Follow the output branch by the reader that passes use."""
         self._branch = branch
-        self._reading: Reading | None = None
+        self._reading: Snapshot | None = None
 
     def post(self, outcome: Outcome) -> None:
         """Take note of a pass, in the thread that runs them.
@@ -70,9 +70,9 @@ class Bulletin:
         known = last.catalogue if last else None
         same = known is not None and known.requests is ledger.requests and known.placements is ledger.placements
         catalogue = known if known is not None and same else Catalogue(ledger.requests, ledger.placements)
-        self._reading = Reading(view=view, blobs=self._branch.blobs, catalogue=catalogue, held=held_back(view.plan))
+        self._reading = Snapshot(view=view, blobs=self._branch.blobs, catalogue=catalogue, held=held_back(view.plan))
 
-    def read(self) -> Reading:
+    def read(self) -> Snapshot:
         """Return what is known, from any thread. Raises Transient while no pass has ended well."""
         if self._reading is None:
             raise Transient("starting: no pass has ended well yet")

@@ -39,7 +39,7 @@ _STOPPING = Transient("stopping: the order was not carried out")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class OrderResult:
     """What became of an order, and the commit that carries it or, where everything was so already, the newest one.
 
     It is on the remote. None where the branch does not exist yet, and for an order that was denied on such a branch.
@@ -50,14 +50,14 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slip:
+class QueuedOrder:
     """One order that waits, and whoever waits for its receipt."""
 
     order: Order
-    receipt: Future[Receipt]
+    receipt: Future[OrderResult]
 
 
-class Desk:
+class OrderQueue:
     """Takes orders from any thread, and hands them to the one that runs passes."""
 
     def __init__(self, wake: Wake, *, most: int = MOST) -> None:
@@ -66,17 +66,17 @@ class Desk:
         self._most = most
         self._lock = Lock()
         self._numbers = count(1)
-        self._waiting: dict[int, Slip] = {}
+        self._waiting: dict[int, QueuedOrder] = {}
         self._closed = False
 
-    def submit(self, order: Order) -> Future[Receipt]:
+    def submit(self, order: Order) -> Future[OrderResult]:
         """Hand in an order, whose number is given here.
 
         The future ends with the receipt; with Transient where it was not carried out as far as anybody knows, and the
         same order may be handed in again; or with whatever the pass failed with. Cancelling it takes the order back if
         no pass has begun with it. Raises Transient when too many wait, and when the loop has ended.
         """
-        slip = Slip(order=replace(order, number=next(self._numbers)), receipt=Future())
+        slip = QueuedOrder(order=replace(order, number=next(self._numbers)), receipt=Future())
         with self._lock:
             if self._closed:
                 raise Transient("stopping: no more orders are taken")
@@ -109,7 +109,7 @@ class Desk:
                 del slips[number]
         return Batch(desk=self, slips=slips)
 
-    def put_back(self, slips: Mapping[int, Slip]) -> None:
+    def put_back(self, slips: Mapping[int, QueuedOrder]) -> None:
         """Have orders wait on, each in its turn."""
         with self._lock:
             if not self._closed:
@@ -129,8 +129,8 @@ class Desk:
 class Batch:
     """Orders that a pass has taken. However it ends, they are answered, fail with it, or wait on."""
 
-    desk: Desk
-    slips: Mapping[int, Slip]
+    desk: OrderQueue
+    slips: Mapping[int, QueuedOrder]
 
     @property
     def orders(self) -> tuple[Order, ...]:
@@ -157,13 +157,13 @@ class Batch:
             raise
 
 
-def _fail(slips: Mapping[int, Slip], error: Exception) -> None:
+def _fail(slips: Mapping[int, QueuedOrder], error: Exception) -> None:
     for slip in slips.values():
         if slip.receipt.running() or slip.receipt.set_running_or_notify_cancel():
             slip.receipt.set_exception(error)
 
 
-def _receipts(outcome: Outcome, numbers: Iterable[int]) -> dict[int, Receipt]:
+def _receipts(outcome: Outcome, numbers: Iterable[int]) -> dict[int, OrderResult]:
     """Put each order's answer and the commit of the change that carries it together."""
     # A commit that begins the branch stands before those of the changes.
     first = len(outcome.commits) - len(outcome.rendered.changes)
@@ -175,5 +175,5 @@ def _receipts(outcome: Outcome, numbers: Iterable[int]) -> dict[int, Receipt]:
         answer = outcome.plan.answers[number]
         known = outcome.earlier.get(number, tip)
         commit = known if answer.change is None else commits[id(outcome.plan.changes[answer.change])]
-        receipts[number] = Receipt(answer=answer, commit=commit)
+        receipts[number] = OrderResult(answer=answer, commit=commit)
     return receipts

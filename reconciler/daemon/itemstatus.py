@@ -18,7 +18,7 @@ from reconciler.model.request import Provisioning, RequestRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class ItemCondition:
     """Whether an item's deployment in one cluster works: True, False, or Unknown while nobody says."""
 
     status: str
@@ -35,7 +35,7 @@ class ItemStatus:
     phase: Phase
     message: str
     updated_at: datetime
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[ItemCondition, ...] = ()
 
 
 def burst_status(view: View, placement: Placement) -> ItemStatus:
@@ -77,11 +77,11 @@ def _since(part: PlacementStatus) -> datetime:
     return max(part.placement.changed_at, part.unhealthy_since or part.placement.changed_at)
 
 
-def _condition(part: PlacementStatus) -> Condition:
+def _condition(part: PlacementStatus) -> ItemCondition:
     placement, phase = part.placement, _phase(part)
     works = {Phase.RUNNING: "True", Phase.FAILED: "False"}.get(phase, "Unknown")
     told = clause(part.message) or f"{count(placement.replicas, 'replica')}, {phase.value.lower()}"
-    return Condition(
+    return ItemCondition(
         status=works,
         reason=(part.engine or phase).value,
         message=f"{placement.cluster}: {told}",

@@ -46,7 +46,7 @@ MAINTAIN_EVERY = 200
 log = structlog.get_logger()
 
 
-class Outcome(Protocol):
+class PassOutcome(Protocol):
     """What the loop wants to know of a pass: whether it changed anything, and when the next is due at the latest."""
 
     @property
@@ -73,8 +73,8 @@ class Alarm(Protocol):
         ...
 
 
-OutcomeT = TypeVar("OutcomeT", bound=Outcome)
-OutcomeT_co = TypeVar("OutcomeT_co", bound=Outcome, covariant=True)
+OutcomeT = TypeVar("OutcomeT", bound=PassOutcome)
+OutcomeT_co = TypeVar("OutcomeT_co", bound=PassOutcome, covariant=True)
 
 
 class Pass(Protocol[OutcomeT_co]):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from reconciler.core import render
 from reconciler.core.engines import engine
 from reconciler.core.filling import Sheets
-from reconciler.core.projection import State, concerned, project
-from reconciler.core.situation import Situation
+from reconciler.core.projection import BranchState, concerned, project
+from reconciler.core.situation import PassInput
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.branches import Advance
 from reconciler.model.ids import CommitId
@@ -22,11 +22,11 @@ from reconciler.model.workload import Json
 from reconciler.ports import Charts, Repository
 
 
-def gather(repository: Repository, charts: Charts, plan: Plan, sheets: Sheets, tips: Tips) -> render.Material:
+def gather(repository: Repository, charts: Charts, plan: Plan, sheets: Sheets, tips: Tips) -> render.CommitInputs:
     """Fetch what the plan's commits are written from: rendered charts, files to restore, commits that are undone."""
     rendered, failed = _charts(charts, sheets)
     restored = [
-        blob for change in plan.changes if isinstance(change, Restore) for blob in change.tampered.files.values()
+        blob for change in plan.changes if isinstance(change, Restore) for blob in change.drifted.files.values()
     ]
     extended = [change.before.path for change in plan.changes if isinstance(change, Extend)]
     records = {}
@@ -37,12 +37,12 @@ def gather(repository: Repository, charts: Charts, plan: Plan, sheets: Sheets, t
             for entry in repository.entries(tips.output, under=(f"{path}/placement.yaml",))
         }
         for change in plan.changes:
-            if isinstance(change, Restore) and change.tampered.placement.path in blobs:
-                path = change.tampered.placement.path
-                blobs[path] = change.tampered.files[f"{path}/placement.yaml"]
+            if isinstance(change, Restore) and change.drifted.placement.path in blobs:
+                path = change.drifted.placement.path
+                blobs[path] = change.drifted.files[f"{path}/placement.yaml"]
         contents = repository.read(blobs.values())
         records = {path: contents[blob] for path, blob in blobs.items()}
-    return render.Material(
+    return render.CommitInputs(
         charts=rendered,
         failed=failed,
         blobs=repository.read(restored) if restored else {},
@@ -109,7 +109,7 @@ class Publication:
 
 
 def publish(
-    repository: Repository, situation: Situation, tips: Tips, written: Mapping[CommitId, Commit], author: Identity
+    repository: Repository, inputs: PassInput, tips: Tips, written: Mapping[CommitId, Commit], author: Identity
 ) -> Publication:
     """Begin to push what was written on top of the output tip; nothing is visible until all of it is.
 
@@ -120,7 +120,7 @@ def publish(
     tip = ids[-1] if ids else tips.output
     if tip is None:
         return Publication()
-    advances = tuple(_project(repository, situation, tips, written, author))
+    advances = tuple(_project(repository, inputs, tips, written, author))
     if not (ids or advances):
         return Publication()
     end = repository.begin_push(tip, old=tips.output, branches=advances)
@@ -128,17 +128,17 @@ def publish(
 
 
 def _project(
-    repository: Repository, situation: Situation, tips: Tips, written: Mapping[CommitId, Commit], author: Identity
+    repository: Repository, inputs: PassInput, tips: Tips, written: Mapping[CommitId, Commit], author: Identity
 ) -> Sequence[Advance]:
     """Write what the branches of clusters lack once the output branch stands at the last of `written`."""
-    if not concerned(situation.desired):
+    if not concerned(inputs.desired):
         return ()
     branches = repository.branches()
     ids = [*([tips.output] if tips.output else []), *written]
     there = repository.directories(ids)
     states = [
-        State(commit=one, directories=directories, written=written.get(one))
+        BranchState(commit=one, directories=directories, written=written.get(one))
         for one, directories in zip(ids, there, strict=True)
     ]
-    lacking = project(situation.desired, branches, states, now=situation.now, author=author)
+    lacking = project(inputs.desired, branches, states, now=inputs.now, author=author)
     return repository.project(lacking) if lacking else ()

@@ -17,8 +17,8 @@ from reconciler.core.filling import fill
 from reconciler.core.messages import line
 from reconciler.core.orders import Order
 from reconciler.core.requests import left
-from reconciler.core.rollouts import Signs
-from reconciler.core.situation import Lost, Situation, given_up
+from reconciler.core.rollouts import RolloutSigns
+from reconciler.core.situation import Lost, PassInput, given_up
 from reconciler.core.strangers import with_strangers_told
 from reconciler.daemon.acceptance import Acceptance
 from reconciler.daemon.branch import BranchReader
@@ -67,17 +67,17 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View(Situation):
+class View(PassInput):
     """What one pass saw and decided, before anything is written."""
 
     tips: Tips
     plan: Plan
 
     @classmethod
-    def of(cls, situation: Situation, tips: Tips, plan: Plan) -> View:
+    def of(cls, inputs: PassInput, tips: Tips, plan: Plan) -> View:
         """Put a plan beside the situation that it was made from, with the requests as the plan leaves them."""
-        situation = situation.enrolling(left(situation.ledger.requests, plan))
-        parts = {field.name: getattr(situation, field.name) for field in fields(Situation)}
+        inputs = inputs.enrolling(left(inputs.ledger.requests, plan))
+        parts = {field.name: getattr(inputs, field.name) for field in fields(PassInput)}
         return cls(**parts, tips=tips, plan=plan)
 
 
@@ -126,13 +126,13 @@ def look(world: World, memory: Memory, *, fetch: bool = True, orders: tuple[Orde
     Without `fetch` the branches are taken as last known.
     """
     tips = world.repository.fetch() if fetch else world.repository.tips()
-    situation = situation_at(world, memory, tips, orders)
-    return View.of(situation, tips, decide(situation))
+    inputs = situation_at(world, memory, tips, orders)
+    return View.of(inputs, tips, decide(inputs))
 
 
 def situation_at(
     world: World, memory: Memory, tips: Tips, orders: tuple[Order, ...], seen: Observed | None = None
-) -> Situation:
+) -> PassInput:
     """Read both branches as they stand at `tips`, and look at the clusters, unless they were `seen` a moment ago."""
     if tips.source is None:
         raise missing(world.repository, world.source_branch)
@@ -146,8 +146,8 @@ def situation_at(
     memory.history = demand.remembered(demands)
     memory.lost = losing.missed(memory.lost, desired, seen, now)
     memory.enrolment = memory.enrolment.following(desired, ledger.requests)
-    signs = Signs.of(ledger, seen, desired.fleet, now)
-    return Situation(
+    signs = RolloutSigns.of(ledger, seen, desired.fleet, now)
+    return PassInput(
         desired=memory.enrolment.desired,
         ledger=ledger,
         observed=seen,
@@ -168,7 +168,7 @@ def write(world: World, view: View) -> render.Rendered:
     return render.commits(view.plan, sheets, material, view, world.author)
 
 
-def draft(world: World, view: View, decided: Callable[[Situation], Plan] = decide) -> tuple[View, render.Rendered]:
+def draft(world: World, view: View, decided: Callable[[PassInput], Plan] = decide) -> tuple[View, render.Rendered]:
     """Write a plan, and decide anew without the places it cannot be written for: the next cluster may do.
 
     What `plan` on the command line shows ends here.

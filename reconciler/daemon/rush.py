@@ -9,7 +9,7 @@ from functools import partial
 
 from reconciler.core.decide import receive
 from reconciler.core.render import Rendered
-from reconciler.daemon.bulletin import Bulletin
+from reconciler.daemon.bulletin import LatestSnapshot
 from reconciler.daemon.desk import Batch
 from reconciler.daemon.reconcile import Memory, Outcome, Sending, View, World, begun, draft, put_down, situation_at
 from reconciler.errors import Transient
@@ -25,14 +25,14 @@ class _Sent:
     sending: Sending
 
 
-class Rush:
+class OrderBatches:
     """Takes in batches, of which one at a time is on its way to the remote.
 
     A batch is decided as if the push before it had ended well. Where it has not, both wait on or fail together. The
     clusters are looked at once: nothing is placed in a rush.
     """
 
-    def __init__(self, world: World, memory: Memory, bulletin: Bulletin, tips: Tips) -> None:
+    def __init__(self, world: World, memory: Memory, bulletin: LatestSnapshot, tips: Tips) -> None:
         """Begin where the branches stand at `tips`, with whatever the last whole pass held back."""
         self._world, self._memory, self._bulletin = world, memory, bulletin
         self._tips = tips
@@ -98,9 +98,9 @@ class Rush:
 
     def _drafted(self, batch: Batch) -> tuple[View, Rendered]:
         decided = partial(receive, held=self._held)
-        situation = situation_at(self._world, self._memory, self._tips, batch.orders, self._seen)
-        self._seen = situation.observed
-        return draft(self._world, View.of(situation, self._tips, decided(situation)), decided)
+        inputs = situation_at(self._world, self._memory, self._tips, batch.orders, self._seen)
+        self._seen = inputs.observed
+        return draft(self._world, View.of(inputs, self._tips, decided(inputs)), decided)
 
 
 def together(outcomes: Sequence[Outcome]) -> Outcome:
@@ -120,7 +120,7 @@ def together(outcomes: Sequence[Outcome]) -> Outcome:
     )
 
 
-def _held(bulletin: Bulletin) -> tuple[Suppressed, ...]:
+def _held(bulletin: LatestSnapshot) -> tuple[Suppressed, ...]:
     with suppress(Transient):  # no pass has ended well yet
         return bulletin.read().view.plan.suppressed
     return ()

@@ -10,11 +10,11 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
-from reconciler.daemon.bulletin import Bulletin
-from reconciler.daemon.desk import Batch, Desk
+from reconciler.daemon.bulletin import LatestSnapshot
+from reconciler.daemon.desk import Batch, OrderQueue
 from reconciler.daemon.loop import ORDER
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
-from reconciler.daemon.rush import Rush, together
+from reconciler.daemon.rush import OrderBatches, together
 from reconciler.daemon.steer import guarded
 from reconciler.errors import Conflict
 from reconciler.model.tree import Tips
@@ -34,8 +34,8 @@ and so does the push that they would go along with."""
 class Counter:
     """Where callers are served: orders are handed in at the desk, and what stands is read off the bulletin."""
 
-    desk: Desk
-    bulletin: Bulletin
+    desk: OrderQueue
+    bulletin: LatestSnapshot
 
 
 class Serving:
@@ -77,7 +77,7 @@ class Serving:
 
         A Conflict is left to the next pass where something has been pushed before it.
         """
-        rush = Rush(self._world, self._memory, self._bulletin, self._tips(fetch=fetch))
+        rush = OrderBatches(self._world, self._memory, self._bulletin, self._tips(fetch=fetch))
         try:
             try:
                 batch = self._desk.take(_half(self._desk.gather()))
@@ -104,7 +104,7 @@ class Serving:
         self._desk.put_back(waiting.slips)
         return tips
 
-    def _next(self, rush: Rush, until: float, patience: float) -> Batch:
+    def _next(self, rush: OrderBatches, until: float, patience: float) -> Batch:
         """Take what waits while a push is under way, or what comes right after it; nothing when it is late.
 
         Whoever has just been answered is about to come back, and is waited for for `patience` seconds. Too few for a

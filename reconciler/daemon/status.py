@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from reconciler.core import headcount, lifecycle, requeststate, started
-from reconciler.core.demand import Blind, unseen
+from reconciler.core.demand import UnseenPrimary, unseen
 from reconciler.daemon.reconcile import View
 from reconciler.errors import Problem
 from reconciler.model.demand import Demand
@@ -99,7 +99,7 @@ class ClusterStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class FleetStatus:
     """The fleet at one moment."""
 
     now: datetime
@@ -112,14 +112,14 @@ class Status:
     wake_at: datetime | None
 
 
-def status(view: View) -> Status:
+def status(view: View) -> FleetStatus:
     """Sum up what a pass saw, before anything of its plan is carried out."""
     placed: dict[WorkloadId, int] = {}
     rows: list[PlacementStatus] = []
     for _, placement in sorted(view.ledger.placements.items()):
         placed[placement.workload] = placed.get(placement.workload, 0) + placement.replicas
         rows.append(placement_status(view, placement))
-    return Status(
+    return FleetStatus(
         now=view.now,
         workloads=tuple(
             _workload(view, workload, placed.get(workload, 0))
@@ -168,7 +168,7 @@ def placement_status(view: View, placement: Placement) -> PlacementStatus:
         phase=lifecycle.phase(placement, bound or 0, well=started.well(view, placement)),
         provisioning=Provisioning.SUCCESSFUL if provided else Provisioning.PENDING,
         engine=ailment.state if ailment else (EngineState.HEALTHY if reported else None),
-        message=started.told(view, placement) or (ailment.message if ailment else ""),
+        message=started.describe_partial_gang(view, placement) or (ailment.message if ailment else ""),
         unhealthy_since=ailment.since if ailment else None,
         bound=bound,
         left=max(timedelta(), placement.expires_at - view.now),
@@ -180,8 +180,8 @@ def _leaving(view: View) -> Iterator[LeavingStatus]:
     said = {(report.cluster, report.placement): report.message for report in view.rollouts.leaving}
     pods: dict[tuple[ClusterName, PlacementName], int] = {}
     for cluster, observation in view.observed.clusters.items():
-        standing = {placement.name for placement in view.ledger.placements.on(cluster).placements}
-        for name in {*observation.bound, *observation.homeless} - standing:
+        working_plan = {placement.name for placement in view.ledger.placements.on(cluster).placements}
+        for name in {*observation.bound, *observation.homeless} - working_plan:
             homeless = observation.homeless.get(name)
             pods[cluster, name] = observation.bound.get(name, 0) + (homeless.replicas if homeless else 0)
     for cluster, name in sorted({*said, *pods}):
@@ -207,7 +207,7 @@ def _workload(view: View, workload: WorkloadId, placed: int) -> WorkloadStatus:
     demand = view.demands.get(workload)
     policy = view.desired.policies.get(workload)
     known = demand if isinstance(demand, Demand) else None
-    if isinstance(demand, Blind):
+    if isinstance(demand, UnseenPrimary):
         message = demand.message
     else:
         message = "" if demand else "does not burst: no policy covers it, or nothing says which object is counted"

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from reconciler.core.decide import sweep
 from reconciler.core.render import Rendered
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.daemon.backoff import Backoff
 from reconciler.daemon.loop import CONFLICT_TRIES
 from reconciler.daemon.reconcile import Memory, Outcome, View, World, draft, put_down, send, situation_at, write
@@ -32,7 +32,7 @@ _NOTHING = Rendered(commits=(), changes=(), suppressed=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class CommitDraft:
     """What would be committed, and in whose names; nothing has left this process yet."""
 
     view: View
@@ -62,8 +62,8 @@ def _surveyed(world: World, memory: Memory, tips: Tips, desired: Desired) -> Vie
 
 
 def drafted(
-    world: World, memory: Memory, decide: Callable[[Situation], Plan], *, person: Identity | None = None
-) -> Draft:
+    world: World, memory: Memory, decide: Callable[[PassInput], Plan], *, person: Identity | None = None
+) -> CommitDraft:
     """Write what `decide` makes of both branches as they stand.
 
     What was asked for is in the name of `person`, everything else as ever.
@@ -71,24 +71,26 @@ def drafted(
     return _written(world, survey(world, memory), decide, person)
 
 
-def drafted_in_sight(world: World, memory: Memory, decide: Callable[[Situation], Plan], *, person: Identity) -> Draft:
+def drafted_in_sight(
+    world: World, memory: Memory, decide: Callable[[PassInput], Plan], *, person: Identity
+) -> CommitDraft:
     """Write what `decide` makes of both branches and of the clusters as they are seen.
 
     Where a part of it cannot be written, it is decided anew without that cluster; raises InvalidInput where that does
     not help.
     """
     tips = world.repository.fetch()
-    situation = situation_at(world, memory, tips, ())
-    view, rendered = draft(world, View.of(situation, tips, decide(situation)), decide)
+    inputs = situation_at(world, memory, tips, ())
+    view, rendered = draft(world, View.of(inputs, tips, decide(inputs)), decide)
     if rendered.unwritable:
         told = (f"{workload} on {cluster}: {why}" for (workload, cluster), why in rendered.unwritable.items())
         raise InvalidInput(f"writing {'; '.join(told)} (mend the template)")
     if not view.plan.changes:
         rendered = _NOTHING
-    return Draft(view=view, rendered=_signed(rendered, person))
+    return CommitDraft(view=view, rendered=_signed(rendered, person))
 
 
-def carry_out(world: World, made: Draft) -> Outcome:
+def carry_out(world: World, made: CommitDraft) -> Outcome:
     """Push a draft, all of it at once. Raises Conflict when the output branch moved meanwhile: draft it again."""
     sending = send(world, made.view, made.rendered, put_down(world, made.view, made.rendered))
     sending.end()
@@ -113,10 +115,10 @@ def guarded(world: World, memory: Memory, attempt: Callable[[], T]) -> T:
         raise
 
 
-def _written(world: World, seen: View, decide: Callable[[Situation], Plan], person: Identity | None) -> Draft:
+def _written(world: World, seen: View, decide: Callable[[PassInput], Plan], person: Identity | None) -> CommitDraft:
     view = View.of(seen, seen.tips, decide(seen))
     rendered = write(world, view) if view.plan.changes else _NOTHING
-    return Draft(view=view, rendered=rendered if person is None else _signed(rendered, person))
+    return CommitDraft(view=view, rendered=rendered if person is None else _signed(rendered, person))
 
 
 def insist(attempt: Callable[[], T], *, random: Callable[[], float]) -> T:

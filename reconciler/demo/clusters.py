@@ -25,7 +25,7 @@ _MANIFEST = 5
 """Parts of clusters/<cluster>/<placement>/manifests/<file>."""
 
 
-class Cluster:
+class SimulatedCluster:
     """One cluster and what it holds of ours: replicas applied by the engine, and those that a node was found for."""
 
     def __init__(self, seen: Json, replica: Json) -> None:

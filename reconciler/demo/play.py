@@ -15,9 +15,9 @@ from reconciler.core.times import format_time
 from reconciler.core.wording import listed
 from reconciler.demo.narrator import Narrator
 from reconciler.demo.process import Daemon, running
-from reconciler.demo.stage import OUTPUT, PROGRAM, Stage, commit, hurry, prepare
+from reconciler.demo.stage import OUTPUT, PROGRAM, DemoDirectory, commit, hurry, prepare
 from reconciler.demo.story import WORKLOAD, Act, Timing, acts, timing
-from reconciler.demo.world import World
+from reconciler.demo.world import SimulatedWorld
 from reconciler.errors import OverspillError
 
 _TURN = 0.5
@@ -56,11 +56,11 @@ def demo(out: Path, *, tempo: float = 1.0) -> int:
 class _Performance:
     """One demo as it goes: what has been told already, and where the branch began."""
 
-    def __init__(self, stage: Stage, narrator: Narrator) -> None:
+    def __init__(self, stage: DemoDirectory, narrator: Narrator) -> None:
         self._stage = stage
         self._narrator = narrator
         self._clock = SystemClock()
-        self._world = World(stage)
+        self._world = SimulatedWorld(stage)
         self._world.observe(self._clock.now())
         self._begin = ""
         self._heard = ""
@@ -161,7 +161,7 @@ class _Performance:
         return self._stage.git("ls-tree", "-r", commit, "clusters/", there=self._stage.remote).splitlines()
 
 
-def _introduce(stage: Stage, narrator: Narrator, script: Timing) -> None:
+def _introduce(stage: DemoDirectory, narrator: Narrator, script: Timing) -> None:
     """Let a person begin the fleet repository, and shorten its windows."""
     narrator.title("0. A fleet repository")
     narrator.say("Ann", f"overspill init {_shown(stage.fleet)}; its remote is {_shown(stage.remote)}")
@@ -173,7 +173,7 @@ def _introduce(stage: Stage, narrator: Narrator, script: Timing) -> None:
     narrator.say("Ann", f"commits and pushes '{_HURRY}': {said}")
 
 
-def _run(stage: Stage) -> tuple[str, ...]:
+def _run(stage: DemoDirectory) -> tuple[str, ...]:
     repo, seen = str(stage.remote), str(stage.observations)
     return (*PROGRAM, "run", "--repo", repo, "--observations", seen, "--poll-interval", "1s")
 
@@ -182,7 +182,7 @@ def _places(placed: Mapping[str, int]) -> str:
     return listed(f"{replicas} on {cluster}" for cluster, replicas in placed.items()) or "nothing placed"
 
 
-def _closing(stage: Stage, now: datetime) -> str:
+def _closing(stage: DemoDirectory, now: datetime) -> str:
     """Say what lies in the directory, and what to do with it; what was seen last is fresh only at that moment."""
     remote, fleet, seen = _shown(stage.remote), _shown(stage.fleet), _shown(stage.observations)
     overspill = _program()

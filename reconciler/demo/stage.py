@@ -25,7 +25,7 @@ _IMPORTED_FROM = str(Path(reconciler.__file__).parents[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class DemoDirectory:
     """Where everything lies; `out` is absolute."""
 
     out: Path
@@ -99,10 +99,10 @@ PROGRAM = (sys.executable, "-m", "reconciler")
 """How this very installation is started anew, wherever it lies and whether or not it is on the PATH."""
 
 
-def prepare(out: Path) -> Stage:
+def prepare(out: Path) -> DemoDirectory:
     """Make the directory anew; one that an earlier demo left is replaced, any other is refused."""
     _clear(out)
-    stage = Stage(out=out.absolute())
+    stage = DemoDirectory(out=out.absolute())
     try:
         stage.observations.mkdir(parents=True)
         (stage.out / _MARKER).write_text(
@@ -118,14 +118,14 @@ def prepare(out: Path) -> Stage:
     return stage
 
 
-def commit(stage: Stage, message: str) -> None:
+def commit(stage: DemoDirectory, message: str) -> None:
     """Commit whatever has changed in the clone, and push it."""
     stage.git("add", "--all")
     stage.git("commit", "-q", "-m", message)
     stage.git("push", "-q", "origin", "main")
 
 
-def hurry(stage: Stage, edits: Mapping[str, Mapping[str, str]]) -> None:
+def hurry(stage: DemoDirectory, edits: Mapping[str, Mapping[str, str]]) -> None:
     """Set fields of files in the clone: by path, dotted fields and their new values.
 
     Only the one word on the field's line is replaced, so that comments and everything else stay. Raises InvalidInput

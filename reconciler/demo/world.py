@@ -7,21 +7,21 @@ from datetime import datetime
 
 from reconciler.core import yamlio
 from reconciler.core.wording import count
-from reconciler.demo.clusters import Cluster, Primary, committed, read
-from reconciler.demo.stage import OUTPUT, Stage
+from reconciler.demo.clusters import Primary, SimulatedCluster, committed, read
+from reconciler.demo.stage import OUTPUT, DemoDirectory
 from reconciler.demo.story import OTHERS, PRIMARY
 from reconciler.model.workload import Json
 
 
-class World:
+class SimulatedWorld:
     """The clusters, and the output branch's tip as their engine last saw it (empty: there is none yet)."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: DemoDirectory) -> None:
         """Begin as the layout's example observations have it, with nothing missing."""
         self._stage = stage
         layout = stage.fleet / "observations"
         self.primary = Primary(read(layout / f"{PRIMARY}.yaml"))
-        self._clusters = [Cluster(read(layout / f"{name}.yaml"), self.primary.replica) for name in OTHERS]
+        self._clusters = [SimulatedCluster(read(layout / f"{name}.yaml"), self.primary.replica) for name in OTHERS]
         self.tip = ""
         self._observed_at: datetime | None = None
 
@@ -69,7 +69,7 @@ class World:
         beside.replace(path)
 
 
-def _changes(cluster: Cluster, before: Mapping[str, int]) -> Iterator[str]:
+def _changes(cluster: SimulatedCluster, before: Mapping[str, int]) -> Iterator[str]:
     """Tell what has changed on a cluster."""
     for name in sorted(before.keys() | cluster.bound.keys()):
         more = cluster.bound.get(name, 0) - before.get(name, 0)

@@ -49,7 +49,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class BranchCommit:
     """One commit of a cluster's branch: the cluster's directory as it then was, None where there was none."""
 
     message: str
@@ -64,7 +64,7 @@ class Projection:
 
     cluster: ClusterName
     base: Branch | None
-    snapshots: tuple[Snapshot, ...]
+    snapshots: tuple[BranchCommit, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,7 +110,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class MissingReplicas:
     """Replicas that have been missing since a moment, and why, where the source knows it.
 
     Without a `signal` they are pods that the scheduler has found no node for, which is all that an observation tells
@@ -127,7 +127,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class ReplicaRequest:
     """Somebody's word that a workload has been missing replicas since a moment, and why, in words for people.
 
     `signal` names who says so ("hpa llm/vllm", "kueue queue-a", "prometheus queue-depth", "schedule office-hours").
@@ -143,7 +143,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hearing:
+class SignalFreshness:
     """When a signal was last heard, whether or not it asked for anything: of a workload, or of a whole cluster.
 
     One of a workload comes from elsewhere than its cluster, and `signal` is its name. One of a cluster is of all
@@ -167,15 +167,15 @@ class WorkloadObservation:
     ref: WorkloadRef
     wanted: int
     running: int
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[MissingReplicas, ...] = ()
     deficit_since: datetime | None = None
     shape: ReplicaShape | None = None
-    asks: tuple[Ask, ...] = ()
+    asks: tuple[ReplicaRequest, ...] = ()
     group: GroupSeen | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Homeless:
+class PendingPods:
     """Pods of a placement that are there and have no node yet; `helping` tells that none asks for a device.
 
     `shape` is what one of them needs, None where nobody says. `since` is when the first of them was found to fit on no
@@ -189,7 +189,7 @@ class Homeless:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Helpers:
+class NonGpuPods:
     """Pods of a placement that ask for no device, among those that have a node and those that serve.
 
     Where a replica asks for some they are none, as a chart's router is not. Who looks at pods does not know that.
@@ -222,15 +222,15 @@ class ClusterObservation:
     workloads: tuple[WorkloadObservation, ...] = ()
     bound: Mapping[PlacementName, int] = field(default_factory=dict)
     ready: Mapping[PlacementName, int] = field(default_factory=dict)
-    helpers: Mapping[PlacementName, Helpers] = field(default_factory=dict)
-    homeless: Mapping[PlacementName, Homeless] = field(default_factory=dict)
+    helpers: Mapping[PlacementName, NonGpuPods] = field(default_factory=dict)
+    homeless: Mapping[PlacementName, PendingPods] = field(default_factory=dict)
     troubles: Mapping[PlacementName, str] = field(default_factory=dict)
     unused: Mapping[PlacementName, datetime] = field(default_factory=dict)
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
     device_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     runtime_classes: Mapping[str, RuntimeClass] | None = None
     limit_ranges: Mapping[str, Resources] | None = field(default_factory=dict)
-    unheard: tuple[Hearing, ...] = ()
+    unheard: tuple[SignalFreshness, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,8 +248,8 @@ class Observed:
     """
 
     clusters: Mapping[ClusterName, ClusterObservation] = field(default_factory=dict)
-    asks: Mapping[WorkloadId, tuple[Ask, ...]] = field(default_factory=dict)
-    hearings: Mapping[WorkloadId, tuple[Hearing, ...]] = field(default_factory=dict)
+    asks: Mapping[WorkloadId, tuple[ReplicaRequest, ...]] = field(default_factory=dict)
+    hearings: Mapping[WorkloadId, tuple[SignalFreshness, ...]] = field(default_factory=dict)
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
     reporting: Mapping[ClusterName, EngineName] = field(default_factory=dict)
     nameless: Mapping[ClusterName, str] = field(default_factory=dict)

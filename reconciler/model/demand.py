@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from reconciler.model.capacity import ReplicaShape, Waiting
-from reconciler.model.groupseen import Unit
+from reconciler.model.capacity import MissingReplicas, ReplicaShape
+from reconciler.model.groupseen import GroupUnit
 from reconciler.model.ids import ClusterName, WorkloadId
 
 
@@ -36,10 +36,10 @@ class Demand(NamedTuple):
     wanted: int
     running: int
     deficit: int
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[MissingReplicas, ...]
     shape: ReplicaShape | None
     history: tuple[Sample, ...]
     observed_at: datetime
     reported: bool = True
     unheard: tuple[str, ...] = ()
-    unit: Unit | None = None
+    unit: GroupUnit | None = None

@@ -25,7 +25,7 @@ class GroupSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class GroupUnit:
     """What one replica is that goes whole and of which only the primary tells: so many pods of each shape.
 
     They make so many `groups` of an object that is called `name`; 0 where nothing tells its groups apart. `enough` of

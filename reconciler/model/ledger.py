@@ -13,7 +13,7 @@ from reconciler.model.request import RequestRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tampered:
+class Drift:
     """A placement whose files a person changed on the output branch since the daemon last wrote there.
 
     `files` are all of its files as the daemon left them, by path. `removed` tells that placement.yaml is gone, which is
@@ -39,7 +39,7 @@ class Ledger:
     placements: Placements = field(default_factory=Placements)
     requests: Mapping[WorkloadId, RequestRecord] = field(default_factory=dict)
     restraints: Mapping[WorkloadId, tuple[Restraint, ...]] = field(default_factory=dict)
-    tampered: tuple[Tampered, ...] = ()
+    drifted: tuple[Drift, ...] = ()
     problems: tuple[Problem, ...] = ()
     blocked: frozenset[WorkloadId] = frozenset()
     anchored: frozenset[ClusterName] = frozenset()

@@ -22,7 +22,7 @@ _FEW = 64
 """Placements up to which finding each one's place is cheaper than sorting them all anew."""
 
 
-class Lent:
+class PlacementGroup:
     """Some placements, by directory, and what they come to together; `most` is the replicas on the fullest cluster."""
 
     __slots__ = ("_counts", "clusters", "most", "placements", "replicas")
@@ -35,16 +35,16 @@ class Lent:
             counts[one.cluster] += one.replicas
         self._sum_up(counts)
 
-    def with_(self, placement: Placement) -> Lent:
+    def with_(self, placement: Placement) -> PlacementGroup:
         """Return these and one more, in place of one of the same directory if there is one."""
         return self.without(placement)._inserting(placement)  # noqa: SLF001 -- of its own class
 
-    def without(self, placement: Placement) -> Lent:
+    def without(self, placement: Placement) -> PlacementGroup:
         """Return these but the one of the same directory."""
         place = bisect_left(self.placements, placement.path, key=_path)
         if place == len(self.placements) or self.placements[place].path != placement.path:
             return self
-        gone, copy = self.placements[place], Lent()
+        gone, copy = self.placements[place], PlacementGroup()
         copy.placements = (*self.placements[:place], *self.placements[place + 1 :])
         counts = {**self._counts, gone.cluster: self._counts[gone.cluster] - gone.replicas}
         if all(one.cluster != gone.cluster for one in copy.placements):
@@ -52,9 +52,9 @@ class Lent:
         copy._sum_up(counts)
         return copy
 
-    def _inserting(self, placement: Placement) -> Lent:
+    def _inserting(self, placement: Placement) -> PlacementGroup:
         place = bisect_left(self.placements, placement.path, key=_path)
-        copy = Lent()
+        copy = PlacementGroup()
         copy.placements = (*self.placements[:place], placement, *self.placements[place:])
         copy._sum_up({**self._counts, placement.cluster: self._counts.get(placement.cluster, 0) + placement.replicas})
         return copy
@@ -70,7 +70,7 @@ def _path(placement: Placement) -> str:
     return placement.path
 
 
-NOTHING = Lent()
+NOTHING = PlacementGroup()
 
 
 class Placements(Mapping[str, Placement]):
@@ -87,8 +87,8 @@ class Placements(Mapping[str, Placement]):
             workloads.setdefault(placement.workload, []).append(placement)
             clusters.setdefault(placement.cluster, []).append(placement)
         self._workloads: tuple[WorkloadId, ...] | None = None
-        self._by_workload = {workload: Lent(found) for workload, found in workloads.items()}
-        self._by_cluster = {cluster: Lent(found) for cluster, found in clusters.items()}
+        self._by_workload = {workload: PlacementGroup(found) for workload, found in workloads.items()}
+        self._by_cluster = {cluster: PlacementGroup(found) for cluster, found in clusters.items()}
         self._expiries: list[tuple[datetime, str]] = sorted(
             (placement.expires_at, path) for path, placement in self._by_path.items()
         )
@@ -144,11 +144,11 @@ class Placements(Mapping[str, Placement]):
         """Name the clusters that have placements."""
         return frozenset(self._by_cluster)
 
-    def of(self, workload: WorkloadId) -> Lent:
+    def of(self, workload: WorkloadId) -> PlacementGroup:
         """Return what a workload has elsewhere."""
         return self._by_workload.get(workload, NOTHING)
 
-    def on(self, cluster: ClusterName) -> Lent:
+    def on(self, cluster: ClusterName) -> PlacementGroup:
         """Return what a cluster has of others."""
         return self._by_cluster.get(cluster, NOTHING)
 
@@ -176,10 +176,10 @@ class Placements(Mapping[str, Placement]):
 
 
 def _regrouped(
-    groups: Mapping[K, Lent],
+    groups: Mapping[K, PlacementGroup],
     old: Iterable[tuple[K, Placement]],
     new: Iterable[tuple[K, Placement]],
-) -> dict[K, Lent]:
+) -> dict[K, PlacementGroup]:
     """Copy groups without the old members and with the new; empty groups go."""
     copy = dict(groups)
     for key, placement in old:

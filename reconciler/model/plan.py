@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.ledger import Tampered
+from reconciler.model.ledger import Drift
 from reconciler.model.placement import Phase, Placement, Restraint, where
 from reconciler.model.request import Answer, RequestRecord
 from reconciler.model.tree import Identity
@@ -218,7 +218,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class ReleaseHolds:
     """The demand has gone once, so holds of a workload end."""
 
     workload: WorkloadId
@@ -230,7 +230,7 @@ class Release:
 class Restore:
     """A person edited a placement's files, and they are put back as they were."""
 
-    tampered: Tampered
+    drifted: Drift
     detail: str
 
 
@@ -278,7 +278,7 @@ class Forget:
 RequestChange = Receive | Amend | Close | Forget
 """What happens to a request itself, and to no placement."""
 
-Change = Place | Resize | Extend | Move | Revert | Hold | Release | Restore | RequestChange
+Change = Place | Resize | Extend | Move | Revert | Hold | ReleaseHolds | Restore | RequestChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

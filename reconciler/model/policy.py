@@ -152,7 +152,7 @@ class Workspace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class ClusterPreference:
     """One rung of a policy's order: a cluster by name, or those with the labels. The numbers are for each cluster.
 
     `min_replicas` come before others get more; one of `weight` 0 gets no more than these.
@@ -244,7 +244,7 @@ class BurstPolicy:
     workspaces: tuple[WorkspaceName, ...] = ()
     templates: tuple[str, ...] = ()
     priority: int = 0
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[ClusterPreference, ...] = ()
     require_labels: Mapping[str, str] = field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = ()
     max_replicas: int | None = None

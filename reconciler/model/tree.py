@@ -58,7 +58,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class TreeEntry:
     """One file of a commit. `size` is in bytes, -1 where it was not asked for."""
 
     path: str

@@ -19,8 +19,8 @@ from reconciler.api.answer import answer
 from reconciler.api.app import create_app
 from reconciler.api.body import json_of
 from reconciler.api.callers import Callers, caller_of, demand, guarded
-from reconciler.api.server import Server
-from reconciler.core.access import Access, Role, Token, digest
+from reconciler.api.server import HttpServer
+from reconciler.core.access import Access, AccessRole, Token, digest
 from reconciler.daemon.loop import Vitals
 from reconciler.model.ids import WorkspaceName
 
@@ -32,7 +32,7 @@ LLM, VISION = WorkspaceName("llm"), WorkspaceName("vision")
 CI, ADA, OLD = ("ovs_" + letters * 10 + "xyz" for letters in ("Ab3-", "Cd4_", "Ef5g"))
 
 
-def held(token: str, name: str, **roles: Role) -> Token:
+def held(token: str, name: str, **roles: AccessRole) -> Token:
     """Make the entry of a token; the role `everywhere` is that of all workspaces."""
     given = {"*" if scope == "everywhere" else WorkspaceName(scope): role for scope, role in roles.items()}
     return Token(name=name, email=f"{name}@example.com", digest=digest(token), roles=given)
@@ -40,9 +40,9 @@ def held(token: str, name: str, **roles: Role) -> Token:
 
 ACCESS = Access(
     tokens=(
-        held(CI, "ci", llm=Role.EDITOR, vision=Role.VIEWER),
-        held(ADA, "ada", everywhere=Role.OWNER),
-        Token(name="old", digest=digest(OLD), expires=NOON, roles={LLM: Role.OWNER}),
+        held(CI, "ci", llm=AccessRole.EDITOR, vision=AccessRole.VIEWER),
+        held(ADA, "ada", everywhere=AccessRole.OWNER),
+        Token(name="old", digest=digest(OLD), expires=NOON, roles={LLM: AccessRole.OWNER}),
     )
 )
 
@@ -115,12 +115,12 @@ def app(callers: Callers, clock: Clock) -> FastAPI:
 
     @routes.get("/test/{workspace}/things/{name}")
     def look(request: Request, workspace: str, name: str) -> dict[str, Any]:
-        demand(caller_of(request), Role.VIEWER, WorkspaceName(workspace))
+        demand(caller_of(request), AccessRole.VIEWER, WorkspaceName(workspace))
         return answer(name)
 
     @routes.put("/test/{workspace}/things/{name}")
     async def change(request: Request, workspace: str, name: str) -> dict[str, Any]:
-        demand(caller_of(request), Role.EDITOR, WorkspaceName(workspace))
+        demand(caller_of(request), AccessRole.EDITOR, WorkspaceName(workspace))
         return answer({name: await json_of(request)})
 
     made.include_router(routes)
@@ -131,7 +131,7 @@ def app(callers: Callers, clock: Clock) -> FastAPI:
 def open_door(clock: Clock | None = None, **known: Any) -> Iterator[Door]:
     """Serve with `Callers(**known)`."""
     clock = clock or Clock()
-    server = Server(app(Callers(clock, ticks=clock.ticks, **known), clock), host="127.0.0.1", port=0)
+    server = HttpServer(app(Callers(clock, ticks=clock.ticks, **known), clock), host="127.0.0.1", port=0)
     server.start()
     try:
         yield Door(f"http://127.0.0.1:{server.port}", clock)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from reconciler.adapters.accessfile import AccessFile
-from reconciler.core.access import Access, Role, Rule, Token, digest
+from reconciler.adapters.accessfile import AccessFileWatcher
+from reconciler.core.access import Access, AccessRole, IssuerRule, Token, digest
 from reconciler.core.accessfile import entry, read
 from reconciler.errors import InvalidInput
 from tests.access.door import ADA, CI, LLM, NOON, VISION
@@ -49,14 +49,14 @@ def test_everything_that_it_can_say() -> None:
                 email="ci@example.com",
                 digest=digest(CI),
                 expires=datetime(2027, 2, 18, tzinfo=UTC),
-                roles={LLM: Role.EDITOR, VISION: Role.VIEWER},
+                roles={LLM: AccessRole.EDITOR, VISION: AccessRole.VIEWER},
             ),
-            Token(name="ada", digest=digest(ADA), roles={"*": Role.OWNER}),
+            Token(name="ada", digest=digest(ADA), roles={"*": AccessRole.OWNER}),
         ),
         rules=(
-            Rule(claim="group", value="ml-team", roles={LLM: Role.EDITOR}),
-            Rule(claim="subject", value="u-7", roles={"*": Role.VIEWER}),
-            Rule(claim="email", value="grace@example.com", roles={VISION: Role.OWNER}),
+            IssuerRule(claim="group", value="ml-team", roles={LLM: AccessRole.EDITOR}),
+            IssuerRule(claim="subject", value="u-7", roles={"*": AccessRole.VIEWER}),
+            IssuerRule(claim="email", value="grace@example.com", roles={VISION: AccessRole.OWNER}),
         ),
     )
 
@@ -103,7 +103,9 @@ def test_token_in_place_of_its_digest_is_not_repeated() -> None:
 
 
 def test_entry_that_is_written_is_read_as_the_same_token() -> None:
-    token = Token(name="yes", email="a@b", digest=digest(CI), expires=NOON, roles={"*": Role.VIEWER, LLM: Role.OWNER})
+    token = Token(
+        name="yes", email="a@b", digest=digest(CI), expires=NOON, roles={"*": AccessRole.VIEWER, LLM: AccessRole.OWNER}
+    )
     assert read(f"tokens:\n{entry(token)}".encode(), "access.yaml").tokens == (token,)
 
 
@@ -122,14 +124,14 @@ def replaced(path: Path, text: str) -> None:
 
 
 def test_changed_file_is_read_again(path: Path) -> None:
-    access = AccessFile(path)
+    access = AccessFileWatcher(path)
     assert len(access().tokens) == 2
     replaced(path, "{}\n")
     assert access() == Access()
 
 
 def test_broken_file_leaves_the_last_good_version_and_says_so_once(path: Path) -> None:
-    access = AccessFile(path)
+    access = AccessFileWatcher(path)
     replaced(path, "tokens: [{name: ci}]\n")
     with capture_logs() as logs:
         assert len(access().tokens) == 2
@@ -141,7 +143,7 @@ def test_broken_file_leaves_the_last_good_version_and_says_so_once(path: Path) -
 
 
 def test_file_that_has_gone_leaves_the_last_good_version(path: Path) -> None:
-    access = AccessFile(path)
+    access = AccessFileWatcher(path)
     path.unlink()
     with capture_logs() as logs:
         assert len(access().tokens) == 2
@@ -151,6 +153,6 @@ def test_file_that_has_gone_leaves_the_last_good_version(path: Path) -> None:
 def test_broken_file_stops_the_start(path: Path) -> None:
     path.write_text("tokens: none\n")
     with pytest.raises(InvalidInput, match=r"access.yaml:1: tokens: must be a list, not the text 'none'"):
-        AccessFile(path)
+        AccessFileWatcher(path)
     with pytest.raises(InvalidInput, match="cannot be read: No such file"):
-        AccessFile(path.with_name("nowhere"))
+        AccessFileWatcher(path.with_name("nowhere"))

@@ -11,7 +11,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from reconciler.adapters import logs as logging
-from reconciler.core.access import Access, Role
+from reconciler.core.access import Access, AccessRole
 from reconciler.core.rates import parse_rate
 from tests.access.door import ACCESS, ADA, CI, OLD, Door, held, open_door
 
@@ -146,7 +146,7 @@ def test_tokens_are_looked_up_at_each_call() -> None:
 
 @pytest.mark.parametrize("weak", ["sesame", "ovs_sesame", "ovs_" + "a" * 42])
 def test_secret_that_somebody_made_up_is_no_token_even_with_an_entry(weak: str) -> None:
-    with open_door(access=lambda: Access(tokens=(held(weak, "ci", llm=Role.EDITOR),))) as door:
+    with open_door(access=lambda: Access(tokens=(held(weak, "ci", llm=AccessRole.EDITOR),))) as door:
         assert door.call(token=weak).status == 401
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.access import NotAdmitted, Role, Rule
+from reconciler.core.access import AccessRole, IssuerRule, NotAdmitted
 from reconciler.core.claims import Issuer, admitted, is_safe
 from tests.access.door import LLM, NOON, VISION
 
@@ -16,10 +16,10 @@ ISSUER = Issuer(url="https://login.example.com/realm", audience="overspill")
 AT = int(NOON.timestamp())
 CLAIMS = {"iss": ISSUER.url, "aud": "overspill", "sub": "u-1", "exp": AT + 300}
 RULES = (
-    Rule(claim="group", value="ml-team", roles={LLM: Role.EDITOR}),
-    Rule(claim="group", value="everybody", roles={LLM: Role.VIEWER, VISION: Role.VIEWER}),
-    Rule(claim="subject", value="u-1", roles={VISION: Role.EDITOR}),
-    Rule(claim="email", value="ada@example.com", roles={"*": Role.OWNER}),
+    IssuerRule(claim="group", value="ml-team", roles={LLM: AccessRole.EDITOR}),
+    IssuerRule(claim="group", value="everybody", roles={LLM: AccessRole.VIEWER, VISION: AccessRole.VIEWER}),
+    IssuerRule(claim="subject", value="u-1", roles={VISION: AccessRole.EDITOR}),
+    IssuerRule(claim="email", value="ada@example.com", roles={"*": AccessRole.OWNER}),
 )
 
 
@@ -88,27 +88,27 @@ def test_address_that_nobody_has_checked_is_nobodys(checked: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("checked", [True, "true"])
 def test_address_that_was_checked_has_its_roles(checked: object) -> None:
-    assert caller(email="ada@example.com", email_verified=checked).roles["*"] is Role.OWNER
+    assert caller(email="ada@example.com", email_verified=checked).roles["*"] is AccessRole.OWNER
 
 
 @pytest.mark.parametrize(
     ("groups", "roles"),
     [
-        (["ml-team"], {LLM: Role.EDITOR, VISION: Role.EDITOR}),
-        ("ml-team", {LLM: Role.EDITOR, VISION: Role.EDITOR}),
-        (["everybody", "ml-team"], {LLM: Role.EDITOR, VISION: Role.EDITOR}),
-        (["everybody", 7, None, {}], {LLM: Role.VIEWER, VISION: Role.EDITOR}),
-        (["ml"], {VISION: Role.EDITOR}),
-        ({"ml-team": True}, {VISION: Role.EDITOR}),
+        (["ml-team"], {LLM: AccessRole.EDITOR, VISION: AccessRole.EDITOR}),
+        ("ml-team", {LLM: AccessRole.EDITOR, VISION: AccessRole.EDITOR}),
+        (["everybody", "ml-team"], {LLM: AccessRole.EDITOR, VISION: AccessRole.EDITOR}),
+        (["everybody", 7, None, {}], {LLM: AccessRole.VIEWER, VISION: AccessRole.EDITOR}),
+        (["ml"], {VISION: AccessRole.EDITOR}),
+        ({"ml-team": True}, {VISION: AccessRole.EDITOR}),
     ],
 )
-def test_the_highest_of_all_roles_stands_in_each_workspace(groups: object, roles: dict[str, Role]) -> None:
+def test_the_highest_of_all_roles_stands_in_each_workspace(groups: object, roles: dict[str, AccessRole]) -> None:
     assert caller(groups=groups).roles == roles
 
 
 def test_groups_can_be_another_claim() -> None:
     other = Issuer(url=ISSUER.url, audience="overspill", groups_claim="https://example.com/teams")
-    assert caller(other, **{"https://example.com/teams": ["ml-team"]}).roles[LLM] is Role.EDITOR
+    assert caller(other, **{"https://example.com/teams": ["ml-team"]}).roles[LLM] is AccessRole.EDITOR
 
 
 def test_whoever_no_rule_knows_has_no_role() -> None:

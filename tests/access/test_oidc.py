@@ -18,15 +18,15 @@ from jwt.warnings import InsecureKeyLengthWarning
 from structlog.testing import capture_logs
 
 from reconciler.adapters.oidc import OpenIdProvider
-from reconciler.api.callers import Login
-from reconciler.core.access import Access, Role, Rule
+from reconciler.api.callers import IssuerLogin
+from reconciler.core.access import Access, AccessRole, IssuerRule
 from reconciler.core.claims import Issuer as Expected
 from reconciler.errors import InvalidInput, Transient
 from tests.access.certificates import write_pair
 from tests.access.door import ACCESS, CI, LLM, Clock, Door, open_door
 from tests.access.issuer import AUDIENCE, Issuer, ec_key, issuing, published, rsa_key
 
-RULES = (Rule(claim="group", value="ml-team", roles={LLM: Role.EDITOR}),)
+RULES = (IssuerRule(claim="group", value="ml-team", roles={LLM: AccessRole.EDITOR}),)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def issuer() -> Iterator[Issuer]:
 def opened(issuer: Issuer) -> AbstractContextManager[Door]:
     clock = Clock()
     provider = OpenIdProvider(issuer.url, ticks=clock.ticks)
-    login = Login(issuer=Expected(url=issuer.url, audience=AUDIENCE), claims=provider.claims)
+    login = IssuerLogin(issuer=Expected(url=issuer.url, audience=AUDIENCE), claims=provider.claims)
     return open_door(clock, access=lambda: Access(tokens=ACCESS.tokens, rules=RULES), login=login)
 
 
@@ -270,7 +270,7 @@ def test_issuer_needs_a_certificate_that_somebody_vouches_for(tmp_path: Path) ->
 
 
 def test_login_at_an_issuer_needs_no_file_of_tokens(issuer: Issuer) -> None:
-    login = Login(issuer=Expected(url=issuer.url, audience=AUDIENCE), claims=OpenIdProvider(issuer.url).claims)
+    login = IssuerLogin(issuer=Expected(url=issuer.url, audience=AUDIENCE), claims=OpenIdProvider(issuer.url).claims)
     with open_door(login=login) as door:
         assert door.call(token=issuer.token()).body["data"]["roles"] == {}
         assert door.call(token=CI).status == 401

@@ -6,42 +6,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.access import Caller, Role, is_called, is_email, joined, may, visible
+from reconciler.core.access import AccessRole, Caller, is_called, is_email, joined, may, visible
 from reconciler.model.ids import WorkspaceName
 from tests.access.door import LLM, VISION
 
 AUDIO = WorkspaceName("audio")
 SCOPES = st.sampled_from([LLM, VISION, AUDIO, "*"])
-ROLES = st.dictionaries(SCOPES, st.sampled_from(Role))
+ROLES = st.dictionaries(SCOPES, st.sampled_from(AccessRole))
 
 
-def caller(**roles: Role) -> Caller:
+def caller(**roles: AccessRole) -> Caller:
     return Caller(name="ada", roles={WorkspaceName(name): role for name, role in roles.items()}, kind="token")
 
 
-@pytest.mark.parametrize("has", Role)
-@pytest.mark.parametrize("needs", Role)
-def test_a_role_allows_what_lesser_roles_do_and_no_more(has: Role, needs: Role) -> None:
+@pytest.mark.parametrize("has", AccessRole)
+@pytest.mark.parametrize("needs", AccessRole)
+def test_a_role_allows_what_lesser_roles_do_and_no_more(has: AccessRole, needs: AccessRole) -> None:
     assert may(caller(llm=has), needs, LLM) is (has >= needs)
 
 
 def test_a_role_in_one_workspace_is_none_in_another() -> None:
-    assert not may(caller(llm=Role.OWNER), Role.VIEWER, VISION)
+    assert not may(caller(llm=AccessRole.OWNER), AccessRole.VIEWER, VISION)
 
 
 def test_a_role_everywhere_holds_in_workspaces_that_nobody_named() -> None:
-    everywhere = Caller(name="ada", roles={"*": Role.EDITOR, LLM: Role.VIEWER}, kind="token")
-    assert may(everywhere, Role.EDITOR, AUDIO)
-    assert may(everywhere, Role.EDITOR, LLM), "the lesser role takes nothing away"
-    assert not may(everywhere, Role.OWNER, AUDIO)
+    everywhere = Caller(name="ada", roles={"*": AccessRole.EDITOR, LLM: AccessRole.VIEWER}, kind="token")
+    assert may(everywhere, AccessRole.EDITOR, AUDIO)
+    assert may(everywhere, AccessRole.EDITOR, LLM), "the lesser role takes nothing away"
+    assert not may(everywhere, AccessRole.OWNER, AUDIO)
 
 
 def test_workspaces_that_nobody_gave_a_role_in_are_not_seen() -> None:
-    assert visible(caller(vision=Role.VIEWER, llm=Role.OWNER), [AUDIO, LLM, VISION]) == (LLM, VISION)
+    assert visible(caller(vision=AccessRole.VIEWER, llm=AccessRole.OWNER), [AUDIO, LLM, VISION]) == (LLM, VISION)
     assert visible(caller(), [AUDIO, LLM, VISION]) == ()
 
 
-@given(st.lists(ROLES), st.sampled_from(Role), st.sampled_from([LLM, VISION, AUDIO]))
+@given(st.lists(ROLES), st.sampled_from(AccessRole), st.sampled_from([LLM, VISION, AUDIO]))
 def test_roles_from_several_sources_allow_what_one_of_them_does(parts, needs, workspace) -> None:
     one_by_one = any(may(Caller(name="a", roles=part, kind="oidc"), needs, workspace) for part in parts)
     assert may(Caller(name="a", roles=joined(parts), kind="oidc"), needs, workspace) is one_by_one

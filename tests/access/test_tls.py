@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 from structlog.testing import capture_logs
 
 from reconciler.api.callers import Callers
-from reconciler.api.server import Server
+from reconciler.api.server import HttpServer
 from reconciler.api.tls import Certificate
 from reconciler.errors import InvalidInput
 from tests.access.certificates import write_pair
@@ -24,10 +24,10 @@ from tests.access.door import ACCESS, CI, Clock, Door, app
 
 
 @contextmanager
-def serving(certificate: Certificate, patience: float = 10) -> Iterator[Server]:
+def serving(certificate: Certificate, patience: float = 10) -> Iterator[HttpServer]:
     clock = Clock()
     callers = Callers(clock, access=lambda: ACCESS, ticks=clock.ticks)
-    server = Server(app(callers, clock), host="127.0.0.1", port=0, tls=certificate.context, patience=patience)
+    server = HttpServer(app(callers, clock), host="127.0.0.1", port=0, tls=certificate.context, patience=patience)
     server.start()
     try:
         yield server
@@ -41,12 +41,12 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def server(pair: tuple[Path, Path]) -> Iterator[Server]:
+def server(pair: tuple[Path, Path]) -> Iterator[HttpServer]:
     with serving(Certificate(*pair)) as opened:
         yield opened
 
 
-def shown(server: Server, name: str | None = None) -> str:
+def shown(server: HttpServer, name: str | None = None) -> str:
     """Connect, naming a server or not, and return the name on the certificate that is shown."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -60,7 +60,7 @@ def shown(server: Server, name: str | None = None) -> str:
 
 
 def test_calls_are_answered_over_https_to_whoever_trusts_the_certificate(
-    server: Server, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    server: HttpServer, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     door = Door(f"https://127.0.0.1:{server.port}", Clock())
     with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
@@ -69,7 +69,7 @@ def test_calls_are_answered_over_https_to_whoever_trusts_the_certificate(
     assert door.call(token=CI).body["data"]["name"] == "ci"
 
 
-def test_plain_http_is_not_answered(server: Server) -> None:
+def test_plain_http_is_not_answered(server: HttpServer) -> None:
     with pytest.raises((urllib.error.URLError, ConnectionError)):
         urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz", timeout=60)
 
@@ -79,14 +79,16 @@ def test_old_versions_of_tls_are_not_spoken(pair: tuple[Path, Path]) -> None:
 
 
 @pytest.mark.parametrize("name", [None, "overspill.example.com"])
-def test_new_certificate_is_shown_to_new_connections(server: Server, pair: tuple[Path, Path], name: str | None) -> None:
+def test_new_certificate_is_shown_to_new_connections(
+    server: HttpServer, pair: tuple[Path, Path], name: str | None
+) -> None:
     assert shown(server, name) == "first"
     write_pair(pair[0].parent, "second")
     assert shown(server, name) == "second"
     assert shown(server, name) == "second"
 
 
-def test_pair_that_does_not_fit_leaves_the_last_good_one(server: Server, pair: tuple[Path, Path]) -> None:
+def test_pair_that_does_not_fit_leaves_the_last_good_one(server: HttpServer, pair: tuple[Path, Path]) -> None:
     old = pair[1].read_bytes()
     write_pair(pair[0].parent, "second")
     new = pair[1].read_bytes()
@@ -99,7 +101,7 @@ def test_pair_that_does_not_fit_leaves_the_last_good_one(server: Server, pair: t
     assert shown(server) == "second"
 
 
-def test_files_that_are_gone_leave_the_last_good_pair(server: Server, pair: tuple[Path, Path]) -> None:
+def test_files_that_are_gone_leave_the_last_good_pair(server: HttpServer, pair: tuple[Path, Path]) -> None:
     pair[0].unlink()
     assert shown(server) == "first"
 

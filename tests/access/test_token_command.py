@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from reconciler.adapters.accessfile import AccessFile
+from reconciler.adapters.accessfile import AccessFileWatcher
 from reconciler.cli import main
 from reconciler.core.access import TOKEN, bearer, digest
 from reconciler.core.secrets import credential
@@ -35,7 +35,7 @@ def test_entry_lets_the_bearer_in_and_is_no_secret(tmp_path: Path) -> None:
     assert one.exit_code == two.exit_code == 0
     file.write_text(file.read_text() + one.stdout + two.stdout)
     assert not TOKEN.search(file.read_text())
-    with open_door(access=AccessFile(file)) as door:
+    with open_door(access=AccessFileWatcher(file)) as door:
         assert door.call(token=shown(one)).body["data"]["roles"] == {"llm": "Editor", "vision": "Editor"}
         assert door.call(token=shown(two)).body["data"] == {
             "name": "ada",
@@ -57,7 +57,7 @@ def test_token_may_expire(tmp_path: Path) -> None:
     assert f"It expires at {until}." in result.stderr
     file = tmp_path / "access.yaml"
     file.write_text("tokens:\n" + result.stdout)
-    assert bearer(AccessFile(file)(), shown(result), datetime.now(UTC)).name == "ci"
+    assert bearer(AccessFileWatcher(file)(), shown(result), datetime.now(UTC)).name == "ci"
 
 
 def test_token_can_go_to_a_new_file_that_nobody_else_may_read(tmp_path: Path) -> None:
@@ -97,5 +97,5 @@ def test_token_is_refused_in_place_of_its_digest(tmp_path: Path) -> None:
     file = tmp_path / "access.yaml"
     file.write_text(f"tokens:\n- name: ci\n  sha256: {token}\n  roles: {{llm: Viewer}}\n")
     with pytest.raises(InvalidInput, match="is the token itself") as caught:
-        AccessFile(file)
+        AccessFileWatcher(file)
     assert token not in str(caught.value)

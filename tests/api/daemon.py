@@ -23,17 +23,17 @@ from reconciler.adapters.pushed import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.callers import Callers
 from reconciler.api.management import Management
-from reconciler.api.server import Server
-from reconciler.core.access import Access, Role, Token, digest
+from reconciler.api.server import HttpServer
+from reconciler.core.access import Access, AccessRole, Token, digest
 from reconciler.core.rates import parse_rate
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.bulletin import Bulletin
-from reconciler.daemon.desk import Desk
+from reconciler.daemon.bulletin import LatestSnapshot
+from reconciler.daemon.desk import OrderQueue
 from reconciler.daemon.loop import Loop
 from reconciler.daemon.reconcile import Memory, Outcome, World
 from reconciler.daemon.serving import Counter, Serving
 from reconciler.daemon.source import SourceReader
-from reconciler.model.capacity import ClusterObservation, Observed, Waiting, WorkloadObservation
+from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, WorkloadObservation
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.push import Push
 from reconciler.model.workload import WorkloadRef
@@ -71,7 +71,7 @@ OWNER, EDITOR, VIEWER, STRANGER, NAMELESS = (
 )
 
 
-def held(token: str, name: str, email: str = "", **roles: Role) -> Token:
+def held(token: str, name: str, email: str = "", **roles: AccessRole) -> Token:
     """Make the entry of a token; the role `everywhere` is that of all workspaces."""
     given = {"*" if scope == "everywhere" else WorkspaceName(scope): role for scope, role in roles.items()}
     return Token(name=name, email=email, digest=digest(token), roles=given)
@@ -79,11 +79,11 @@ def held(token: str, name: str, email: str = "", **roles: Role) -> Token:
 
 ACCESS = Access(
     tokens=(
-        held(OWNER, "Ada", "ada@example.com", everywhere=Role.OWNER),
-        held(EDITOR, "Ed", "ed@example.com", abc=Role.EDITOR, llm=Role.VIEWER),
-        held(VIEWER, "Vi", "vi@example.com", abc=Role.VIEWER),
-        held(STRANGER, "Sam", "sam@example.com", llm=Role.EDITOR),
-        held(NAMELESS, "Release Robot", everywhere=Role.EDITOR),
+        held(OWNER, "Ada", "ada@example.com", everywhere=AccessRole.OWNER),
+        held(EDITOR, "Ed", "ed@example.com", abc=AccessRole.EDITOR, llm=AccessRole.VIEWER),
+        held(VIEWER, "Vi", "vi@example.com", abc=AccessRole.VIEWER),
+        held(STRANGER, "Sam", "sam@example.com", llm=AccessRole.EDITOR),
+        held(NAMELESS, "Release Robot", everywhere=AccessRole.EDITOR),
     )
 )
 
@@ -109,7 +109,7 @@ class Sight:
 
     def observe(self) -> Observed:
         now = SystemClock().now()
-        waiting = (Waiting(replicas=self.missing, since=now - timedelta(minutes=5)),) if self.missing else ()
+        waiting = (MissingReplicas(replicas=self.missing, since=now - timedelta(minutes=5)),) if self.missing else ()
         short = WorkloadObservation(
             ref=WorkloadRef(namespace="demo", name="vllm"),
             wanted=4 + self.missing,
@@ -130,7 +130,7 @@ class Sight:
 class Daemon:
     """What a caller reaches by HTTP, and the remote that it writes to."""
 
-    def __init__(self, remote: Remote, sight: Sight, bulletin: Bulletin) -> None:
+    def __init__(self, remote: Remote, sight: Sight, bulletin: LatestSnapshot) -> None:
         self.remote = remote
         self.sight = sight
         self.bulletin = bulletin
@@ -194,9 +194,9 @@ def daemon(
     with GitRepository(remote.url, cache=cache, committer=OURS) as repository:
         world = World(repository=repository, clusters=sight, charts=Helm(), clock=clock, outbox=sight, author=OURS)
         memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
-        bulletin = Bulletin(memory.branch)
+        bulletin = LatestSnapshot(memory.branch)
         running = Daemon(remote, sight, bulletin)
-        desk = Desk(lambda reason: running.wake(reason))  # noqa: PLW0108 - the loop does not exist yet
+        desk = OrderQueue(lambda reason: running.wake(reason))  # noqa: PLW0108 - the loop does not exist yet
         loop: Loop[Outcome] = Loop(
             Serving(world, memory, Counter(desk=desk, bulletin=bulletin)),
             clock=clock,
@@ -219,7 +219,7 @@ def daemon(
             management=management,
         )
         running.contract = Contract(app)
-        server = Server(app, host="127.0.0.1", port=0)
+        server = HttpServer(app, host="127.0.0.1", port=0)
         server.start()
         running.port = server.port
         thread = threading.Thread(target=loop.run)

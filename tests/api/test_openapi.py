@@ -16,8 +16,8 @@ from reconciler.api.management import Management
 from reconciler.core import egsbody
 from reconciler.core.requestdraft import RequestDraft
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.bulletin import Bulletin
-from reconciler.daemon.desk import Desk
+from reconciler.daemon.bulletin import LatestSnapshot
+from reconciler.daemon.desk import OrderQueue
 from reconciler.daemon.loop import Vitals
 from reconciler.model.plan import Reason
 from tests.api.contract import Contract
@@ -27,7 +27,9 @@ from tests.memory import MemoryRepository
 @pytest.fixture(scope="module")
 def contract() -> Contract:
     repository = MemoryRepository()
-    management = Management(bulletin=Bulletin(BranchReader(repository)), shelf=repository, desk=Desk(lambda _: None))
+    management = Management(
+        bulletin=LatestSnapshot(BranchReader(repository)), shelf=repository, desk=OrderQueue(lambda _: None)
+    )
 
     def vitals() -> Vitals:
         raise AssertionError("nobody is asked")

@@ -20,14 +20,14 @@ from reconciler.core import demand
 from reconciler.core.decide import decide
 from reconciler.core.enrolling import Enrolment
 from reconciler.core.load import assemble, parse_file
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.model.capacity import (
     ClusterObservation,
+    MissingReplicas,
     Node,
     Observed,
     Pool,
     ReplicaShape,
-    Waiting,
     WorkloadObservation,
 )
 from reconciler.model.ids import ClusterName, CommitId
@@ -99,7 +99,7 @@ class Deciding:
         self._history = demand.remembered(demands)
         self._enrolment = self._enrolment.following(self._desired, self._ledger.requests)
         plan = decide(
-            Situation(
+            PassInput(
                 desired=self._enrolment.desired,
                 ledger=self._ledger,
                 observed=observed,
@@ -219,7 +219,7 @@ def _missing(index: int) -> WorkloadObservation:
         ref=WorkloadRef(namespace="serving", name=_name(index), kind="Deployment"),
         wanted=4 + WANTED,
         running=4,
-        waiting=(Waiting(replicas=WANTED, since=START - timedelta(minutes=1)),),
+        waiting=(MissingReplicas(replicas=WANTED, since=START - timedelta(minutes=1)),),
         shape=_SHAPE,
     )
 

@@ -19,11 +19,11 @@ from reconciler.core import lifecycle, record
 from reconciler.core.engines import Deployment, engine
 from reconciler.model.capacity import (
     ClusterObservation,
+    MissingReplicas,
     Node,
     Observed,
     Pool,
     ReplicaShape,
-    Waiting,
     WorkloadObservation,
 )
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
@@ -124,7 +124,7 @@ def source() -> dict[str, bytes]:
     return {path: text.encode() for path, text in files.items()}
 
 
-def standing(index: int) -> Iterator[Placement]:
+def working_plan(index: int) -> Iterator[Placement]:
     """Yield the placements of one workload on the full branch."""
     for step in range(STANDING):
         name = cluster((index + step) % CLUSTERS)
@@ -160,7 +160,7 @@ def placed() -> Iterator[tuple[str, bytes]]:
             manifests=(ManifestResource(name="server", manifest=document),),
             steps=(Step(name="server", type=StepType.MANIFEST),),
         )
-        for made in standing(index):
+        for made in working_plan(index):
             yield from _files(made, spec, workspace)
 
 
@@ -184,7 +184,7 @@ def observe(short: Mapping[int, int], now: datetime, *, full: bool = False) -> O
     pool = Pool(name="gpu", nodes=tuple(Node(name=f"node-{index}", free=room) for index in range(4)))
     bound: dict[ClusterName, dict[PlacementName, int]] = {}
     for index in range(TEMPLATES if full else 0):
-        for made in standing(index):
+        for made in working_plan(index):
             bound.setdefault(made.cluster, {})[made.name] = REPLICAS
     clusters = {
         name: ClusterObservation(cluster=name, observed_at=now, pools=(pool,), bound=bound.get(name, {}))
@@ -212,7 +212,7 @@ def _seen(index: int, missing: int, now: datetime) -> WorkloadObservation:
         ref=WorkloadRef(namespace="serving", name=workload(index).name),
         wanted=4 + missing,
         running=4,
-        waiting=(Waiting(replicas=missing, since=now - timedelta(minutes=1)),) if missing else (),
+        waiting=(MissingReplicas(replicas=missing, since=now - timedelta(minutes=1)),) if missing else (),
         shape=SHAPE,
     )
 

@@ -15,13 +15,13 @@ from reconciler.adapters.pushed import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.callers import Callers
 from reconciler.api.management import Management
-from reconciler.api.server import Server
-from reconciler.core.access import Access, Role, Token, digest
+from reconciler.api.server import HttpServer
+from reconciler.core.access import Access, AccessRole, Token, digest
 from reconciler.core.rates import parse_rate
 from reconciler.core.render import Rendered
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.bulletin import Bulletin
-from reconciler.daemon.desk import Desk
+from reconciler.daemon.bulletin import LatestSnapshot
+from reconciler.daemon.desk import OrderQueue
 from reconciler.daemon.loop import Vitals
 from reconciler.daemon.reconcile import Outcome
 from reconciler.model.ids import CommitId, TemplateName, WorkloadId, WorkspaceName
@@ -65,9 +65,9 @@ def _median(requests: int) -> float:
 def _serving(requests: int) -> Iterator[http.client.HTTPConnection]:
     repository, clock = MemoryRepository(SOURCE_FILES), SystemClock()
     view = replace(Passes(repository).look(), ledger=Ledger(commit=CommitId("7" * 40), requests=_records(requests)))
-    bulletin = Bulletin(BranchReader(repository))
+    bulletin = LatestSnapshot(BranchReader(repository))
     bulletin.post(Outcome(view=view, rendered=Rendered(commits=(), changes=(), suppressed=()), commits=()))
-    access = Access(tokens=(Token(name="bench", digest=digest(_TOKEN), roles={"*": Role.VIEWER}),))
+    access = Access(tokens=(Token(name="bench", digest=digest(_TOKEN), roles={"*": AccessRole.VIEWER}),))
     app = create_app(
         pushed=PushedObservations(),
         wake=lambda _: None,
@@ -75,9 +75,9 @@ def _serving(requests: int) -> Iterator[http.client.HTTPConnection]:
         vitals=_vitals,
         branches=("main",),
         callers=Callers(clock, access=lambda: access, rate=parse_rate("100000/s")),
-        management=Management(bulletin=bulletin, shelf=repository, desk=Desk(lambda _: None)),
+        management=Management(bulletin=bulletin, shelf=repository, desk=OrderQueue(lambda _: None)),
     )
-    server = Server(app, host="127.0.0.1", port=0)
+    server = HttpServer(app, host="127.0.0.1", port=0)
     server.start()
     try:
         yield http.client.HTTPConnection("127.0.0.1", server.port)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from reconciler.core.decide import decide
 from reconciler.core.enrolling import Enrolment
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.model.capacity import ClusterObservation, Node, Observed, Pool
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkspaceName
@@ -48,7 +48,7 @@ class Waiting:
         self._enrolment = self._enrolment.following(self._desired, self._ledger.requests)
         clusters = {name: replace(seen, observed_at=self._now) for name, seen in self._seen.items()}
         return decide(
-            Situation(
+            PassInput(
                 desired=self._enrolment.desired,
                 ledger=self._ledger,
                 observed=Observed(clusters=clusters),

@@ -179,7 +179,7 @@ spec:
 
 
 @pytest.fixture
-def standing(overspill: Terminal, fleet: Remote, see: Callable[..., None]) -> Terminal:
+def working_plan(overspill: Terminal, fleet: Remote, see: Callable[..., None]) -> Terminal:
     """Let a request and a burst stand, for who has the repository at hand."""
     fleet.commit("main", {"request.yaml": REQUEST})
     see(missing=2)
@@ -187,8 +187,8 @@ def standing(overspill: Terminal, fleet: Remote, see: Callable[..., None]) -> Te
     return overspill
 
 
-def test_repository_tells_the_same_without_a_daemon(standing: Terminal) -> None:
-    rows = [line.split() for line in standing.done("placements", "list").splitlines()[1:]]
+def test_repository_tells_the_same_without_a_daemon(working_plan: Terminal) -> None:
+    rows = [line.split() for line in working_plan.done("placements", "list").splitlines()[1:]]
     assert [row[:4] for row in rows] == [
         ["settings", "llm", "request", "worker-2"],
         [rows[1][0], "llm", "burst", "worker-2"],
@@ -199,14 +199,14 @@ def test_repository_tells_the_same_without_a_daemon(standing: Terminal) -> None:
         (("--workspace", "llm", "--origin", "request"), ["settings"]),
         (("--status", "failed"), []),
     ):
-        assert [one["name"] for one in standing.answer("placements", "list", *narrowed)] == names
-    text = standing.done("placements", "get", "settings")
+        assert [one["name"] for one in working_plan.answer("placements", "list", *narrowed)] == names
+    text = working_plan.done("placements", "get", "settings")
     assert text.startswith("PLACEMENT ")
     assert "settings  manifest" in text
-    assert yaml.safe_load(standing.done("placements", "get", "settings", "-o", "yaml"))["burstDuration"] == "15m"
+    assert yaml.safe_load(working_plan.done("placements", "get", "settings", "-o", "yaml"))["burstDuration"] == "15m"
 
 
-def test_placement_that_is_not_there_is_told(standing: Terminal) -> None:
+def test_placement_that_is_not_there_is_told(working_plan: Terminal) -> None:
     for command in (("get", "missing"), ("get", "settings", "--workspace", "vision")):
-        result = standing("placements", *command)
+        result = working_plan("placements", *command)
         assert (result.exit_code, "there is no such placement" in result.stderr) == (1, True)

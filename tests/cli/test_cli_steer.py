@@ -23,7 +23,7 @@ def placed(overspill: Terminal, see: See) -> list[str]:
     return [one["change"]["placement"]["name"] for one in overspill.answer("once")["commits"] if one["change"]]
 
 
-def standing(remote: Remote) -> list[str]:
+def working_plan(remote: Remote) -> list[str]:
     return sorted(
         path.split("/")[2] for path in remote.files("placements", "clusters") if path.endswith("placement.yaml")
     )
@@ -37,7 +37,7 @@ def test_reverted_placement_is_gone_and_its_directory_with_it(
     overspill: Terminal, fleet: Remote, placed: list[str]
 ) -> None:
     overspill.done("revert", placed[0], "--author", ANN, "--reason", "needed for the audit")
-    assert standing(fleet) == [placed[1]]
+    assert working_plan(fleet) == [placed[1]]
     assert not fleet.files("placements", f"clusters/worker-2/{placed[0]}")
 
 
@@ -66,7 +66,7 @@ def test_reverted_everywhere_it_is_placed_nowhere_again(overspill: Terminal, pla
 def test_several_placements_end_in_one_push(overspill: Terminal, fleet: Remote, placed: list[str]) -> None:
     shown = overspill.done("revert", f"llm/{placed[0]}", f"clusters/worker-3/{placed[1]}/", "--author", ANN)
     assert "Pushed 2 commits to placements" in shown
-    assert standing(fleet) == []
+    assert working_plan(fleet) == []
 
 
 def test_placement_named_twice_is_reverted_once(overspill: Terminal, placed: list[str]) -> None:
@@ -84,7 +84,7 @@ def test_what_is_no_placement_is_refused_with_what_there_is(
     overspill: Terminal, fleet: Remote, placed: list[str], named: str, told: str
 ) -> None:
     result = overspill("revert", named, "--author", ANN)
-    assert (result.exit_code, len(standing(fleet))) == (1, len(placed))
+    assert (result.exit_code, len(working_plan(fleet))) == (1, len(placed))
     assert told in result.stderr
 
 
@@ -99,7 +99,7 @@ def test_nothing_can_be_reverted_while_nothing_bursts(overspill: Terminal) -> No
 
 def test_who_git_does_not_know_has_to_say_their_name(overspill: Terminal, fleet: Remote, placed: list[str]) -> None:
     result = overspill("revert", placed[0])
-    assert (result.exit_code, len(standing(fleet))) == (1, 2)
+    assert (result.exit_code, len(working_plan(fleet))) == (1, 2)
     assert "try --author" in result.stderr
 
 
@@ -203,7 +203,7 @@ def test_sweep_reverts_what_has_lapsed_without_any_observation(
 ) -> None:
     overspill.env["OVERSPILL_OBSERVATIONS"] = "/nowhere"
     assert "Pushed 2 commits" in overspill.done("sweep")
-    assert (len(lapsed), standing(fleet)) == (2, [])
+    assert (len(lapsed), working_plan(fleet)) == (2, [])
     assert commit_of(fleet, "%(trailers:key=Overspill-Why,valueonly)").strip() == "expired"
 
 
@@ -214,13 +214,13 @@ def test_sweep_works_while_every_file_of_the_source_branch_is_broken(
         "main", {path: f"kind: Cluster\napiVersion: overspill.dev/v1alpha1\n{path}: [" for path in SOURCE_FILES}
     )
     overspill.done("sweep")
-    assert standing(fleet) == []
+    assert working_plan(fleet) == []
 
 
 def test_sweep_works_without_a_source_branch(overspill: Terminal, fleet: Remote, lapsed: list[str]) -> None:
     fleet.move("main", None)
     overspill.done("sweep")
-    assert standing(fleet) == []
+    assert working_plan(fleet) == []
 
 
 def test_sweep_leaves_alone_what_has_not_lapsed(overspill: Terminal, fleet: Remote, placed: list[str]) -> None:
@@ -263,7 +263,7 @@ def test_a_dry_run_shows_the_reverts_that_would_be_and_makes_none(
     assert subjects == [
         f'Revert "burst(llm/vllm): {what} for 10m"' for what in ("2 replicas on worker-2", "1 replica on worker-3")
     ]
-    assert standing(fleet) == []
+    assert working_plan(fleet) == []
 
 
 def test_a_dry_run_tells_where_nothing_new_may_go_and_until_when(overspill: Terminal, placed: list[str]) -> None:

@@ -10,13 +10,13 @@ import pytest
 
 from reconciler.core.decide import decide
 from reconciler.core.quotas import quotas
-from reconciler.model.capacity import ClusterObservation, Homeless
+from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Move, Place, Resize, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.workloadspread import Subset
-from tests.situations import NOW, VLLM, cluster, free, ledger, shape, short, situation
+from tests.situations import NOW, VLLM, cluster, free, inputs, ledger, shape, short
 from tests.subsets import fleet, stands, wanted_before
 
 ROOM = 100
@@ -47,7 +47,7 @@ class World:
     def missing(self, wanted: Desired, total: int) -> dict[str, int]:
         """Say what each subset lacks of its maximum, as Kruise's status does."""
         spread, placed = wanted.policies[VLLM].spread, sum(one.replicas for one in self.there)
-        seen = situation(short(total, running=0), wanted=wanted)
+        seen = inputs(short(total, running=0), wanted=wanted)
         lacks = {}
         for quota in quotas(seen, VLLM, spread, placed):
             has = sum(one.replicas for one in self.there if one.subset == quota.subset.name)
@@ -60,7 +60,7 @@ class World:
         primary = replace(primary, workloads=(replace(workload, wanted=total),))
         seen = [self._seen(name) for name in wanted.clusters if name != "worker-1"]
         stands_now = ledger(*self.there, restraints={VLLM: self.restraints} if self.restraints else {})
-        made = decide(situation(primary, *seen, wanted=wanted, there=stands_now, history=wanted_before(missing)))
+        made = decide(inputs(primary, *seen, wanted=wanted, there=stands_now, history=wanted_before(missing)))
         for change in made.changes:
             match change:
                 case Place(placement=placement):
@@ -80,7 +80,7 @@ class World:
     def _seen(self, name: ClusterName) -> ClusterObservation:
         here = [one for one in self.there if one.cluster == name]
         homeless = {
-            one.name: Homeless(replicas=self.stuck[one.subset], shape=shape(), since=NOW - HOUR)
+            one.name: PendingPods(replicas=self.stuck[one.subset], shape=shape(), since=NOW - HOUR)
             for one in here
             if self.stuck.get(one.subset)
         }
@@ -97,7 +97,7 @@ def over(*given: Subset, **fields: object) -> Desired:
     return replace(made, policies={VLLM: replace(policy, spread=spread)})
 
 
-def standing(counts: Mapping[str, int]) -> list[Placement]:
+def working_plan(counts: Mapping[str, int]) -> list[Placement]:
     return [
         replace(stands(name, replicas, name, created=NOW - HOUR, lasting=3 * HOUR), name=PlacementName(f"vllm-{name}"))
         for name, replicas in counts.items()

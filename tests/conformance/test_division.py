@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.distribution import Target, choose, give_back, ordered, share_out, subsets
+from reconciler.core.distribution import ClusterShare, choose, give_back, ordered, share_out, subsets
 from reconciler.core.distribution.subsets import Layer
 from reconciler.core.distribution.webster import Claim, apportion
 from reconciler.core.reach import order
 from reconciler.core.rebalancing import anew
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.plan import Place
-from reconciler.model.policy import BurstPolicy, Candidate, Distribution, StrategyName, Workspace
+from reconciler.model.policy import BurstPolicy, ClusterPreference, Distribution, StrategyName, Workspace
 from reconciler.model.scheduling import Taint, Toleration
 from tests.conformance.cases import Case, cases, fnv, not_applicable, there
 from tests.situations import cluster, desired, free, ledger, ordering, placement, plan, short
@@ -46,18 +46,18 @@ def some(counts: Counts) -> dict[str, int]:
     return {name: replicas for name, replicas in counts.items() if replicas}
 
 
-def target(name: str, rank: int, *, keeps: int = 0, room: int = ALL, weight: int = 1) -> Target:
+def target(name: str, rank: int, *, keeps: int = 0, room: int = ALL, weight: int = 1) -> ClusterShare:
     """Make the target that a case tells of; `room` counts what it keeps."""
-    return Target(cluster=ClusterName(name), rank=rank, keeps=keeps, most=room, capacity=room, weight=weight)
+    return ClusterShare(cluster=ClusterName(name), rank=rank, keeps=keeps, most=room, capacity=room, weight=weight)
 
 
-def divided(total: int, targets: Iterable[Target], strategy: StrategyName) -> dict[str, int]:
+def divided(total: int, targets: Iterable[ClusterShare], strategy: StrategyName) -> dict[str, int]:
     """Bring a workload to a total as a pass does: more is shared out, and less is given back."""
     targets, distribution = list(targets), Distribution(strategy=strategy)
     if total >= sum(target.keeps for target in targets):
         return some(share_out(total, targets, distribution).counts)
     there = [
-        Target(
+        ClusterShare(
             cluster=target.cluster,
             rank=target.rank,
             most=target.keeps,
@@ -112,7 +112,9 @@ def static_weight(case: Case) -> None:
     given = case["input"]
     rules = given["weight_rules"]
     candidates = [
-        Candidate(name=ClusterName(name), weight=rule["weight"]) for rule in rules or () for name in rule["clusters"]
+        ClusterPreference(name=ClusterName(name), weight=rule["weight"])
+        for rule in rules or ()
+        for name in rule["clusters"]
     ]
     space = Workspace(
         name=WorkspaceName("llm"),
@@ -120,10 +122,15 @@ def static_weight(case: Case) -> None:
         clusters=tuple(ClusterName(name) for name in given["clusters"]),
     )
     there = {ClusterName(name): cluster(name) for name in given["clusters"]}
-    rungs = order(BurstPolicy(name="gpu", candidates=tuple(candidates)), space, there)
+    candidates = order(BurstPolicy(name="gpu", candidates=tuple(candidates)), space, there)
     targets = [
-        target(rung.cluster, rung.rank, weight=rung.weight, keeps=given["previous"].get(rung.cluster, 0))
-        for rung in rungs
+        target(
+            candidate.cluster,
+            candidate.rank,
+            weight=candidate.weight,
+            keeps=given["previous"].get(candidate.cluster, 0),
+        )
+        for candidate in candidates
     ]
     total = given["desired"]
     assert outcome(divided(total, targets, StrategyName.WEIGHTED), total) in expected(case)
@@ -158,7 +165,7 @@ def overflow_tiers(case: Case) -> None:
 def binpack(case: Case) -> None:
     given, total = case["input"], case["input"]["desired"]
     targets = [
-        Target(
+        ClusterShare(
             cluster=one["cluster"],
             rank=rank,
             least=one["min"],
@@ -188,7 +195,7 @@ def converged(case: Case) -> None:
     for rank, (name, liking) in enumerate(liked, start=1):
         most = _least(liking.get("max"), given["actual_capacity"].get(name), given["limited_capacity"].get(name))
         targets.append(
-            Target(
+            ClusterShare(
                 cluster=name,
                 rank=rank,
                 keeps=min(most, given["existing"].get(name, 0)),
@@ -213,7 +220,7 @@ def _least(*bounds: int | None) -> int:
 def select_clusters(case: Case) -> None:
     given = case["input"]
     targets = [
-        Target(cluster=one["name"], rank=rank, most=one["available"], capacity=one["available"])
+        ClusterShare(cluster=one["name"], rank=rank, most=one["available"], capacity=one["available"])
         for rank, one in enumerate(given["clusters"], start=1)
     ]
     bounds = Distribution(min_clusters=given["min_clusters"], max_clusters=given["max_clusters"])
@@ -259,9 +266,9 @@ def ocm_taint_filter(case: Case) -> None:
             ordering(name, tolerations=tolerations),
             clusters=(cluster("worker-1"), cluster(name, taints=taints)),
         )
-        standing = [placement(name, 1)] if name in has else []
-        made = plan(short(1), free(name, 8), wanted=wanted, there=ledger(*standing))
-        if standing:
+        working_plan = [placement(name, 1)] if name in has else []
+        made = plan(short(1), free(name, 8), wanted=wanted, there=ledger(*working_plan))
+        if working_plan:
             selected += [] if made.changes else [name]
         else:
             selected += [change.placement.cluster for change in made.changes if isinstance(change, Place)]

@@ -28,7 +28,7 @@ from tests.kinds.bursting import SET, fleet, lacks, lent
 from tests.kinds.samples import template, workload
 from tests.kinds.test_group_domains import EXCLUSIVE
 from tests.requests.asking import holds, manifests, record, request, wants
-from tests.situations import NOW, SOURCE, VLLM, cluster, free, gpus, ledger, ordering, plan, seconds, situation
+from tests.situations import NOW, SOURCE, VLLM, cluster, free, gpus, inputs, ledger, ordering, plan, seconds
 
 LISTED = not_applicable("groups")
 ROOM = [8] * 8
@@ -71,7 +71,7 @@ def field_of(made: Json, name: str) -> Json:
 
 
 def wrong(fields: Mapping[str, Json]) -> bool:
-    return bool([*grouprules.findings(lws(fields))])
+    return bool([*grouprules.check_groups(lws(fields))])
 
 
 @pytest.mark.parametrize("case", applying("lws", "groups", "lws_validation"))
@@ -148,7 +148,10 @@ def test_clusters_are_asked_in_the_order_in_which_they_are_configured(case: Case
 
 def asked(wanted: Desired) -> list[str]:
     """List the clusters that are asked, the first of them first."""
-    return [rung.cluster for rung in order(wanted.policies[VLLM], wanted.workspaces[VLLM.workspace], wanted.clusters)]
+    return [
+        candidate.cluster
+        for candidate in order(wanted.policies[VLLM], wanted.workspaces[VLLM.workspace], wanted.clusters)
+    ]
 
 
 @pytest.mark.parametrize("case", applying("lws", "groups", "dispatch_modes"))
@@ -216,7 +219,7 @@ def lost(case: Case, **groups: int) -> Plan:
     given = case["input"]
     wanted = replace(fleet(SET), fleet=Fleet(worker_lost_timeout=seconds(given["worker_lost_timeout_seconds"])))
     there_ = ledger(lent(groups=2, lasting=HOURS))
-    made = situation(lacks(8), free("worker-3", *ROOM), wanted=wanted, there=there_)
+    made = inputs(lacks(8), free("worker-3", *ROOM), wanted=wanted, there=there_)
     since = NOW - seconds(given["workers"]["worker1"]["disconnected_seconds_ago"])
     return decide(replace(made, lost={ClusterName("worker-2"): since}))
 

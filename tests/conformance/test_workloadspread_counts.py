@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.distribution import Target
+from reconciler.core.distribution import ClusterShare
 from reconciler.core.distribution.subsets import Layer, give_back, share_out
 from reconciler.core.kubernetes.pods import read_pod
 from reconciler.core.narrowing import selects
@@ -24,7 +24,7 @@ from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.policy import Distribution, StrategyName
 from reconciler.model.workloadspread import Subset
 from tests.conformance.cases import Case, applying, ids, not_applicable, there
-from tests.conformance.passes import HOUR, ROOM, World, over, standing
+from tests.conformance.passes import HOUR, ROOM, World, over, working_plan
 from tests.situations import NOW, VLLM
 from tests.subsets import named, subset
 
@@ -62,7 +62,7 @@ def costs(expected: Mapping[str, str | None], pods: Sequence[Mapping[str, Any]])
 
 
 def layer(has: int, most: int | None, least: int = 0, room: int = 0) -> Layer:
-    target = Target(cluster=ClusterName("worker-2"), rank=1, most=has + room, capacity=has + room, keeps=0)
+    target = ClusterShare(cluster=ClusterName("worker-2"), rank=1, most=has + room, capacity=has + room, keeps=0)
     return Layer(targets=(target,), most=most, least=least)
 
 
@@ -82,7 +82,7 @@ def test_replicas_come_home_in_the_order_of_their_costs(case: Case) -> None:
 def test_as_many_go_first_as_are_above_the_maximum(case: Case) -> None:
     given, pods = case["input"], counted(case["input"]["pods"])
     assert {pod["name"] for pod in pods} == {name for name, cost in case["expected"]["deletion_cost"].items() if cost}
-    world = World(there=standing({"subset": len(pods)}))
+    world = World(there=working_plan({"subset": len(pods)}))
     kept = world.settle(over(subset("subset", named("subset"), most=given["maxReplicas"])), len(pods))
     assert len(pods) - kept["subset"] == costs(case["expected"]["deletion_cost"], pods)
 
@@ -95,7 +95,7 @@ def test_a_subset_has_and_lacks_what_its_status_says(case: Case) -> None:
     spread = wanted.policies[VLLM].spread
     pods = [pod for pod in counted(given["pods"]) if selects(spread, pod.get("labels", {}))]
     has = {one["name"]: sum(pod["subset"] == one["name"] for pod in pods) for one in given["subsets"]}
-    lacks = World(there=standing(has)).missing(wanted, given["workload"].get("replicas") or 0)
+    lacks = World(there=working_plan(has)).missing(wanted, given["workload"].get("replicas") or 0)
     for one in expected["subsetStatuses"]:
         name, listed = one["name"], f"{case['id']}/{one['name']}" in not_applicable(LISTED)
         assert listed or (has[name], lacks[name]) == (one["replicas"], one["missingReplicas"])
@@ -117,7 +117,7 @@ def test_a_story_of_sizes_and_maximums_ends_each_step_with_the_same_replicas(cas
     """Compare each step that is not listed; what was there before the spread is in no subset."""
     steps, listed, known = case["input"]["steps"], not_applicable(LISTED), []
     before = case["expected"]["steps"][0]["pods"] if "already" in steps[0].get("action", "") else {}
-    world = World(there=[replace(one, subset="") for one in standing(before)])
+    world = World(there=[replace(one, subset="") for one in working_plan(before)])
     for number, (step, expected) in enumerate(zip(steps, case["expected"]["steps"], strict=True), start=1):
         known = step.get("subsets", known)
         if "object" in step:
@@ -176,7 +176,7 @@ def test_what_has_no_count_of_its_own_is_shared_out_evenly(case: Case) -> None:
     ranked = sorted(has, key=lambda name: (name not in told, 0 if name in told else -has[name]))
     bounds = {name: (told.get(name, 0), told.get(name, ROOM)) for name in ranked}
     targets = [
-        Target(cluster=ClusterName(name), rank=rank, least=bounds[name][0], most=bounds[name][1], capacity=ROOM)
+        ClusterShare(cluster=ClusterName(name), rank=rank, least=bounds[name][0], most=bounds[name][1], capacity=ROOM)
         for rank, name in enumerate(ranked, start=1)
     ]
     total = given["total"] if given["total"] >= 0 else sum(told.values())
@@ -191,7 +191,7 @@ def test_what_finds_no_node_goes_to_the_others(case: Case) -> None:
     bounds = zip(names, given["minReplicas"], given["maxReplicas"], strict=True)
     spread = [subset(name, named(name), most=most, least=least or 0) for name, least, most in bounds]
     world = World(
-        there=standing(dict(zip(names, given["current_pods"], strict=True))),
+        there=working_plan(dict(zip(names, given["current_pods"], strict=True))),
         stuck=dict(zip(names, given["pending_pods"], strict=True)),
         restraints=tuple(
             Restraint(

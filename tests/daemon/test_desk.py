@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.core.orders import Order
 from reconciler.core.render import Rendered
-from reconciler.daemon.desk import Desk, Receipt
+from reconciler.daemon.desk import OrderQueue, OrderResult
 from reconciler.daemon.reconcile import Outcome
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.ids import CommitId, WorkspaceName
@@ -54,7 +54,7 @@ class Calls:
         self.reasons.append(reason)
 
 
-def serve(desk: Desk, attempt: Callable[[tuple[Order, ...]], Outcome]) -> None:
+def serve(desk: OrderQueue, attempt: Callable[[tuple[Order, ...]], Outcome]) -> None:
     """Run a pass with everything that waits."""
     batch = desk.take()
     with batch.at_stake():
@@ -71,22 +71,22 @@ def failing(error: Exception) -> Callable[[tuple[Order, ...]], Outcome]:
 
 def test_order_wakes_the_loop_and_is_answered_by_the_next_pass() -> None:
     calls = Calls()
-    desk = Desk(calls)
+    desk = OrderQueue(calls)
     receipt = desk.submit(order())
     assert calls.reasons == ["order"]
     serve(desk, agreeing())
-    assert receipt.result(0) == Receipt(answer=Answer(message="bookinfo"), commit=FIRST)
+    assert receipt.result(0) == OrderResult(answer=Answer(message="bookinfo"), commit=FIRST)
 
 
 def test_one_pass_carries_all_orders_that_wait_each_with_a_number_of_its_own() -> None:
-    desk = Desk(Calls())
+    desk = OrderQueue(Calls())
     receipts = [desk.submit(order(f"job-{number}")) for number in range(50)]
     serve(desk, agreeing())
     assert [one.result(0).answer.message for one in receipts] == [f"job-{number}" for number in range(50)]
 
 
 def test_receipt_names_the_commit_of_the_change_that_carries_the_order() -> None:
-    desk = Desk(Calls())
+    desk = OrderQueue(Calls())
     receipt = desk.submit(order())
     changes = revert(placement("worker-2")), revert(placement("worker-3"))
 
@@ -98,7 +98,7 @@ def test_receipt_names_the_commit_of_the_change_that_carries_the_order() -> None
 
 
 def test_commit_that_begins_the_branch_is_nobodys_receipt() -> None:
-    desk = Desk(Calls())
+    desk = OrderQueue(Calls())
     receipt = desk.submit(order())
     change = revert(placement())
 
@@ -110,7 +110,7 @@ def test_commit_that_begins_the_branch_is_nobodys_receipt() -> None:
 
 
 def test_order_that_changes_nothing_is_answered_with_where_the_branch_stands_after_the_push() -> None:
-    desk = Desk(Calls())
+    desk = OrderQueue(Calls())
     receipt = desk.submit(order())
 
     def attempt(orders: tuple[Order, ...]) -> Outcome:
@@ -122,7 +122,7 @@ def test_order_that_changes_nothing_is_answered_with_where_the_branch_stands_aft
 
 
 def test_conflict_leaves_the_orders_to_the_next_try_with_those_that_came_meanwhile() -> None:
-    desk = Desk(Calls())
+    desk = OrderQueue(Calls())
     first = desk.submit(order("first"))
     with pytest.raises(Conflict):
         serve(desk, failing(Conflict("moved")))
@@ -133,7 +133,7 @@ def test_conflict_leaves_the_orders_to_the_next_try_with_those_that_came_meanwhi
 
 @pytest.mark.parametrize("error", [Transient("away"), InvalidInput("main is missing"), KeyError("a bug")])
 def test_pass_that_fails_fails_its_orders_and_only_those(error: Exception) -> None:
-    desk = Desk(Calls())
+    desk = OrderQueue(Calls())
     failed = desk.submit(order("failed"))
     with pytest.raises(type(error)):
         serve(desk, failing(error))
@@ -144,7 +144,7 @@ def test_pass_that_fails_fails_its_orders_and_only_those(error: Exception) -> No
 
 
 def test_pass_that_forgets_an_order_fails_it() -> None:
-    desk = Desk(Calls())
+    desk = OrderQueue(Calls())
     receipt = desk.submit(order())
     with pytest.raises(KeyError):
         serve(desk, lambda _orders: outcome(answers={}))
@@ -152,7 +152,7 @@ def test_pass_that_forgets_an_order_fails_it() -> None:
 
 
 def test_order_is_taken_back_before_a_pass_has_begun_with_it_and_not_after() -> None:
-    desk = Desk(Calls())
+    desk = OrderQueue(Calls())
     early, late = desk.submit(order("early")), desk.submit(order("late"))
     assert early.cancel()
     seen: list[str] = []
@@ -168,8 +168,8 @@ def test_order_is_taken_back_before_a_pass_has_begun_with_it_and_not_after() -> 
 
 
 def test_no_more_orders_wait_than_a_pass_may_take() -> None:
-    desk = Desk(Calls(), most=2)
-    waiting: list[Future[Receipt]] = [desk.submit(order()), desk.submit(order())]
+    desk = OrderQueue(Calls(), most=2)
+    waiting: list[Future[OrderResult]] = [desk.submit(order()), desk.submit(order())]
     with pytest.raises(Transient, match="2 orders are waiting already"):
         desk.submit(order())
     serve(desk, agreeing())
@@ -177,7 +177,7 @@ def test_no_more_orders_wait_than_a_pass_may_take() -> None:
 
 
 def test_closed_desk_fails_what_waits_and_takes_nothing_more() -> None:
-    desk = Desk(Calls())
+    desk = OrderQueue(Calls())
     receipt = desk.submit(order())
     with pytest.raises(Conflict):
         serve(desk, failing(Conflict("moved")))

@@ -12,8 +12,8 @@ from reconciler.adapters.git import GitRepository
 from reconciler.core.requestrecord import request_path
 from reconciler.daemon import serving
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.bulletin import Bulletin
-from reconciler.daemon.desk import Desk, Receipt
+from reconciler.daemon.bulletin import LatestSnapshot
+from reconciler.daemon.desk import OrderQueue, OrderResult
 from reconciler.daemon.reconcile import Outcome
 from reconciler.daemon.serving import MANY, Counter, Serving
 from reconciler.errors import Conflict, OverspillError, Transient
@@ -36,12 +36,12 @@ class Shop:
         self.remote = remote
         self.passes = Passes(repository)
         self.calls: list[str] = []
-        self.desk = Desk(self.calls.append)
-        self.bulletin = Bulletin(self.passes.memory.branch)
+        self.desk = OrderQueue(self.calls.append)
+        self.bulletin = LatestSnapshot(self.passes.memory.branch)
         self.serve = Serving(self.passes.world(), self.passes.memory, Counter(desk=self.desk, bulletin=self.bulletin))
         self.serve(fetch=True)
 
-    def ask(self, *names: str) -> list[Future[Receipt]]:
+    def ask(self, *names: str) -> list[Future[OrderResult]]:
         return [self.desk.submit(creating(asked(name))) for name in names]
 
     def subjects(self) -> list[str]:
@@ -175,15 +175,15 @@ def test_first_of_many_that_want_one_name_gets_it_though_the_branch_moves(
 
 
 def test_a_bug_in_telling_of_one_batch_fails_that_batch_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    post, posts = Bulletin.post, []
+    post, posts = LatestSnapshot.post, []
 
-    def broken(self: Bulletin, outcome: Outcome) -> None:
+    def broken(self: LatestSnapshot, outcome: Outcome) -> None:
         posts.append(outcome)
         if len(posts) == 1:
             raise ZeroDivisionError
         post(self, outcome)
 
-    monkeypatch.setattr(Bulletin, "post", broken)
+    monkeypatch.setattr(LatestSnapshot, "post", broken)
     receipts = shop.ask(*crowd())
     with pytest.raises(ZeroDivisionError):
         shop.serve(fetch=False)

@@ -17,7 +17,7 @@ from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, World, reconcile_once
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import Conflict
-from reconciler.model.capacity import ClusterObservation, Observed, Waiting, WorkloadObservation
+from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.push import Push
 from reconciler.model.workload import WorkloadRef
@@ -48,7 +48,7 @@ class Sky:
                 ref=WorkloadRef(namespace="demo", name=f"vllm-{index}"),
                 wanted=2,
                 running=1,
-                waiting=(Waiting(replicas=1, since=START - seconds(60)),),
+                waiting=(MissingReplicas(replicas=1, since=START - seconds(60)),),
                 shape=shape(),
             )
             for index in range(self.short)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.kubernetes.resources import Resource
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.kubernetes.state import ClusterState
@@ -41,12 +41,12 @@ def seen(nodes: list[Raw]) -> ClusterObservation:
 
 def counted(nodes: list[Raw], pod: Raw, limit: int = 50) -> int:
     metadata = {"labels": pod["labels"], "namespace": pod["namespace"]}
-    return Room(seen(nodes)).count(replica_shape(pod["spec"], metadata), limit)
+    return ClusterCapacity(seen(nodes)).count(replica_shape(pod["spec"], metadata), limit)
 
 
 def why_not(nodes: list[Raw], pod: Raw) -> str:
     metadata = {"labels": pod["labels"], "namespace": pod["namespace"]}
-    return Room(seen(nodes)).shortfall(replica_shape(pod["spec"], metadata))
+    return ClusterCapacity(seen(nodes)).shortfall(replica_shape(pod["spec"], metadata))
 
 
 def node(name: str, gpus: int = 2, *, pods: list[Raw] | None = None, **labels: str) -> Raw:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.core.admitted import admitted
 from reconciler.core.explain import explain
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
@@ -31,12 +31,12 @@ from tests.situations import (
     cluster,
     desired,
     free,
+    inputs,
     ledger,
     ordering,
     placement,
     plan,
     short,
-    situation,
 )
 
 GPU = "nvidia.com/gpu"
@@ -66,11 +66,11 @@ def there(cpu: int = 8, **fields: Any) -> ClusterObservation:
 
 
 def fitting(shape: ReplicaShape, where: ClusterObservation) -> int:
-    return Room(where).count(shape, 50)
+    return ClusterCapacity(where).count(shape, 50)
 
 
 def why_not(shape: ReplicaShape, where: ClusterObservation) -> tuple[str, str]:
-    room = Room(where)
+    room = ClusterCapacity(where)
     assert room.count(shape, 1) == 0
     return room.shortfall(shape), room.remedy(shape)
 
@@ -170,7 +170,7 @@ def test_what_moves_is_counted_with_what_its_next_cluster_adds(cpu: str, moves: 
 
 @pytest.mark.parametrize("unknown", [{"limit_ranges": None}, {"runtime_classes": None}])
 def test_what_is_on_its_way_takes_what_it_states_where_nobody_knows_what_is_added(unknown: dict[str, Any]) -> None:
-    room = Room(replace(there(), **unknown))
+    room = ClusterCapacity(replace(there(), **unknown))
     room.take(shaped(container(gpu="1"), runtimeClassName="kata"), 6)
     assert room.count(shaped(container(gpu="1", cpu="1", memory="1Gi")), 50) == 2
 
@@ -354,7 +354,7 @@ def test_explain_tells_what_each_cluster_adds() -> None:
     pod = shaped(container(gpu="1"), runtimeClassName="kata")
     kata = replace(KATA, node_selector={"kata": "yes"})
     where = replace(free("worker-2", 8), runtime_classes={"kata": kata}, limit_ranges={"llm": amounts(memory="1Gi")})
-    told = situation(short(1, replica=pod), where)
+    told = inputs(short(1, replica=pod), where)
     conclusion = explain(VLLM, told, Plan(changes=(), suppressed=())).conclusion
     assert "On worker-2 LimitRanges give a pod 1Gi memory beyond what it requests, which counts." in conclusion
     assert (

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.affinity import described, meets, wanted_labels
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.kubernetes.shapes import node_terms, replica_shape
 from reconciler.core.replicafile import read_shape, write_shape
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
@@ -104,10 +104,10 @@ def test_no_selector_is_not_a_selector_that_nothing_meets() -> None:
     assert node_terms({"nodeSelectorTerms": []}) == ()
 
 
-def room(*labels: dict[str, str]) -> Room:
+def room(*labels: dict[str, str]) -> ClusterCapacity:
     nodes = tuple(Node(name=f"n{index}", free=gpus(8), labels=one) for index, one in enumerate(labels))
     pool = Pool(name="p", nodes=nodes)
-    return Room(ClusterObservation(cluster=ClusterName("c"), observed_at=NOW, pools=(pool,)))
+    return ClusterCapacity(ClusterObservation(cluster=ClusterName("c"), observed_at=NOW, pools=(pool,)))
 
 
 def test_only_nodes_that_meet_a_term_count() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.answers import MOST, Level, replicas, risen, value
+from reconciler.core.answers import MOST, SignalLevel, replicas, risen, value
 from reconciler.core.questions import questions, quoted
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
@@ -75,7 +75,7 @@ def test_a_limit_asks_for_its_replicas_only_while_it_is_passed(number: str, expe
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=30), st.integers(1, 40))
 def test_each_number_is_asked_for_since_it_was_last_reached(numbers: list[int], window: int) -> None:
-    levels: tuple[Level, ...] = ()
+    levels: tuple[SignalLevel, ...] = ()
     for tick, number in enumerate(numbers):
         levels = risen(levels, number, NOW + seconds(tick), NOW + seconds(tick - window))
     end = len(numbers) - 1

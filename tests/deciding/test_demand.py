@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from reconciler.core import demand
-from reconciler.core.demand import Blind
+from reconciler.core.demand import UnseenPrimary
 from reconciler.model.capacity import Observed
 from reconciler.model.demand import Demand, Sample
 from tests.situations import NOW, VLLM, desired, ordering, seconds, short
@@ -38,13 +38,13 @@ def test_a_workload_its_primary_does_not_report_is_missing_nothing() -> None:
 
 def test_a_stale_primary_is_blind() -> None:
     answer = measured(short(3, at=NOW - timedelta(minutes=3)))
-    assert isinstance(answer, Blind)
+    assert isinstance(answer, UnseenPrimary)
     assert answer.message == "worker-1 was last observed 3m ago, more than 2m"
 
 
 def test_an_observation_from_the_future_counts_as_unseen() -> None:
     answer = measured(short(3, at=NOW + timedelta(hours=4)))
-    assert isinstance(answer, Blind)
+    assert isinstance(answer, UnseenPrimary)
     assert "4h in the future: compare the clocks" in answer.message
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.core.devices import asked
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.replicafile import read_shape, write_shape
 from reconciler.core.wording import amounts
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
@@ -44,10 +44,12 @@ def claiming(*options: DeviceOption, **fields: object) -> ReplicaShape:
     return ReplicaShape(**{"requests": Resources(), "devices": requests, **fields})
 
 
-def room(*nodes: tuple[DeviceStock, ...], classes: dict[str, tuple[str, ...]] | None = None, cpu: int = 100) -> Room:
+def room(
+    *nodes: tuple[DeviceStock, ...], classes: dict[str, tuple[str, ...]] | None = None, cpu: int = 100
+) -> ClusterCapacity:
     free = Resources(amounts={"cpu": Quantity(cpu * ONE)})
     made = tuple(Node(name=f"n{index}", free=free, devices=devices) for index, devices in enumerate(nodes))
-    return Room(
+    return ClusterCapacity(
         ClusterObservation(
             cluster=ClusterName("c"),
             observed_at=NOW,
@@ -249,7 +251,9 @@ def test_never_more_fit_than_the_scheduler_places_whatever_it_chooses(nodes, fab
         for index, (devices, (_, cpu)) in enumerate(zip(own, nodes, strict=True))
     )
     pools = (Pool(name="p", nodes=made),)
-    there = Room(ClusterObservation(cluster=ClusterName("c"), observed_at=NOW, pools=pools, device_classes=GPUS))
+    there = ClusterCapacity(
+        ClusterObservation(cluster=ClusterName("c"), observed_at=NOW, pools=pools, device_classes=GPUS)
+    )
     options = [option(count, f"{PRODUCT} in {json.dumps(sorted(products))}") for products, count in requests]
     promised = there.count(claiming(*options, requests=Resources(amounts={"cpu": ONE})), 99)
     devices = {("", product, index): product for product, free in fabric.items() for index in range(free)}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.distribution import Target, give_back, share_out
+from reconciler.core.distribution import ClusterShare, give_back, share_out
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Distribution, StrategyName
 from tests.sharing import CLUSTERS, MANY, target
@@ -18,14 +18,14 @@ GROUPS = ("eu", "us", "asia")
 
 
 @st.composite
-def _targets(draw: st.DrawFn, *, begun: bool = True) -> tuple[Target, ...]:
+def _targets(draw: st.DrawFn, *, begun: bool = True) -> tuple[ClusterShare, ...]:
     """Draw clusters with something that stands there, room for more, and what a policy says of them."""
     made = []
     for rank, name in enumerate(draw(st.permutations(NAMES))[: draw(st.integers(0, 6))], start=1):
         keeps = draw(st.integers(0, 6)) if begun else 0
         most = keeps + draw(st.integers(0, 9))
         made.append(
-            Target(
+            ClusterShare(
                 cluster=name,
                 rank=rank,
                 keeps=keeps,
@@ -59,23 +59,23 @@ PLAIN = st.sampled_from([Distribution(strategy=strategy) for strategy in Strateg
 TOTALS = st.integers(0, 60)
 
 
-def held(targets: tuple[Target, ...]) -> int:
+def held(targets: tuple[ClusterShare, ...]) -> int:
     return sum(target.keeps for target in targets)
 
 
-def growing(targets: tuple[Target, ...], counts: dict[ClusterName, int]) -> tuple[Target, ...]:
+def growing(targets: tuple[ClusterShare, ...], counts: dict[ClusterName, int]) -> tuple[ClusterShare, ...]:
     """Let what was shared out stand."""
     return tuple(replace(target, keeps=counts.get(target.cluster, 0)) for target in targets)
 
 
-def standing(targets: tuple[Target, ...]) -> tuple[Target, ...]:
+def working_plan(targets: tuple[ClusterShare, ...]) -> tuple[ClusterShare, ...]:
     """Make of what is kept for certain what may be given back."""
     return tuple(replace(target, keeps=0, most=target.keeps) for target in targets)
 
 
 @given(_targets(), TOTALS, _distributions())
 def test_what_runs_stays_and_never_more_than_fits_comes_to_it(
-    targets: tuple[Target, ...], total: int, distribution: Distribution
+    targets: tuple[ClusterShare, ...], total: int, distribution: Distribution
 ) -> None:
     counts = share_out(total, targets, distribution).counts
     assert {*counts} <= {target.cluster for target in targets}
@@ -84,13 +84,13 @@ def test_what_runs_stays_and_never_more_than_fits_comes_to_it(
 
 
 @given(_targets(), TOTALS, _distributions())
-def test_never_more_than_wanted(targets: tuple[Target, ...], total: int, distribution: Distribution) -> None:
+def test_never_more_than_wanted(targets: tuple[ClusterShare, ...], total: int, distribution: Distribution) -> None:
     assert sum(share_out(total, targets, distribution).counts.values()) <= max(total, held(targets))
 
 
 @given(_targets(), TOTALS, PLAIN)
 def test_all_that_is_wanted_is_placed_where_it_fits_and_nothing_bounds_it(
-    targets: tuple[Target, ...], total: int, distribution: Distribution
+    targets: tuple[ClusterShare, ...], total: int, distribution: Distribution
 ) -> None:
     weighty = tuple(replace(target, weight=target.weight + 1) for target in targets)
     placed = sum(share_out(total, weighty, distribution).counts.values())
@@ -99,7 +99,7 @@ def test_all_that_is_wanted_is_placed_where_it_fits_and_nothing_bounds_it(
 
 @given(_targets(), TOTALS, st.integers(0, 20), _distributions())
 def test_more_wanted_never_takes_any_away_from_what_came_of_less(
-    targets: tuple[Target, ...], total: int, more: int, distribution: Distribution
+    targets: tuple[ClusterShare, ...], total: int, more: int, distribution: Distribution
 ) -> None:
     counts = dict(share_out(total, targets, distribution).counts)
     later = share_out(total + more, growing(targets, counts), distribution).counts
@@ -108,7 +108,7 @@ def test_more_wanted_never_takes_any_away_from_what_came_of_less(
 
 @given(_targets(), TOTALS, st.sampled_from([one for one in StrategyName if one is not StrategyName.AGGREGATED]))
 def test_a_larger_total_gives_each_cluster_at_least_as_many_shared_out_anew(
-    targets: tuple[Target, ...], total: int, strategy: StrategyName
+    targets: tuple[ClusterShare, ...], total: int, strategy: StrategyName
 ) -> None:
     distribution = Distribution(strategy=strategy)
     less, more = (share_out(one, targets, distribution).counts for one in (total, total + 1))
@@ -117,7 +117,7 @@ def test_a_larger_total_gives_each_cluster_at_least_as_many_shared_out_anew(
 
 @given(_targets(begun=False), TOTALS)
 def test_a_larger_total_is_never_on_fewer_clusters_or_placed_less_when_aggregated(
-    targets: tuple[Target, ...], total: int
+    targets: tuple[ClusterShare, ...], total: int
 ) -> None:
     distribution = Distribution(strategy=StrategyName.AGGREGATED)
     bare = tuple(replace(target, least=0) for target in targets)
@@ -127,19 +127,19 @@ def test_a_larger_total_is_never_on_fewer_clusters_or_placed_less_when_aggregate
 
 @given(_targets(), TOTALS, _distributions(), st.randoms())
 def test_the_order_in_which_clusters_are_given_does_not_matter(
-    targets: tuple[Target, ...], total: int, distribution: Distribution, random: object
+    targets: tuple[ClusterShare, ...], total: int, distribution: Distribution, random: object
 ) -> None:
     shuffled = list(targets)
     random.shuffle(shuffled)
     assert share_out(total, shuffled, distribution) == share_out(total, targets, distribution)
-    there = standing(targets)
+    there = working_plan(targets)
     again = [next(one for one in there if one.cluster == target.cluster) for target in shuffled]
     assert give_back(total, again, distribution) == give_back(total, there, distribution)
 
 
 @given(_targets(begun=False), _distributions())
 def test_minimums_are_met_before_anybody_gets_more_where_there_is_room(
-    targets: tuple[Target, ...], distribution: Distribution
+    targets: tuple[ClusterShare, ...], distribution: Distribution
 ) -> None:
     plain = Distribution(strategy=distribution.strategy)
     floors = {target.cluster: min(target.least, target.most) for target in targets}
@@ -149,7 +149,7 @@ def test_minimums_are_met_before_anybody_gets_more_where_there_is_room(
 
 @given(_targets(), TOTALS, _distributions())
 def test_nothing_new_goes_beyond_the_bounds(
-    targets: tuple[Target, ...], total: int, distribution: Distribution
+    targets: tuple[ClusterShare, ...], total: int, distribution: Distribution
 ) -> None:
     counts = share_out(total, targets, distribution).counts
     for most, of in (
@@ -163,7 +163,7 @@ def test_nothing_new_goes_beyond_the_bounds(
 
 @given(_targets(begun=False), TOTALS, st.sampled_from(StrategyName), st.integers(1, 6))
 def test_as_many_are_placed_as_any_so_many_clusters_hold(
-    targets: tuple[Target, ...], total: int, strategy: StrategyName, most: int
+    targets: tuple[ClusterShare, ...], total: int, strategy: StrategyName, most: int
 ) -> None:
     weighty = tuple(replace(target, weight=target.weight + 1) for target in targets)
     placed = sum(share_out(total, weighty, Distribution(strategy=strategy, max_clusters=most)).counts.values())
@@ -173,7 +173,7 @@ def test_as_many_are_placed_as_any_so_many_clusters_hold(
 
 @given(_targets(begun=False), TOTALS, _distributions())
 def test_lower_bounds_are_reached_or_told_and_then_no_group_gets_a_second_replica(
-    targets: tuple[Target, ...], total: int, distribution: Distribution
+    targets: tuple[ClusterShare, ...], total: int, distribution: Distribution
 ) -> None:
     division = share_out(total, targets, distribution)
     there = [target for target in targets if division.counts.get(target.cluster)]
@@ -188,9 +188,9 @@ def test_lower_bounds_are_reached_or_told_and_then_no_group_gets_a_second_replic
 
 @given(_targets(), TOTALS, _distributions())
 def test_exactly_what_is_too_much_is_given_back(
-    targets: tuple[Target, ...], total: int, distribution: Distribution
+    targets: tuple[ClusterShare, ...], total: int, distribution: Distribution
 ) -> None:
-    there = standing(targets)
+    there = working_plan(targets)
     kept = give_back(total, there, distribution)
     assert sum(kept.values()) == min(total, held(targets))
     assert all(0 <= kept[target.cluster] <= target.most for target in there)
@@ -198,16 +198,16 @@ def test_exactly_what_is_too_much_is_given_back(
 
 @given(_targets(), TOTALS, PLAIN)
 def test_giving_back_one_more_never_lets_another_cluster_grow(
-    targets: tuple[Target, ...], total: int, distribution: Distribution
+    targets: tuple[ClusterShare, ...], total: int, distribution: Distribution
 ) -> None:
-    there = standing(targets)
+    there = working_plan(targets)
     fewer, more = give_back(total, there, distribution), give_back(total + 1, there, distribution)
     assert all(fewer[cluster] <= replicas for cluster, replicas in more.items())
 
 
 @given(_targets(), _distributions())
-def test_minimums_are_given_back_last(targets: tuple[Target, ...], distribution: Distribution) -> None:
-    there = standing(targets)
+def test_minimums_are_given_back_last(targets: tuple[ClusterShare, ...], distribution: Distribution) -> None:
+    there = working_plan(targets)
     floors = {target.cluster: min(target.least, target.most) for target in there}
     kept = give_back(sum(floors.values()), there, Distribution(strategy=distribution.strategy))
     assert kept == floors
@@ -286,7 +286,7 @@ def test_without_enough_regions_there_is_one_replica_for_each_and_it_is_told() -
 
 @given(_targets(), TOTALS, _distributions())
 def test_without_an_upper_bound_nobody_with_room_is_left_out(
-    targets: tuple[Target, ...], total: int, distribution: Distribution
+    targets: tuple[ClusterShare, ...], total: int, distribution: Distribution
 ) -> None:
     unbounded = replace(distribution, max_clusters=None, max_groups=None)
     assert all(one.most == 0 for one in share_out(total, targets, unbounded).left_out)

@@ -10,9 +10,9 @@ from reconciler.core.decide import decide
 from reconciler.core.explain import explain
 from reconciler.model.demand import Sample
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.ledger import Tampered
+from reconciler.model.ledger import Drift
 from reconciler.model.placement import Event, Phase, Restraint, RestraintKind
-from reconciler.model.plan import Hold, Move, Place, Reason, Release, Resize, Restore, Revert, Why
+from reconciler.model.plan import Hold, Move, Place, Reason, ReleaseHolds, Resize, Restore, Revert, Why
 from reconciler.model.policy import Availability
 from tests.situations import (
     NOW,
@@ -20,13 +20,13 @@ from tests.situations import (
     cluster,
     desired,
     free,
+    inputs,
     ledger,
     ordering,
     placement,
     plan,
     seconds,
     short,
-    situation,
 )
 
 WATCHED = {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=0),)}
@@ -165,7 +165,7 @@ def test_lowered_limit_is_carried_out_without_waiting() -> None:
 
 def test_deletion_by_hand_holds_the_workload_back_on_that_cluster() -> None:
     gone = placement("worker-2", 3)
-    there = ledger(tampered=(Tampered(placement=gone, removed=True, files={}),))
+    there = ledger(drifted=(Drift(placement=gone, removed=True, files={}),))
     held, placed = plan(short(3), free("worker-2", 8), free("worker-3", 8), there=there).changes
     assert isinstance(held, Hold)
     assert held.restraint.until == NOW + timedelta(hours=1)
@@ -176,8 +176,8 @@ def test_deletion_by_hand_holds_the_workload_back_on_that_cluster() -> None:
 
 
 def test_explain_refuses_a_cluster_from_the_moment_at_which_a_person_deletes_what_is_there() -> None:
-    there = ledger(tampered=(Tampered(placement=placement("worker-2", 3), removed=True, files={}),))
-    told = situation(short(3), free("worker-2", 8), free("worker-3", 8), there=there)
+    there = ledger(drifted=(Drift(placement=placement("worker-2", 3), removed=True, files={}),))
+    told = inputs(short(3), free("worker-2", 8), free("worker-3", 8), there=there)
     refusals = {one.cluster: one.refusal for one in explain(VLLM, told, decide(told)).assessments}
     assert refusals["worker-2"].reason is Reason.HELD
     assert refusals["worker-3"] is None
@@ -188,7 +188,7 @@ def test_hold_ends_when_the_demand_has_gone_once() -> None:
     there = ledger(restraints={VLLM: (hold,)})
     assert plan(short(3), free("worker-2", 8), there=there, history=WATCHED).changes == ()
     (change,) = plan(short(0), there=there, history=WATCHED).changes
-    assert isinstance(change, Release)
+    assert isinstance(change, ReleaseHolds)
 
 
 def test_hold_outlasts_demand_that_is_away_for_less_than_the_scale_down_window() -> None:
@@ -209,7 +209,7 @@ def test_hold_runs_out() -> None:
 
 def test_edit_by_hand_is_put_right() -> None:
     edited = placement("worker-2", 3)
-    there = ledger(edited, tampered=(Tampered(placement=edited, removed=False, files={"a": "b"}),))
+    there = ledger(edited, drifted=(Drift(placement=edited, removed=False, files={"a": "b"}),))
     (change,) = plan(short(3), there=there).changes
     assert isinstance(change, Restore)
 

@@ -10,15 +10,15 @@ import pytest
 
 from reconciler.core import judging
 from reconciler.core.decide import decide
-from reconciler.core.rollouts import Rollouts, Signs, stale
-from reconciler.model.capacity import ClusterObservation, Helpers, Homeless, Observed
+from reconciler.core.rollouts import Rollouts, RolloutSigns, stale
+from reconciler.model.capacity import ClusterObservation, NonGpuPods, Observed, PendingPods
 from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Phase, Placement, Restraint, RestraintKind
 from reconciler.model.plan import Place, Plan, Reason, Resize, Revert, Why
 from reconciler.model.policy import EngineName, Fleet
-from tests.situations import NOW, VLLM, desired, free, ledger, ordering, placement, shape, short, situation
+from tests.situations import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, shape, short
 
 MINUTE = timedelta(minutes=1)
 TIP = CommitId("7" * 40)
@@ -63,20 +63,20 @@ def followed(
     before: Rollouts | None = None,
     held: dict[judging.Place, bool] | None = None,
 ) -> Rollouts:
-    return told(Signs.of(there, observed, Fleet(), now), before or Rollouts(), held or {}, now)
+    return told(RolloutSigns.of(there, observed, Fleet(), now), before or Rollouts(), held or {}, now)
 
 
-def told(signs: Signs, before: Rollouts, held: dict[judging.Place, bool], now: datetime = NOW) -> Rollouts:
+def told(signs: RolloutSigns, before: Rollouts, held: dict[judging.Place, bool], now: datetime = NOW) -> Rollouts:
     return judging.follow(before, signs, stale(before, signs), held, now)
 
 
-def doubts(before: Rollouts, signs: Signs) -> frozenset[judging.Place]:
+def doubts(before: Rollouts, signs: RolloutSigns) -> frozenset[judging.Place]:
     return judging.doubts(before, signs, stale(before, signs))
 
 
 def decided(there: Ledger, observed: Observed, known: Rollouts, *, now: datetime = NOW, **policy: object) -> Plan:
     wanted = desired(ordering("worker-2", "worker-3", **policy))
-    made = situation(*observed.clusters.values(), wanted=wanted, there=there, now=now)
+    made = inputs(*observed.clusters.values(), wanted=wanted, there=there, now=now)
     return decide(replace(made, observed=observed, rollouts=known))
 
 
@@ -189,7 +189,7 @@ def test_no_time_is_up_while_the_policy_that_gives_it_cannot_be_read() -> None:
     broken = replace(desired(ordering("worker-2")), policies={})
     for incomplete in (True, False):
         wanted = replace(broken, incomplete=incomplete)
-        made = situation(*seen().clusters.values(), wanted=wanted, there=there, now=NOW)
+        made = inputs(*seen().clusters.values(), wanted=wanted, there=there, now=NOW)
         ended = [one for one in decide(replace(made, rollouts=known)).changes if isinstance(one, Revert)]
         assert [one.why for one in ended] == ([] if incomplete else [Why.FAILED])
 
@@ -264,7 +264,7 @@ def test_a_report_on_another_version_only_says_that_this_one_is_not_there_yet(st
 
 def test_a_later_commit_that_left_the_files_alone_is_as_good() -> None:
     there = ledger(lent := flux())
-    signs = Signs.of(there, seen(report(lent, EngineState.HEALTHY, revision=OTHER)), Fleet(), NOW)
+    signs = RolloutSigns.of(there, seen(report(lent, EngineState.HEALTHY, revision=OTHER)), Fleet(), NOW)
     (asked,) = doubts(Rollouts(), signs)
     assert asked == (OTHER, f"{lent.path}/placement.yaml")
     assert told(signs, Rollouts(), {asked: True}).has_arrived(lent)
@@ -281,7 +281,7 @@ def test_a_commit_that_nobody_knows_here_proves_nothing() -> None:
 def test_what_has_arrived_is_asked_no_more() -> None:
     there = ledger(lent := flux())
     before = followed(there, seen(report(lent, EngineState.HEALTHY)))
-    signs = Signs.of(there, seen(report(lent, EngineState.HEALTHY, revision=OTHER)), Fleet(), NOW)
+    signs = RolloutSigns.of(there, seen(report(lent, EngineState.HEALTHY, revision=OTHER)), Fleet(), NOW)
     assert doubts(before, signs) == frozenset()
     assert told(signs, before, {}).has_arrived(lent)
 
@@ -478,7 +478,7 @@ def test_without_an_engines_word_the_pods_tell() -> None:
 def test_router_that_is_ready_is_no_replica() -> None:
     there = ledger(lent := flux(engine=EngineName.MANIFESTS, replicas=1))
     here: dict[str, object] = {"bound": {lent.name: 1}, "ready": {lent.name: 1}}
-    router = pods(**here, helpers={lent.name: Helpers(bound=1, ready=1)})
+    router = pods(**here, helpers={lent.name: NonGpuPods(bound=1, ready=1)})
     assert not followed(there, seen(clusters=(router,))).has_arrived(lent)
     assert followed(there, seen(clusters=(pods(**here),))).has_arrived(lent)
 
@@ -513,7 +513,7 @@ def test_what_its_engine_calls_healthy_is_not_in_flight_though_its_pods_cannot_b
 
 
 def test_pods_without_a_node_of_what_has_ended_take_room_until_they_are_gone() -> None:
-    gone = {PlacementName("vllm-gone"): Homeless(replicas=6, shape=shape())}
+    gone = {PlacementName("vllm-gone"): PendingPods(replicas=6, shape=shape())}
     there = ledger()
     crowded = seen(clusters=(free("worker-2", 8, homeless=gone),))
     first, second = decided(there, crowded, Rollouts()).changes
@@ -533,8 +533,10 @@ def test_what_has_ended_and_is_still_there_is_told() -> None:
 
 def test_signs_that_are_the_same_objects_are_no_news() -> None:
     there, observed = ledger(flux()), seen()
-    signs = Signs.of(there, observed, Fleet(), NOW)
-    assert signs.same_as(Signs.of(there, replace(observed, problems=()), Fleet(), NOW))
-    assert not signs.same_as(Signs.of(ledger(flux()), observed, Fleet(), NOW))
-    assert not signs.same_as(Signs.of(there, observed, Fleet(), NOW + timedelta(hours=1))), "nobody is seen any more"
+    signs = RolloutSigns.of(there, observed, Fleet(), NOW)
+    assert signs.same_as(RolloutSigns.of(there, replace(observed, problems=()), Fleet(), NOW))
+    assert not signs.same_as(RolloutSigns.of(ledger(flux()), observed, Fleet(), NOW))
+    assert not signs.same_as(RolloutSigns.of(there, observed, Fleet(), NOW + timedelta(hours=1))), (
+        "nobody is seen any more"
+    )
     assert not signs.same_as(None)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.tainting import repelled
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
@@ -16,14 +16,14 @@ def resources(**amounts: str) -> Resources:
     return Resources(amounts={name: parse_quantity(text) for name, text in amounts.items()})
 
 
-def room(*nodes: Node, **pool: object) -> Room:
+def room(*nodes: Node, **pool: object) -> ClusterCapacity:
     pools = (Pool(name="p", nodes=nodes, **pool),)
-    return Room(ClusterObservation(cluster=ClusterName("c"), observed_at=NOW, pools=pools))
+    return ClusterCapacity(ClusterObservation(cluster=ClusterName("c"), observed_at=NOW, pools=pools))
 
 
 def test_eight_nodes_with_one_free_gpu_hold_no_replica_of_eight() -> None:
-    assert Room(free("c", *[1] * 8)).count(shape(8), 10) == 0
-    assert Room(free("c", 0, 8, 1)).count(shape(8), 10) == 1
+    assert ClusterCapacity(free("c", *[1] * 8)).count(shape(8), 10) == 0
+    assert ClusterCapacity(free("c", 0, 8, 1)).count(shape(8), 10) == 1
 
 
 def test_every_resource_has_to_fit_on_the_same_node() -> None:
@@ -42,7 +42,7 @@ def test_a_node_that_counts_pods_holds_no_more_of_them() -> None:
 
 
 def test_a_group_fits_whole_or_not_at_all() -> None:
-    assert Room(free("c", 2, 1)).count(shape(1, group_size=2), 5) == 1
+    assert ClusterCapacity(free("c", 2, 1)).count(shape(1, group_size=2), 5) == 1
 
 
 def test_node_selector_reads_labels_of_pool_and_node() -> None:
@@ -56,11 +56,11 @@ def test_tainted_nodes_take_only_what_tolerates_them() -> None:
     taint = Taint(key="gpu", value="yes")
     tolerant = shape(1, tolerations=(Toleration(key="gpu", operator="Exists"),))
     tainted = free("c", 4, taints=(taint,))
-    assert Room(tainted).count(shape(1), 9) == 0
-    assert Room(tainted).count(tolerant, 9) == 4
-    assert "tainted gpu=yes:NoSchedule" in Room(tainted).shortfall(shape(1))
-    assert Room(tainted).remedy(shape(1)) == "tolerate the taint in its pods, or add nodes without it there"
-    assert Room(free("c", 0)).remedy(tolerant) == "free or add nodes there"
+    assert ClusterCapacity(tainted).count(shape(1), 9) == 0
+    assert ClusterCapacity(tainted).count(tolerant, 9) == 4
+    assert "tainted gpu=yes:NoSchedule" in ClusterCapacity(tainted).shortfall(shape(1))
+    assert ClusterCapacity(tainted).remedy(shape(1)) == "tolerate the taint in its pods, or add nodes without it there"
+    assert ClusterCapacity(free("c", 0)).remedy(tolerant) == "free or add nodes there"
 
 
 def test_prefer_no_schedule_keeps_nobody_away() -> None:
@@ -77,16 +77,16 @@ def test_a_toleration_of_some_future_kubernetes_tolerates_nothing() -> None:
 
 
 def test_a_shortfall_tells_what_is_needed_and_what_the_best_node_has() -> None:
-    assert Room(free("c", 3, 2, 3)).shortfall(shape(8)) == (
+    assert ClusterCapacity(free("c", 3, 2, 3)).shortfall(shape(8)) == (
         "needs 8 GPUs on one node, largest has 3 GPUs free (8 GPUs over 3 nodes)"
     )
 
 
 @given(st.lists(st.integers(0, 9), max_size=6), st.integers(1, 4), st.integers(0, 20))
 def test_what_was_taken_is_gone_and_nothing_more(nodes: list[int], size: int, taken: int) -> None:
-    fits = Room(free("c", *nodes)).count(shape(size), 10**6)
+    fits = ClusterCapacity(free("c", *nodes)).count(shape(size), 10**6)
     assert fits == sum(node // size for node in nodes)
-    after = Room(free("c", *nodes))
+    after = ClusterCapacity(free("c", *nodes))
     after.take(shape(size), taken)
     assert after.count(shape(size), 10**6) == max(0, fits - taken)
     assert after.free(shape(size)).amounts[GPU] == (sum(nodes) - size * min(taken, fits)) * 10**9

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from reconciler.core.rollouts import Rollouts, Ward
-from reconciler.core.standing import Standing
-from reconciler.model.capacity import Helpers, Homeless, ReplicaShape
+from reconciler.core.rollouts import ClusterRollouts, Rollouts
+from reconciler.core.standing import WorkingPlan
+from reconciler.model.capacity import NonGpuPods, PendingPods, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Resize, Revert, Why
 from reconciler.model.units import Resources
-from tests.situations import NOW, free, ledger, placement, shape, short, situation
+from tests.situations import NOW, free, inputs, ledger, placement, shape, short
 
 HERE, THERE = ClusterName("worker-2"), ClusterName("worker-3")
 
@@ -20,40 +20,40 @@ HERE, THERE = ClusterName("worker-2"), ClusterName("worker-3")
 def test_what_is_in_flight_is_counted_anew_only_where_something_changed() -> None:
     """A full fleet refuses each workload on each cluster: to count all placements for each refusal takes seconds."""
     lent, other = placement("worker-2", 4), placement("worker-3", 2)
-    standing = Standing(situation(short(9), free("worker-2", 8), free("worker-3", 8), there=ledger(lent, other)))
-    here, there = standing.in_flight(HERE), standing.in_flight(THERE)
+    working_plan = WorkingPlan(inputs(short(9), free("worker-2", 8), free("worker-3", 8), there=ledger(lent, other)))
+    here, there = working_plan.in_flight(HERE), working_plan.in_flight(THERE)
     assert (here.total, there.total) == (4, 2)
-    assert standing.in_flight(HERE) is here
+    assert working_plan.in_flight(HERE) is here
     grown = replace(lent, replicas=6)
-    standing.change(Resize(before=lent, after=grown, detail=""))
-    assert standing.in_flight(HERE).total == 6
-    assert standing.in_flight(THERE) is there
-    standing.change(Revert(placement=grown, why=Why.EXPIRED, detail=""))
-    assert standing.in_flight(HERE).total == 0
-    assert standing.in_flight(THERE) is there
+    working_plan.change(Resize(before=lent, after=grown, detail=""))
+    assert working_plan.in_flight(HERE).total == 6
+    assert working_plan.in_flight(THERE) is there
+    working_plan.change(Revert(placement=grown, why=Why.EXPIRED, detail=""))
+    assert working_plan.in_flight(HERE).total == 0
+    assert working_plan.in_flight(THERE) is there
 
 
 def test_replicas_in_flight_end_with_the_first_that_times_out() -> None:
     older = placement("worker-2", 2, created=NOW - timedelta(minutes=4))
     newer = placement("worker-2", 2, created=NOW - timedelta(minutes=1))
-    standing = Standing(situation(free("worker-2", 8), there=ledger(newer, older)))
-    assert standing.in_flight(HERE).until == NOW + timedelta(minutes=6)
+    working_plan = WorkingPlan(inputs(free("worker-2", 8), there=ledger(newer, older)))
+    assert working_plan.in_flight(HERE).until == NOW + timedelta(minutes=6)
 
 
-def lost(lent: Placement, waiting: int, *, arrived: bool, bound: int = 0) -> Standing:
+def lost(lent: Placement, waiting: int, *, arrived: bool, bound: int = 0) -> WorkingPlan:
     """See so many pods of a placement wait for a node, in a cluster with eight GPUs free."""
-    homeless = {lent.name: Homeless(replicas=waiting, shape=shape())} if waiting else {}
+    homeless = {lent.name: PendingPods(replicas=waiting, shape=shape())} if waiting else {}
     cluster = free("worker-2", 8, homeless=homeless, bound={lent.name: bound})
-    made = situation(short(9), cluster, there=ledger(lent))
-    ward = Ward(arrived={lent.path: lent.digest} if arrived else {})
-    return Standing(replace(made, rollouts=Rollouts.of({HERE: ward})))
+    made = inputs(short(9), cluster, there=ledger(lent))
+    ward = ClusterRollouts(arrived={lent.path: lent.digest} if arrived else {})
+    return WorkingPlan(replace(made, rollouts=Rollouts.of({HERE: ward})))
 
 
 def test_pods_that_had_arrived_and_lost_their_node_take_the_next_room() -> None:
     lent = placement("worker-2", 3, digest="sha256-ours", created=NOW - timedelta(hours=1), lasting=timedelta(hours=9))
-    standing = lost(lent, 2, arrived=True, bound=1)
-    assert standing.in_flight(HERE).replicas == ((lent, 2),)
-    assert standing.in_flight(HERE).until is None, "the time alone brings them no node"
+    working_plan = lost(lent, 2, arrived=True, bound=1)
+    assert working_plan.in_flight(HERE).replicas == ((lent, 2),)
+    assert working_plan.in_flight(HERE).until is None, "the time alone brings them no node"
     assert lost(lent, 0, arrived=True, bound=1).in_flight(HERE).total == 0
 
 
@@ -67,9 +67,9 @@ def test_router_on_cpus_is_no_replica_of_what_needs_devices() -> None:
     """Flux labels every Deployment of a chart: one bound router would let another burst have the replica's GPUs."""
     gpus, cpus = placement("worker-2", 3), replace(placement("worker-2", 3), shape=ReplicaShape(requests=Resources()))
     for lent, flying in ((gpus, 2), (cpus, 1)):
-        cluster = free("worker-2", 8, bound={lent.name: 2}, helpers={lent.name: Helpers(bound=1)})
-        assert Standing(situation(cluster, there=ledger(lent))).in_flight(HERE).total == flying
+        cluster = free("worker-2", 8, bound={lent.name: 2}, helpers={lent.name: NonGpuPods(bound=1)})
+        assert WorkingPlan(inputs(cluster, there=ledger(lent))).in_flight(HERE).total == flying
     old = replace(gpus, created_at=NOW - timedelta(hours=1), changed_at=NOW - timedelta(hours=1))
-    router = Homeless(replicas=1, shape=ReplicaShape(requests=Resources()), helping=True)
-    seen = situation(free("worker-2", 8, homeless={old.name: router}), there=ledger(old))
-    assert Standing(seen).in_flight(HERE).total == 0
+    router = PendingPods(replicas=1, shape=ReplicaShape(requests=Resources()), helping=True)
+    seen = inputs(free("worker-2", 8, homeless={old.name: router}), there=ledger(old))
+    assert WorkingPlan(seen).in_flight(HERE).total == 0

@@ -11,12 +11,12 @@ from reconciler.core.decide import decide
 from reconciler.core.demand import measure, remembered
 from reconciler.core.explain import explain
 from reconciler.core.messages import line, message
-from reconciler.core.situation import Situation
-from reconciler.model.capacity import Ask, Hearing, Observed, Waiting
+from reconciler.core.situation import PassInput
+from reconciler.model.capacity import MissingReplicas, Observed, ReplicaRequest, SignalFreshness
 from reconciler.model.demand import Sample
-from reconciler.model.plan import Place, Reason, Release, Revert
+from reconciler.model.plan import Place, Reason, ReleaseHolds, Revert
 from reconciler.model.policy import BurstPolicy, Desired, Query
-from tests.situations import NOW, SOURCE, VLLM, desired, free, ledger, ordering, placement, seconds, short, situation
+from tests.situations import NOW, SOURCE, VLLM, desired, free, inputs, ledger, ordering, placement, seconds, short
 
 QUEUE = Query(name="queue", text="sum(waiting)", per_replica=10)
 WATCHED = (Sample(at=NOW - timedelta(hours=1), deficit=0, asked=True),)
@@ -26,22 +26,29 @@ def policy(**fields: object) -> BurstPolicy:
     return ordering("worker-2", queries=(QUEUE,), scale_down_window=seconds(60), **fields)
 
 
-def ask(replicas: int, *, signal: str = QUEUE.signal, cause: str = "is 40, and a replica takes 10", **fields) -> Ask:
-    return Ask(
+def ask(
+    replicas: int, *, signal: str = QUEUE.signal, cause: str = "is 40, and a replica takes 10", **fields
+) -> ReplicaRequest:
+    return ReplicaRequest(
         **{"signal": signal, "replicas": replicas, "since": NOW - seconds(50), "cause": cause, "beyond": False} | fields
     )
 
 
-def hearing(at: datetime | None = NOW, trouble: str = "") -> Hearing:
-    return Hearing(signal=QUEUE.signal, at=at, trouble=trouble)
+def hearing(at: datetime | None = NOW, trouble: str = "") -> SignalFreshness:
+    return SignalFreshness(signal=QUEUE.signal, at=at, trouble=trouble)
 
 
 def heard(
-    *asks: Ask, hearings: tuple[Hearing, ...] = (hearing(),), missing: int = 0, history=WATCHED, there=None, wanted=None
-) -> Situation:
+    *asks: ReplicaRequest,
+    hearings: tuple[SignalFreshness, ...] = (hearing(),),
+    missing: int = 0,
+    history=WATCHED,
+    there=None,
+    wanted=None,
+) -> PassInput:
     """Tell of a workload that so many pods of wait, and of what else is asked for it."""
     wanted = wanted or desired(policy())
-    base = situation(short(missing), free("worker-2", 8), wanted=wanted, there=there)
+    base = inputs(short(missing), free("worker-2", 8), wanted=wanted, there=there)
     seen = replace(base.observed, asks={VLLM: asks} if asks else {}, hearings={VLLM: hearings})
     return replace(base, observed=seen, demands=measure(wanted, seen, {VLLM: history}, NOW))
 
@@ -51,7 +58,7 @@ def test_hold_outlasts_a_signal_that_is_not_heard() -> None:
     there = ledger(restraints={VLLM: (hold,)})
     assert decide(heard(hearings=(hearing(at=None),), there=there)).changes == ()
     (change,) = decide(heard(there=there)).changes
-    assert isinstance(change, Release)
+    assert isinstance(change, ReleaseHolds)
 
 
 def test_what_prometheus_asks_for_is_placed_and_named_in_the_commit() -> None:
@@ -71,7 +78,7 @@ def test_pods_and_what_is_beyond_them_are_told_apart_in_the_commit() -> None:
     beyond = ask(1, signal="hpa llm/vllm", cause="stands at its maximum of 6", beyond=True)
     there = heard(missing=2)
     cluster = there.observed.clusters["worker-1"]
-    waiting = (Waiting(replicas=2, since=NOW - seconds(45), cause="insufficient nvidia.com/gpu"),)
+    waiting = (MissingReplicas(replicas=2, since=NOW - seconds(45), cause="insufficient nvidia.com/gpu"),)
     cluster = replace(cluster, workloads=(replace(cluster.workloads[0], waiting=waiting, asks=(beyond,)),))
     seen = replace(there.observed, clusters={**there.observed.clusters, "worker-1": cluster})
     there = replace(there, observed=seen, demands=measure(there.desired, seen, {}, NOW))
@@ -146,13 +153,13 @@ HPA = ask(3, signal="hpa demo/vllm", cause="stands at its maximum of 6", beyond=
 FORBIDDEN = "forbids it"
 
 
-def asked(*asks: Ask, last: datetime | None, kind: str = "", signal: str = "hpa", there=None) -> Situation:
+def asked(*asks: ReplicaRequest, last: datetime | None, kind: str = "", signal: str = "hpa", there=None) -> PassInput:
     """Tell of a workload whose primary knows signals of a kind no longer, but what they asked for then."""
     wanted = desired(ordering("worker-2", scale_down_window=seconds(60)))
-    base = situation(short(0), free("worker-2", 8), wanted=wanted, there=there)
+    base = inputs(short(0), free("worker-2", 8), wanted=wanted, there=there)
     cluster = base.observed.clusters["worker-1"]
     workload = replace(cluster.workloads[0], asks=asks, ref=replace(cluster.workloads[0].ref, kind=kind))
-    unheard = (Hearing(signal=signal, at=last, trouble=FORBIDDEN),)
+    unheard = (SignalFreshness(signal=signal, at=last, trouble=FORBIDDEN),)
     cluster = replace(cluster, workloads=(workload,), unheard=unheard)
     seen = replace(base.observed, clusters={**base.observed.clusters, "worker-1": cluster})
     return replace(base, observed=seen, demands=measure(wanted, seen, {VLLM: WATCHED}, NOW))
@@ -217,7 +224,7 @@ def test_what_counts_now_counts_when_another_moment_is_looked_at() -> None:
 
 def test_how_long_pods_have_been_few_says_nothing_of_what_else_was_asked_for() -> None:
     wanted = desired(ordering("worker-2", scale_down_window=seconds(60)))
-    seen = situation(short(0, deficit_since=NOW - timedelta(hours=1)), wanted=wanted).observed
+    seen = inputs(short(0, deficit_since=NOW - timedelta(hours=1)), wanted=wanted).observed
     asked = (Sample(at=NOW - timedelta(hours=2), deficit=3, asked=True), Sample(at=NOW - seconds(20), deficit=0))
     lately = measure(wanted, seen, {VLLM: asked}, NOW)[VLLM]
     assert [(sample.at, sample.deficit) for sample in lately.history] == [

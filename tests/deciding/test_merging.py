@@ -9,15 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.merging import due, merged
-from reconciler.model.capacity import Ask, Waiting
+from reconciler.model.capacity import MissingReplicas, ReplicaRequest
 from tests.situations import NOW, seconds
 
 WINDOW = seconds(30)
 MOMENTS = st.integers(-120, 0).map(lambda ago: NOW + seconds(ago))
-PODS = st.lists(st.builds(Waiting, replicas=st.integers(0, 5), since=MOMENTS, cause=st.sampled_from("ab")), max_size=4)
+PODS = st.lists(
+    st.builds(MissingReplicas, replicas=st.integers(0, 5), since=MOMENTS, cause=st.sampled_from("ab")), max_size=4
+)
 ASKS = st.lists(
     st.builds(
-        Ask,
+        ReplicaRequest,
         signal=st.sampled_from(["hpa a", "prometheus b", "kueue c"]),
         replicas=st.integers(0, 8),
         since=MOMENTS,
@@ -28,7 +30,7 @@ ASKS = st.lists(
 )
 PLANS = st.lists(
     st.builds(
-        Ask,
+        ReplicaRequest,
         signal=st.just("schedule d"),
         replicas=st.integers(0, 8),
         since=MOMENTS,
@@ -39,12 +41,12 @@ PLANS = st.lists(
 )
 
 
-def ask(signal: str, replicas: int, ago: float = 45, *, beyond: bool = False) -> Ask:
-    return Ask(signal=signal, replicas=replicas, since=NOW - seconds(ago), cause="asks", beyond=beyond)
+def ask(signal: str, replicas: int, ago: float = 45, *, beyond: bool = False) -> ReplicaRequest:
+    return ReplicaRequest(signal=signal, replicas=replicas, since=NOW - seconds(ago), cause="asks", beyond=beyond)
 
 
-def pods(replicas: int, ago: float = 45, cause: str = "insufficient nvidia.com/gpu") -> Waiting:
-    return Waiting(replicas=replicas, since=NOW - seconds(ago), cause=cause)
+def pods(replicas: int, ago: float = 45, cause: str = "insufficient nvidia.com/gpu") -> MissingReplicas:
+    return MissingReplicas(replicas=replicas, since=NOW - seconds(ago), cause=cause)
 
 
 def told(steps: tuple) -> list[tuple[int, str]]:

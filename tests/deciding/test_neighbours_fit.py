@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reconciler.core.autoscaling import grown
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.model.autoscaling import ScalableNodes
 from reconciler.model.capacity import ClosedNode, ClusterObservation, ReplicaShape
@@ -152,7 +152,7 @@ def shape(wanted: Raw, **fields: Any) -> ReplicaShape:
 
 
 def test_a_group_whose_rules_leave_too_few_places_does_not_fit() -> None:
-    room = Room(seen([node("a", 8), node("b", 8), node("c", 8)]))
+    room = ClusterCapacity(seen([node("a", 8), node("b", 8), node("c", 8)]))
     assert room.count(shape(pod(**apart(HOST)), group_size=3), 9) == 1
     assert room.count(shape(pod(**apart(HOST)), group_size=4), 9) == 0
     said = room.shortfall(shape(pod(**apart(HOST)), group_size=4))
@@ -160,7 +160,7 @@ def test_a_group_whose_rules_leave_too_few_places_does_not_fit() -> None:
 
 
 def test_while_pods_are_on_their_way_no_more_of_them_are_promised() -> None:
-    room = Room(seen([node(name, 8) for name in "abcd"]))
+    room = ClusterCapacity(seen([node(name, 8) for name in "abcd"]))
     room.take(shape(pod(**apart(HOST))), 2)
     assert room.count(shape(pod(**apart(HOST))), 9) == 0
     assert room.shortfall(shape(pod(**apart(HOST)))).endswith("on their way, and nobody knows to or from which nodes")
@@ -170,7 +170,7 @@ def test_while_pods_are_on_their_way_no_more_of_them_are_promised() -> None:
 
 
 def test_where_nobody_says_which_pods_are_there_rules_find_no_room_and_others_do() -> None:
-    room = Room(free("worker-2", 8, 8))
+    room = ClusterCapacity(free("worker-2", 8, 8))
     assert room.count(shape(pod(**apart(HOST))), 9) == 0
     assert room.shortfall(shape(pod(**apart(HOST)))).endswith("and nobody says which pods are on its nodes")
     assert room.count(shape(pod()), 9) == 9
@@ -180,12 +180,12 @@ def test_nodes_that_an_autoscaler_would_add_are_a_node_each() -> None:
     bounds = ScalableNodes(labels={"pool": "gpu"}, taints=(), allocatable=gpus(8), most=3, delay=timedelta())
     empty = ClusterObservation(cluster=ClusterName("worker-2"), observed_at=NOW)
     seen = grown(cluster("worker-2", autoscaling=(bounds,)), empty, timedelta(hours=1))
-    assert Room(seen).count(shape(pod(**apart(HOST))), 9) == 3
+    assert ClusterCapacity(seen).count(shape(pod(**apart(HOST))), 9) == 3
 
 
 def test_who_gives_way_holds_its_place_until_it_is_gone() -> None:
     nodes = [node("a", 8, zone="a", pods=[other(LABELS)]), node("b", 8, zone="b")]
-    room = Room(seen(nodes))
+    room = ClusterCapacity(seen(nodes))
     room.vacate(one_gpu(8), 1, shape(pod(**apart(HOST))))
     assert room.count(shape(pod(**apart(HOST))), 9) == 1
     spread = shape(pod(topologySpreadConstraints=[evenly(ZONE)]))
@@ -197,8 +197,8 @@ def test_an_answer_does_not_outlive_the_nodes_that_take_no_pods() -> None:
     before = seen([node("a", 8, zone="a")])
     spread = shape(pod(topologySpreadConstraints=[evenly(ZONE)]))
     shut = ClosedNode(name="b", allocatable=gpus(8), ready=True, labels={ZONE: "b"}, pods=())
-    assert Room(before).count(spread, 9) == 8
-    assert Room(replace(before, closed=(shut,))).count(spread, 9) == 1
+    assert ClusterCapacity(before).count(spread, 9) == 8
+    assert ClusterCapacity(replace(before, closed=(shut,))).count(spread, 9) == 1
 
 
 def test_a_burst_goes_as_far_as_its_rules_let_it_and_says_so() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.observation import read
 from reconciler.model.capacity import ClusterObservation
@@ -74,7 +74,7 @@ def test_beside_rules_of_its_own_the_nodes_still_count_as_domains() -> None:
 
 
 def test_of_pods_on_their_way_nobody_knows_where_they_will_keep_it_off() -> None:
-    room = Room(seen([node("a", 8), node("b", 8)]))
+    room = ClusterCapacity(seen([node("a", 8), node("b", 8)]))
     alike = replace(shape(), who=counted_shape(LABELS).who)
     room.take(counted_shape(LABELS, **apart(HOST)), 1)
     assert room.count(alike, 9) == 0
@@ -222,6 +222,6 @@ pools:
       - name: b
 """
     (found,) = read(text.encode(), "worker-2.yaml")
-    room = Room(found)
+    room = ClusterCapacity(found)
     assert room.count(counted_shape(LABELS), 99) == 8
     assert room.count(counted_shape({"app": "web"}), 99) == 16

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core import observation
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.needs import pods_of
@@ -163,7 +163,7 @@ def test_labels_that_a_pod_has_for_itself_are_no_part_of_its_shape() -> None:
 def test_a_pod_that_leaves_holds_its_place_and_makes_spreads_unsure() -> None:
     leaving = {**other(LABELS), "leaving": True}
     nodes = [node("a", 8, zone="a", pods=[leaving]), node("b", 8, zone="b")]
-    room = Room(seen(nodes))
+    room = ClusterCapacity(seen(nodes))
     alone = replica_shape(pod(**apart(HOST))["spec"], {"labels": LABELS, "namespace": "llm"})
     spread = replica_shape(
         pod(topologySpreadConstraints=[evenly(ZONE)])["spec"], {"labels": LABELS, "namespace": "llm"}
@@ -189,7 +189,7 @@ def parts(*objects: Json) -> list[ReplicaShape]:
 
 def test_the_rules_of_a_requests_manifests_count() -> None:
     [found] = parts(server("vllm", LABELS, **apart(HOST)))
-    assert Room(seen([node("a", 8), node("b", 8)])).count(found, 9) == 2
+    assert ClusterCapacity(seen([node("a", 8), node("b", 8)])).count(found, 9) == 2
 
 
 def test_rules_that_two_manifests_share_are_counted_by_nobody() -> None:

@@ -9,9 +9,9 @@ from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Move, Place, Plan, Reason, Refusal, Resize
-from reconciler.model.policy import Availability, Candidate
+from reconciler.model.policy import Availability, ClusterPreference
 from reconciler.model.workloadspread import Bound
-from tests.situations import VLLM, free, ledger, plan, short, situation
+from tests.situations import VLLM, free, inputs, ledger, plan, short
 from tests.subsets import CLUSTERS, OWN, RENTED, fleet, kept, named, numbered, out, stands, subset, term, wanted_before
 
 
@@ -60,7 +60,7 @@ def test_a_subset_of_a_stateful_set_grows_where_it_is_and_nowhere_else() -> None
     there = stands("worker-2", 1, "own")
     for room, has in ((1, [("worker-2/own", 2)]), (0, [])):
         seen = short(5), runs(there, room), free("worker-3", 9)
-        made = decide(situation(*seen, wanted=numbered(OWN), there=ledger(there)))
+        made = decide(inputs(*seen, wanted=numbered(OWN), there=ledger(there)))
         assert (out(made), kept(made)) == ({}, has)
 
 
@@ -74,7 +74,7 @@ def test_the_ordinals_of_a_subset_that_the_primary_is_in_are_on_the_primary() ->
 
 
 def test_what_no_subset_takes_of_a_stateful_set_waits() -> None:
-    wanted = numbered(OWN, candidates=(Candidate(name=ClusterName("worker-4")),))
+    wanted = numbered(OWN, candidates=(ClusterPreference(name=ClusterName("worker-4")),))
     made = plan(short(5), free("worker-2", 1), free("worker-4", 9), wanted=wanted)
     assert out(made) == {"worker-2/own": 1}
     assert "StatefulSet vllm has no ordinals for what is in no subset" in [one.message for one in refusals(made)]
@@ -87,7 +87,7 @@ def test_a_stateful_set_leaves_a_cluster_that_is_emptied_for_another_of_its_subs
     there = stands("worker-2", 2, "own")
     seen = short(3), runs(there, 0), free("worker-3", 9), free("worker-4", 0)
     past = wanted_before(3)
-    made = decide(situation(*seen, wanted=numbered(OWN, clusters=clusters), there=ledger(there), history=past))
+    made = decide(inputs(*seen, wanted=numbered(OWN, clusters=clusters), there=ledger(there), history=past))
     (move,) = [one for one in made.changes if isinstance(one, Move)]
     assert (move.before.where, move.after.where) == ("worker-2/own", "worker-3/own")
 

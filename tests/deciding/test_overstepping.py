@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.overstepping import overstepping
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.model.ids import WorkloadId
 from reconciler.model.placements import Placements
-from tests.situations import VLLM, cluster, desired, ordering, placement, situation
+from tests.situations import VLLM, cluster, desired, inputs, ordering, placement
 
 LIMITED = desired(
     ordering("worker-2", max_replicas=3),
@@ -19,14 +19,14 @@ LIMITED = desired(
 STEPS = st.lists(st.tuples(st.sampled_from(["worker-2", "worker-3"]), st.integers(0, 5)), min_size=1, max_size=8)
 
 
-def found(now: Situation) -> tuple[WorkloadId, ...]:
-    return overstepping(now, Standing(now))
+def found(now: PassInput) -> tuple[WorkloadId, ...]:
+    return overstepping(now, WorkingPlan(now))
 
 
 @given(STEPS)
 def test_following_changes_finds_what_looking_anew_finds(steps: list[tuple[str, int]]) -> None:
-    now = situation(wanted=LIMITED)
-    anew = situation(wanted=LIMITED).reach
+    now = inputs(wanted=LIMITED)
+    anew = inputs(wanted=LIMITED).reach
     placements = now.ledger.placements
     for name, replicas in steps:
         one = placement(name, max(1, replicas))

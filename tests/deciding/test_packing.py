@@ -8,22 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.decide import decide
-from reconciler.core.fit import Room
-from reconciler.core.situation import Situation
+from reconciler.core.fit import ClusterCapacity
+from reconciler.core.situation import PassInput
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Place
 from reconciler.model.policy import Desired
-from tests.situations import free, ledger, shape, short, situation
+from tests.situations import free, inputs, ledger, shape, short
 from tests.subsets import fleet, out, pooled, stands, subset, term, wanted_before
 
 ANY, PICKY = subset("any", term(tier="rented"), most=1), subset("picky", term(tier="rented", pool="x"))
 
 
-def waits(missing: int, *there: Placement, wanted: Desired) -> Situation:
+def waits(missing: int, *there: Placement, wanted: Desired) -> PassInput:
     """Let so many be missing, with room for one on each of two pools."""
     rented = replace(pooled("worker-4", x=1, y=1), bound={})
-    return situation(short(missing), rented, wanted=wanted, there=ledger(*there), history=wanted_before(missing))
+    return inputs(short(missing), rented, wanted=wanted, there=ledger(*there), history=wanted_before(missing))
 
 
 def test_a_subset_that_any_node_will_do_for_leaves_the_only_node_of_another_to_it() -> None:
@@ -62,12 +62,12 @@ def test_a_subset_that_leaves_room_to_another_is_not_said_to_be_limited() -> Non
 )
 def test_as_many_parts_fit_together_as_find_room_one_after_the_other(nodes: list[int], parts: list[tuple[int, int]]):
     wanted = [(shape(gpus), replicas) for gpus, replicas in parts]
-    room, fitting = Room(free("worker-2", *nodes)), 0
+    room, fitting = ClusterCapacity(free("worker-2", *nodes)), 0
     for one, replicas in wanted:
         if room.count(one, replicas) < replicas:
             break
         room.take(one, replicas)
         fitting += 1
-    fresh = Room(free("worker-2", *nodes))
+    fresh = ClusterCapacity(free("worker-2", *nodes))
     assert fresh.together(wanted) == fitting
-    assert fresh.free(shape()) == Room(free("worker-2", *nodes)).free(shape())
+    assert fresh.free(shape()) == ClusterCapacity(free("worker-2", *nodes)).free(shape())

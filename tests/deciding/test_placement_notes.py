@@ -16,7 +16,7 @@ from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workloadspread import PreferredTerm
 from tests.kinds.bursting import SET, lent
 from tests.kinds.bursting import fleet as grouping
-from tests.situations import NOW, VLLM, free, ledger, placement, short, situation
+from tests.situations import NOW, VLLM, free, inputs, ledger, placement, short
 from tests.subsets import POOL, TIER, fleet, numbered, subset, term
 
 MINUTE = timedelta(minutes=1)
@@ -25,7 +25,7 @@ NOTHING = Plan(changes=(), suppressed=())
 
 def noted(wanted: Desired, *there: Placement, lost: datetime | None = None) -> list[str]:
     """Return what is noted of placements, where worker-2 may be lost since then."""
-    seen = situation(short(4), free("worker-3", 8), wanted=wanted, there=ledger(*there))
+    seen = inputs(short(4), free("worker-3", 8), wanted=wanted, there=ledger(*there))
     seen = replace(seen, lost={} if lost is None else {ClusterName("worker-2"): lost})
     return [note for notes in explain(VLLM, seen, NOTHING).notes.values() for note in notes]
 

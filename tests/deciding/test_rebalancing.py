@@ -12,18 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.decide import decide
-from reconciler.core.distribution import Target, share_out
+from reconciler.core.distribution import ClusterShare, share_out
 from reconciler.core.rebalancing import anew, rebalance
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import Homeless
+from reconciler.model.capacity import PendingPods
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint, RestraintKind
 from reconciler.model.plan import Place, Plan, Resize, Revert, Why
-from reconciler.model.policy import Availability, BurstPolicy, Candidate, Distribution, StrategyName
-from tests.situations import NOW, VLLM, cluster, desired, free, ledger, ordering, placement, seconds, short, situation
+from reconciler.model.policy import Availability, BurstPolicy, ClusterPreference, Distribution, StrategyName
+from tests.situations import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, seconds, short
 
 NAMES = ("worker-2", "worker-3", "worker-4", "worker-5")
 BALANCED = Distribution(strategy=StrategyName.BALANCED)
@@ -58,38 +58,39 @@ STRATEGIES = st.sampled_from([Distribution(strategy=strategy) for strategy in St
 
 def sharing(there: Mapping[str, Cell], distribution: Distribution) -> BurstPolicy:
     candidates = tuple(
-        Candidate(name=ClusterName(name), weight=cell.weight, min_replicas=cell.least) for name, cell in there.items()
+        ClusterPreference(name=ClusterName(name), weight=cell.weight, min_replicas=cell.least)
+        for name, cell in there.items()
     )
     return BurstPolicy(name="gpu", candidates=candidates, distribution=distribution)
 
 
-def seen(there: Mapping[str, Cell], distribution: Distribution, standing: Ledger) -> Situation:
+def seen(there: Mapping[str, Cell], distribution: Distribution, working_plan: Ledger) -> PassInput:
     """See the clusters with what stands there running, and the rest of their room free."""
-    has = counts(standing)
+    has = counts(working_plan)
     missing = sum(has.values())
     observed = [
-        free(name, cell.room - has[name], bound={one.name: one.replicas for one in standing.placements.values()})
+        free(name, cell.room - has[name], bound={one.name: one.replicas for one in working_plan.placements.values()})
         for name, cell in there.items()
     ]
     clusters = (cluster("worker-1"), *(cluster(name) for name in there))
     wanted = desired(sharing(there, distribution), clusters=clusters)
-    return situation(short(missing), *observed, wanted=wanted, there=standing)
+    return inputs(short(missing), *observed, wanted=wanted, there=working_plan)
 
 
 def begun(there: Mapping[str, Cell]) -> Ledger:
     return ledger(*(placement(name, cell.has) for name, cell in there.items() if cell.has))
 
 
-def counts(standing: Ledger) -> Counter[str]:
+def counts(working_plan: Ledger) -> Counter[str]:
     found = Counter[str]()
-    for one in standing.placements.values():
+    for one in working_plan.placements.values():
         found[one.cluster] += one.replicas
     return found
 
 
-def after(standing: Ledger, plan: Plan) -> Ledger:
+def after(working_plan: Ledger, plan: Plan) -> Ledger:
     """Let a rebalancing stand."""
-    there = dict(standing.placements)
+    there = dict(working_plan.placements)
     for change in plan.changes:
         match change:
             case Revert(placement=one):
@@ -101,9 +102,9 @@ def after(standing: Ledger, plan: Plan) -> Ledger:
     return ledger(*there.values())
 
 
-def targets(there: Mapping[str, Cell], *, begun: bool) -> list[Target]:
+def targets(there: Mapping[str, Cell], *, begun: bool) -> list[ClusterShare]:
     return [
-        Target(
+        ClusterShare(
             cluster=ClusterName(name),
             rank=rank,
             keeps=cell.has if begun else 0,
@@ -121,8 +122,8 @@ def test_shared_out_anew_is_shared_out_from_nothing(there: dict[str, Cell], dist
     total = sum(cell.has for cell in there.values())
     from_nothing = share_out(total, targets(there, begun=False), distribution)
     assert anew(total, targets(there, begun=True), distribution).counts == from_nothing.counts
-    standing = begun(there)
-    made = after(standing, rebalance(seen(there, distribution, standing), VLLM, by="Ann"))
+    working_plan = begun(there)
+    made = after(working_plan, rebalance(seen(there, distribution, working_plan), VLLM, by="Ann"))
     assert counts(made) == from_nothing.counts
 
 
@@ -130,32 +131,32 @@ def test_shared_out_anew_is_shared_out_from_nothing(there: dict[str, Cell], dist
 def test_the_total_stays_and_never_more_than_fits_comes_to_a_cluster(
     there: dict[str, Cell], distribution: Distribution
 ) -> None:
-    standing = begun(there)
-    made = counts(after(standing, rebalance(seen(there, distribution, standing), VLLM, by="Ann")))
-    assert made.total() == counts(standing).total()
+    working_plan = begun(there)
+    made = counts(after(working_plan, rebalance(seen(there, distribution, working_plan), VLLM, by="Ann")))
+    assert made.total() == counts(working_plan).total()
     assert all(made[name] <= cell.room for name, cell in there.items())
 
 
 @given(cells(), STRATEGIES)
 def test_no_commit_has_more_replicas_than_there_were(there: dict[str, Cell], distribution: Distribution) -> None:
-    standing = begun(there)
-    plan, total = rebalance(seen(there, distribution, standing), VLLM, by="Ann"), counts(standing).total()
+    working_plan = begun(there)
+    plan, total = rebalance(seen(there, distribution, working_plan), VLLM, by="Ann"), counts(working_plan).total()
     for number in range(len(plan.changes)):
-        assert counts(after(standing, Plan(changes=plan.changes[:number]))).total() <= total
+        assert counts(after(working_plan, Plan(changes=plan.changes[:number]))).total() <= total
 
 
 @given(cells(), STRATEGIES)
 def test_what_was_rebalanced_has_nothing_to_rebalance(there: dict[str, Cell], distribution: Distribution) -> None:
-    standing = begun(there)
-    made = after(standing, rebalance(seen(there, distribution, standing), VLLM, by="Ann"))
+    working_plan = begun(there)
+    made = after(working_plan, rebalance(seen(there, distribution, working_plan), VLLM, by="Ann"))
     assert rebalance(seen(there, distribution, made), VLLM, by="Ann") == Plan()
 
 
 @given(cells(), STRATEGIES)
 def test_no_later_pass_undoes_it(there: dict[str, Cell], distribution: Distribution) -> None:
-    standing = begun(there)
-    before = seen(there, distribution, standing)
-    made = after(standing, rebalance(before, VLLM, by="Ann"))
+    working_plan = begun(there)
+    before = seen(there, distribution, working_plan)
+    made = after(working_plan, rebalance(before, VLLM, by="Ann"))
     assert decide(replace(before, ledger=made)).changes == ()  # at once, while the pods are where they were
     assert decide(seen(there, distribution, made)).changes == ()
 
@@ -229,7 +230,7 @@ def test_a_cluster_that_takes_nothing_new_gets_no_more_than_it_has(*, blind: boo
 def test_replicas_that_wait_for_a_node_where_there_is_none_go_elsewhere() -> None:
     stuck = placement("worker-2", 3, created=NOW - timedelta(minutes=5))
     there = ledger(stuck)
-    homeless = {stuck.name: Homeless(shape=stuck.shape, replicas=2)}
+    homeless = {stuck.name: PendingPods(shape=stuck.shape, replicas=2)}
     full = free("worker-2", 0, bound={stuck.name: 1}, homeless=homeless)
     plan = made(ordering("worker-2", "worker-3"), there, full, free("worker-3", 4))
     assert counts(after(there, plan)) == {"worker-2": 1, "worker-3": 2}
@@ -288,7 +289,7 @@ def made(policy: BurstPolicy | None, there: Ledger, *observed: object, wanted: o
     names = ("worker-1", "worker-2", "worker-3", "worker-4")
     fleet = wanted or desired(policy, clusters=[cluster(name) for name in names])
     missing = counts(there).total()
-    seen = situation(short(missing), *observed, wanted=fleet, there=there)
+    seen = inputs(short(missing), *observed, wanted=fleet, there=there)
     return rebalance(seen, VLLM, by="Ann", reason=reason)
 
 

@@ -15,7 +15,7 @@ from reconciler.core.quotas import quotas
 from reconciler.core.rebalancing import rebalance
 from reconciler.core.seats import seated
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import ClusterObservation, Homeless
+from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint, RestraintKind
@@ -24,7 +24,7 @@ from reconciler.model.policy import Desired
 from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workloadspread import Bound, Subset
 from tests.deciding.test_spread_passes import NUMBERS, PERCENTAGES, Case, after, cases
-from tests.situations import NOW, VLLM, free, ledger, plan, seconds, shape, short, situation
+from tests.situations import NOW, VLLM, free, inputs, ledger, plan, seconds, shape, short
 from tests.subsets import OWN, RENTED, TIER, adaptive, fleet, named, numbered, stands, subset, wanted_before
 
 
@@ -102,7 +102,7 @@ def test_it_is_what_comes_of_nothing_and_once_more_changes_nothing(
     told = {"wanted": wanted, "history": wanted_before(missing)}
     begun = plan(short(missing), *(free(name, room + has[name]) for name, room in rooms.items()), **told)
     from_nothing = counts(after((), begun))
-    now = situation(short(missing), *seen, there=ledger(*there), **told)
+    now = inputs(short(missing), *seen, there=ledger(*there), **told)
     if from_nothing.total() < missing:
         with pytest.raises(InvalidInput, match=r"would have a place within WorkloadSpread demo/pools"):
             rebalance(now, VLLM, by="Ann")
@@ -111,11 +111,11 @@ def test_it_is_what_comes_of_nothing_and_once_more_changes_nothing(
     assert counts(stands_now) == from_nothing
     running = {one.name: one.replicas for one in stands_now}
     seen = [free(name, room + has[name] - from_nothing[name], bound=running) for name, room in rooms.items()]
-    assert rebalance(situation(short(missing), *seen, there=ledger(*stands_now), **told), VLLM, by="Ann") == Plan()
+    assert rebalance(inputs(short(missing), *seen, there=ledger(*stands_now), **told), VLLM, by="Ann") == Plan()
 
 
 def made(wanted: Desired, there: Ledger, *observed: ClusterObservation) -> Plan:
-    seen = situation(short(total(tuple(there.placements.values()))), *observed, wanted=wanted, there=there)
+    seen = inputs(short(total(tuple(there.placements.values()))), *observed, wanted=wanted, there=there)
     return rebalance(seen, VLLM, by="Ann")
 
 
@@ -200,7 +200,7 @@ def test_a_subset_that_is_held_back_gives_up_to_an_earlier_one_with_room_and_to_
 
 def test_replicas_that_wait_for_a_node_where_there_is_none_go_to_a_later_subset() -> None:
     stuck = stands("worker-2", 4, "own", created=NOW - timedelta(minutes=5))
-    homeless = {stuck.name: Homeless(shape=shape(), replicas=3)}
+    homeless = {stuck.name: PendingPods(shape=shape(), replicas=3)}
     full = free("worker-2", 0, bound={stuck.name: 1}, homeless=homeless)
     plan = made(fleet(OWN, RENTED), ledger(stuck), full, free("worker-4", 4))
     assert list(map(told, plan.changes)) == [("Resize", "worker-2/own", 1), ("Place", "worker-4/rented", 3)]
@@ -227,7 +227,7 @@ def test_the_most_gprs_of_a_workspace_are_counted_after_what_ends() -> None:
 
 def test_it_is_refused_while_nobody_sees_what_runs_on_the_primary_and_counts() -> None:
     there = ledger(stands("worker-4", 5, "rented"))
-    blind = situation(free("worker-2", 9), free("worker-4", 0), wanted=fleet(OWN, RENTED), there=there)
+    blind = inputs(free("worker-2", 9), free("worker-4", 0), wanted=fleet(OWN, RENTED), there=there)
     with pytest.raises(InvalidInput, match=r"worker-1 .*, so nobody knows what its subsets may hold"):
         rebalance(blind, VLLM, by="Ann")
 

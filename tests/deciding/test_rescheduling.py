@@ -10,18 +10,18 @@ from reconciler.core.explain import explain
 from reconciler.core.ledger import Restraints, read_record
 from reconciler.core.messages import line, message
 from reconciler.core.restraints import ledger_path, write_restraints
-from reconciler.model.capacity import ClusterObservation, Homeless
+from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import CommitId
 from reconciler.model.placement import Placement, RestraintKind
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Why
-from tests.situations import NOW, VLLM, free, ledger, plan, seconds, shape, short, situation
+from tests.situations import NOW, VLLM, free, inputs, ledger, plan, seconds, shape, short
 from tests.subsets import OWN, RENTED, adaptive, fleet, kept, out, stands, wanted_before
 
 
 def stuck(there: Placement, *, bound: int, since: int, room: int = 0) -> ClusterObservation:
     """Observe that the replicas of a placement beyond those that have a node have had none for so many seconds."""
-    waiting = Homeless(replicas=there.replicas - bound, shape=shape(), since=NOW - seconds(since))
+    waiting = PendingPods(replicas=there.replicas - bound, shape=shape(), since=NOW - seconds(since))
     return free(there.cluster, room, bound={there.name: bound}, homeless={there.name: waiting})
 
 
@@ -130,7 +130,7 @@ def test_a_hold_ends_where_the_spread_is_fixed_or_the_subset_becomes_the_last() 
     own = replace(OWN, most=None)
     for wanted in (fleet(own, RENTED), adaptive(RENTED, own), adaptive(own)):
         assert kept(plan(*seen, wanted=wanted, there=held)) == [("worker-2/own", 4)]
-        told = explain(VLLM, situation(*seen, wanted=wanted, there=held), plan(*seen, wanted=wanted, there=held))
+        told = explain(VLLM, inputs(*seen, wanted=wanted, there=held), plan(*seen, wanted=wanted, there=held))
         assert told.restraints == ()
     assert kept(plan(*seen, wanted=adaptive(own, RENTED), there=held)) == []
 
@@ -170,7 +170,7 @@ def test_what_home_is_missing_beside_what_moves_on_is_told_apart() -> None:
 def test_explain_tells_what_waits_elsewhere_from_what_runs_there_and_what_moves_on() -> None:
     there = stands("worker-2", 4, "own")
     wanted = adaptive(replace(OWN, most=None), RENTED)
-    seen = situation(short(4), stuck(there, bound=1, since=30), free("worker-4", 2), wanted=wanted, there=ledger(there))
+    seen = inputs(short(4), stuck(there, bound=1, since=30), free("worker-4", 2), wanted=wanted, there=ledger(there))
     told = explain(VLLM, seen, decide(seen)).conclusion
     assert "1 run elsewhere, 3 waiting for a node on worker-2/own." in told[0]
     assert told[0].startswith("Nothing more is missing: ")

@@ -21,7 +21,7 @@ from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Place, Plan, Resize
 from tests.deciding.test_rescheduling import adaptive
 from tests.kube.objects import GPU, NO_GPU, node, pod
-from tests.situations import NOW, VLLM, free, ledger, placement, seconds, short, situation
+from tests.situations import NOW, VLLM, free, inputs, ledger, placement, seconds, short
 from tests.subsets import OWN, RENTED, kept, out, stands, wanted_before
 
 
@@ -90,7 +90,7 @@ def decided(
     elsewhere = free("worker-4", 8, at=at, bound={one.name: one.replicas for one in others})
     stand: Ledger = ledger(there.placement, *others, **told)
     seen = (short(missing, at=at), source(there, at), elsewhere)
-    return decide(situation(*seen, wanted=WANTED, there=stand, now=at, history=wanted_before(missing)))
+    return decide(inputs(*seen, wanted=WANTED, there=stand, now=at, history=wanted_before(missing)))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.kubernetes.causes import unschedulable
 from reconciler.core.wording import amounts, is_gpu, model
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
@@ -46,7 +46,7 @@ def lacking(*names: str) -> str:
     quantities = {name: parse_quantity("1") for name in (*names, "pods")}
     empty = Node(name="n", free=Resources(amounts={"pods": parse_quantity("10")}))
     pool = Pool(name="p", nodes=(empty,))
-    room = Room(ClusterObservation(cluster=ClusterName("c"), observed_at=NOW, pools=(pool,)))
+    room = ClusterCapacity(ClusterObservation(cluster=ClusterName("c"), observed_at=NOW, pools=(pool,)))
     return room.shortfall(ReplicaShape(requests=Resources(amounts=quantities)))
 
 

@@ -13,7 +13,7 @@ from reconciler.core.explain import explain
 from reconciler.core.schedule import first_after, next_turn, planned
 from reconciler.model.plan import Place, Reason, Revert
 from reconciler.model.policy import BurstPolicy, Schedule
-from tests.situations import NOW, VLLM, desired, free, ledger, ordering, placement, plan, seconds, short, situation
+from tests.situations import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, plan, seconds, short
 
 OFFICE = Schedule(name="office", start="0 8 * * 1-5", duration=timedelta(hours=10), zone="Europe/Berlin", replicas=3)
 NIGHTLY = Schedule(name="nightly", start="30 2 * * *", duration=timedelta(hours=2), zone="Europe/Berlin", replicas=1)
@@ -139,13 +139,13 @@ def test_when_it_is_over_the_replicas_come_home_after_the_scale_down_window() ->
     one = replace(policy(OFFICE), scale_down_window=seconds(60))
     lent = ledger(placement(replicas=3, created=end - timedelta(hours=1), lasting=timedelta(hours=20)))
     early = end - timedelta(minutes=5)
-    during = situation(short(0, at=early), wanted=desired(one), there=lent, now=early)
+    during = inputs(short(0, at=early), wanted=desired(one), there=lent, now=early)
     history = {VLLM: during.demands[VLLM].history}
-    over = situation(short(0, at=end), wanted=desired(one), there=lent, now=end, history=history)
+    over = inputs(short(0, at=end), wanted=desired(one), there=lent, now=end, history=history)
     held = decide(over).suppressed
     assert [(one.reason, one.until) for one in held] == [(Reason.SCALE_DOWN_WINDOW, end + seconds(60))]
     later = end + seconds(61)
-    after = situation(
+    after = inputs(
         short(0, at=later), wanted=desired(one), there=lent, now=later, history={VLLM: over.demands[VLLM].history}
     )
     assert [type(change) for change in decide(after).changes] == [Revert]
@@ -155,7 +155,7 @@ def test_a_planned_burst_of_a_workload_that_its_primary_does_not_report_says_wha
     now = at("2026-11-20T09:00:00+01:00")
     seen = short(0, at=now)
     bare = type(seen)(cluster=seen.cluster, observed_at=now)
-    there = situation(bare, free("worker-2", 8, at=now), wanted=desired(policy(OFFICE)), now=now)
+    there = inputs(bare, free("worker-2", 8, at=now), wanted=desired(policy(OFFICE)), now=now)
     made = decide(there)
     assert made.changes == ()
     assert [(one.reason, one.replicas, one.message) for one in made.suppressed] == [

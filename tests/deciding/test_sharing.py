@@ -10,24 +10,24 @@ from reconciler.core.messages import message
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Revert
-from reconciler.model.policy import Availability, BurstPolicy, Candidate, Distribution, StrategyName
-from tests.situations import NOW, VLLM, cluster, desired, free, ledger, placement, plan, short, situation
+from reconciler.model.policy import Availability, BurstPolicy, ClusterPreference, Distribution, StrategyName
+from tests.situations import NOW, VLLM, cluster, desired, free, inputs, ledger, placement, plan, short
 
 REGION = "topology.kubernetes.io/region"
 FOUR = ("worker-2", "worker-3", "worker-4", "worker-5")
 LONG_WANTED = {VLLM: (Sample(at=NOW - timedelta(hours=1), deficit=4),)}
 
 
-def policy(strategy: StrategyName, *candidates: Candidate, **bounds: object) -> BurstPolicy:
+def policy(strategy: StrategyName, *candidates: ClusterPreference, **bounds: object) -> BurstPolicy:
     return BurstPolicy(
         name="gpu",
-        candidates=candidates or tuple(Candidate(name=ClusterName(name)) for name in FOUR),
+        candidates=candidates or tuple(ClusterPreference(name=ClusterName(name)) for name in FOUR),
         distribution=Distribution(strategy=strategy, **bounds),
     )
 
 
-def candidate(name: str, **fields: int) -> Candidate:
-    return Candidate(name=ClusterName(name), **fields)
+def candidate(name: str, **fields: int) -> ClusterPreference:
+    return ClusterPreference(name=ClusterName(name), **fields)
 
 
 def fleet(chosen: BurstPolicy, *, regions: tuple[str, ...] = ("eu", "eu", "us", "us"), **fields: object):
@@ -186,7 +186,7 @@ def test_the_commit_says_what_spoke_for_each_cluster() -> None:
 
 def test_explain_tells_the_shares_and_what_bounds_them() -> None:
     chosen = policy(StrategyName.BALANCED, max_clusters=2)
-    seen = situation(short(6), *roomy(4, 8, 2), wanted=fleet(chosen))
+    seen = inputs(short(6), *roomy(4, 8, 2), wanted=fleet(chosen))
     told = explain(VLLM, seen, plan(short(6), *roomy(4, 8, 2), wanted=fleet(chosen)))
     assert told.distribution == "Balanced, at most 2 clusters"
     assert "worker-3 would take 4 of what is missing (Balanced: 8 of 12 free)." in told.conclusion
@@ -195,7 +195,7 @@ def test_explain_tells_the_shares_and_what_bounds_them() -> None:
 
 def test_explain_refuses_what_is_beyond_a_bound_also_where_nothing_is_missing() -> None:
     chosen, there = policy(StrategyName.ORDERED, max_clusters=1), ledger(placement("worker-2", 3))
-    seen = situation(short(3), *roomy(4, 8), wanted=fleet(chosen), there=there)
+    seen = inputs(short(3), *roomy(4, 8), wanted=fleet(chosen), there=there)
     told = explain(VLLM, seen, plan(short(3), *roomy(4, 8), wanted=fleet(chosen), there=there))
     refused = {one.cluster: one.refusal.message for one in told.assessments if one.refusal and one.fits}
     assert refused == {"worker-3": "policy gpu spreads over 1 cluster at most: worker-2"}
@@ -207,7 +207,7 @@ def test_explain_says_once_which_lower_bound_is_out_of_reach() -> None:
     chosen = policy(StrategyName.ORDERED, spread_by=REGION, min_groups=3)
     told = explain(
         VLLM,
-        situation(short(6), *roomy(4, 8, 2), wanted=fleet(chosen)),
+        inputs(short(6), *roomy(4, 8, 2), wanted=fleet(chosen)),
         plan(short(6), *roomy(4, 8, 2), wanted=fleet(chosen)),
     )
     (line,) = (line for line in told.conclusion if "spreads over 3 values" in line)

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from reconciler.core.decide import decide
 from reconciler.core.quotas import quotas
 from reconciler.core.seats import seated
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Move, Place, Plan, Resize, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.workloadspread import Bound, Subset
-from tests.situations import VLLM, ledger, short, situation
+from tests.situations import VLLM, inputs, ledger, short
 from tests.subsets import fleet, named, numbered, pooled, stands, term, wanted_before
 
 NAMES = ("a", "b", "c")
@@ -36,12 +36,12 @@ class Case:
     there: tuple[Placement, ...]
     missing: int
 
-    def seen(self, there: tuple[Placement, ...] | None = None) -> Situation:
+    def seen(self, there: tuple[Placement, ...] | None = None) -> PassInput:
         """Observe what is free, with all that stood at first on nodes of its own."""
         now = self.there if there is None else there
         bound = {one.name: one.replicas for one in self.there}
         clusters = [replace(pooled(name, **rooms), bound=bound) for name, rooms in self.rooms.items()]
-        return situation(
+        return inputs(
             short(self.missing),
             *clusters,
             wanted=self.wanted,
@@ -133,7 +133,7 @@ def test_no_two_placements_of_a_subset_begin_on_one_cluster(case: Case) -> None:
     now = after(case.there, decide(case.seen()))
     begun = Counter((one.cluster, one.subset) for one in now if one not in case.there)
     assert all(number == 1 for number in begun.values())
-    assert Standing(case.seen(now)).replicas(VLLM) == sum(one.replicas for one in now)
+    assert WorkingPlan(case.seen(now)).replicas(VLLM) == sum(one.replicas for one in now)
 
 
 @settings(deadline=None)

@@ -14,7 +14,7 @@ from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId
 from reconciler.model.neighbours import LabelRequirement, PodRule, PodRules
 from reconciler.model.plan import Move, Place, Reason, Revert
-from reconciler.model.policy import Availability, BurstPolicy, Candidate
+from reconciler.model.policy import Availability, BurstPolicy, ClusterPreference
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Taint, Toleration
 from reconciler.model.workloadspread import Bound, PreferredTerm
 from tests.gprs.asking import binding, gpr_template
@@ -24,13 +24,13 @@ from tests.situations import (
     desired,
     free,
     gpus,
+    inputs,
     ledger,
     ordering,
     placement,
     plan,
     shape,
     short,
-    situation,
     template,
 )
 from tests.subsets import (
@@ -222,7 +222,7 @@ def test_what_no_subset_takes_waits_and_it_is_told_which_maximum_to_raise() -> N
 
 
 def test_what_no_subset_takes_goes_to_the_clusters_of_the_policy_and_comes_home_first() -> None:
-    wanted = fleet(OWN, candidates=(Candidate(name=ClusterName("worker-4"), max_replicas=2),))
+    wanted = fleet(OWN, candidates=(ClusterPreference(name=ClusterName("worker-4"), max_replicas=2),))
     seen = [free("worker-2", 8), free("worker-4", 8)]
     assert out(plan(short(9), *seen, wanted=wanted)) == {"worker-2/own": 4, "worker-4": 2}
     there = ledger(stands("worker-2", 4, "own"), stands("worker-4", 2))
@@ -352,7 +352,7 @@ def test_what_the_primary_has_above_its_maximum_is_only_told() -> None:
     seen, wanted = (short(1, running=8), free("worker-4", 9)), fleet(subset("home", term(tier="home"), most=5), RENTED)
     made = plan(*seen, wanted=wanted)
     assert out(made) == {"worker-4/rented": 1}
-    told = explain(VLLM, situation(*seen, wanted=wanted), made).conclusion
+    told = explain(VLLM, inputs(*seen, wanted=wanted), made).conclusion
     assert "worker-1 runs 8 of subset home, which may have 5: what runs there is left alone." in told
 
 
@@ -360,7 +360,7 @@ def test_a_subset_that_cannot_be_written_is_no_reason_to_leave_the_others_out() 
     others = named(*(one.name for one in CLUSTERS[1:]))
     first, second = (subset(name, others, most=2) for name in ("first", "second"))
     wanted = fleet(first, second, pools=True)
-    seen = situation(short(4), *(free(one.name, 4) for one in CLUSTERS[1:]), wanted=wanted)
+    seen = inputs(short(4), *(free(one.name, 4) for one in CLUSTERS[1:]), wanted=wanted)
     failures = {(VLLM, f"{one.name}/first"): "its patch cannot be merged" for one in CLUSTERS[1:3]}
     one_left = replace(seen, unwritable=given_up(seen, failures))
     assert out(decide(one_left)) == {"worker-4/first": 2, "worker-2/second": 2}
@@ -405,7 +405,7 @@ def test_explain_tells_each_subset_of_a_cluster_apart() -> None:
     h100, a100 = subset("h100", term(pool="h100"), most=2), subset("a100", term(pool="a100"))
     seen = short(5), pooled("worker-2", h100=4, a100=4)
     wanted = fleet(h100, a100, pools=True)
-    told = explain(VLLM, situation(*seen, wanted=wanted), plan(*seen, wanted=wanted))
+    told = explain(VLLM, inputs(*seen, wanted=wanted), plan(*seen, wanted=wanted))
     assert told.distribution == "WorkloadSpread demo/pools, in order: h100 (at most 2), a100"
     assert [(one.where, one.fits) for one in told.assessments if one.cluster == "worker-2"] == [
         ("worker-2/h100", 4),
@@ -416,7 +416,7 @@ def test_explain_tells_each_subset_of_a_cluster_apart() -> None:
 
 def test_explain_refuses_no_cluster_that_it_says_would_take_some() -> None:
     seen, wanted = (short(5), free("worker-2", 2), free("worker-3", 4), free("worker-4", 4)), fleet(OWN, RENTED)
-    told = explain(VLLM, situation(*seen, wanted=wanted), plan(*seen, wanted=wanted))
+    told = explain(VLLM, inputs(*seen, wanted=wanted), plan(*seen, wanted=wanted))
     verdicts = {one.where: one.refusal.message if one.refusal else "" for one in told.assessments}
     assert verdicts["worker-3/own"] == ""
     assert verdicts["worker-2/own"] == "subset own comes to 4 of at most 4 replicas"
@@ -427,7 +427,7 @@ def test_explain_refuses_what_would_take_no_more_also_where_nothing_is_missing()
     seen = (short(4), free("worker-2", 9), free("worker-4", 9))
     wanted = fleet(subset("none", named("worker-4"), most=0), OWN, RENTED)
     there = ledger(stands("worker-2", 4, "own"))
-    told = explain(VLLM, situation(*seen, wanted=wanted, there=there), plan(*seen, wanted=wanted, there=there))
+    told = explain(VLLM, inputs(*seen, wanted=wanted, there=there), plan(*seen, wanted=wanted, there=there))
     verdicts = {one.where: one.refusal.message if one.refusal else "" for one in told.assessments}
     assert verdicts["worker-4/none"] == "subset none has 0 of at most 0 replicas"
     assert verdicts["worker-2/own"] == "subset own has 4 of at most 4 replicas"
@@ -437,7 +437,7 @@ def test_explain_refuses_what_would_take_no_more_also_where_nothing_is_missing()
 
 def test_explain_tells_what_each_subset_has_to_hold() -> None:
     seen, wanted = (short(1),), fleet(replace(OWN, least=1), replace(RENTED, least=2))
-    told = explain(VLLM, situation(*seen, wanted=wanted), plan(*seen, wanted=wanted))
+    told = explain(VLLM, inputs(*seen, wanted=wanted), plan(*seen, wanted=wanted))
     assert told.distribution == "WorkloadSpread demo/pools, in order: own (at least 1, at most 4), rented (at least 2)"
 
 
@@ -445,7 +445,7 @@ def test_explain_lists_the_clusters_of_a_subset_as_they_are_filled_the_roomiest_
     seen, wanted = (short(3), free("worker-2", 2), free("worker-3", 4), free("worker-4", 4)), fleet(OWN, RENTED)
     made = plan(*seen, wanted=wanted)
     assert out(made) == {"worker-3/own": 3}
-    told = explain(VLLM, situation(*seen, wanted=wanted), made)
+    told = explain(VLLM, inputs(*seen, wanted=wanted), made)
     assert [(one.rank, one.where) for one in told.assessments][:2] == [(1, "worker-3/own"), (2, "worker-2/own")]
 
 

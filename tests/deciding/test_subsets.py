@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.distribution import Target
+from reconciler.core.distribution import ClusterShare
 from reconciler.core.distribution.subsets import Counts, Layer, give_back, share_out
 from reconciler.model.ids import ClusterName
 
@@ -25,7 +25,7 @@ def _layers(draw: st.DrawFn, *, begun: bool = True) -> Layers:
             keeps = draw(st.integers(0, 5)) if begun else 0
             most = keeps + draw(st.integers(0, 6))
             name = ClusterName(f"worker-{number}-{rank}")
-            targets.append(Target(cluster=name, rank=rank, keeps=keeps, most=most, capacity=most))
+            targets.append(ClusterShare(cluster=name, rank=rank, keeps=keeps, most=most, capacity=most))
         most = draw(st.none() | st.integers(0, 12))
         least = draw(st.integers(0, 4 if most is None else min(4, most)))
         found.append(Layer(targets=tuple(targets), most=most, least=least))
@@ -40,7 +40,7 @@ def there(layers: Layers) -> Layers:
     )
 
 
-def standing(layers: Layers, counts: Counts) -> Layers:
+def working_plan(layers: Layers, counts: Counts) -> Layers:
     """Let what was shared out stand."""
     return tuple(
         replace(layer, targets=tuple(replace(one, keeps=has) for one, has in zip(layer.targets, row, strict=True)))
@@ -91,7 +91,7 @@ def test_as_many_are_placed_as_the_subsets_may_hold(layers: Layers, total: int) 
 @given(_layers(), TOTALS, st.integers(0, 9))
 def test_more_wanted_never_takes_any_away(layers: Layers, total: int, more: int) -> None:
     fewer = share_out(total, layers)
-    for later in (share_out(total + more, layers), share_out(total + more, standing(layers, fewer))):
+    for later in (share_out(total + more, layers), share_out(total + more, working_plan(layers, fewer))):
         for (_, has), (_, then) in zip(pairs(layers, fewer), pairs(layers, later), strict=True):
             assert has <= then
 
@@ -129,11 +129,11 @@ def test_giving_back_one_more_lets_nothing_grow(layers: Layers, total: int) -> N
 @given(_layers(begun=False), TOTALS, TOTALS)
 def test_what_goes_out_comes_back_as_if_fewer_had_been_wanted(layers: Layers, total: int, fewer: int) -> None:
     out = share_out(total, layers)
-    assert give_back(min(fewer, total), there(standing(layers, out))) == share_out(min(fewer, total), layers)
+    assert give_back(min(fewer, total), there(working_plan(layers, out))) == share_out(min(fewer, total), layers)
 
 
 def layer(has: int, *, most: int | None = None, least: int = 0, room: int = 0) -> Layer:
-    target = Target(cluster=ClusterName("worker-2"), rank=1, keeps=has, most=has + room, capacity=has + room)
+    target = ClusterShare(cluster=ClusterName("worker-2"), rank=1, keeps=has, most=has + room, capacity=has + room)
     return Layer(targets=(target,), most=most, least=least)
 
 

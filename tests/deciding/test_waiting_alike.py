@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reconciler.core.evicting import Evictions
-from reconciler.core.fit import Room
-from reconciler.core.growth import Growth
+from reconciler.core.fit import ClusterCapacity
+from reconciler.core.growth import CandidateFinder
 from reconciler.core.lending import bursts_that_wait
 from reconciler.core.placing import requests_that_wait
 from reconciler.core.queueing import serve
 from reconciler.core.reserving import reservations_that_wait
-from reconciler.core.rooms import Rooms
-from reconciler.core.situation import Situation
-from reconciler.core.standing import Standing
+from reconciler.core.rooms import FleetCapacity
+from reconciler.core.situation import PassInput
+from reconciler.core.standing import WorkingPlan
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.gpr import GprTerms, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
@@ -30,28 +30,28 @@ from reconciler.model.request import Request, RequestRecord
 from reconciler.model.scheduling import Taint
 from reconciler.model.workload import DeploySpec
 from tests.requests.asking import deployment, gpus, holds, manifests, record, request, wants
-from tests.situations import NOW, cluster, free, ordering, placement, shape, short, situation, template
+from tests.situations import NOW, cluster, free, inputs, ordering, placement, shape, short, template
 
 CLUSTERS = tuple(ClusterName(f"worker-{number}") for number in (1, 2, 3))
 SPACES = (WorkspaceName("llm"), WorkspaceName("vision"))
 
 
-class Unshared(Rooms):
+class Unshared(FleetCapacity):
     """Rooms of which none has answered before."""
 
     def moment(self, cluster: ClusterName) -> Hashable:
         return object()
 
-    def room(self, *asked: Any, **without: Any) -> Room:
+    def room(self, *asked: Any, **without: Any) -> ClusterCapacity:
         return super().room(*asked, **without).copy()
 
 
-class Forgetful(Growth):
+class Forgetful(CandidateFinder):
     """Growth that works everything out anew: no two states are the same to it."""
 
-    def __init__(self, situation: Situation, standing: Standing) -> None:
-        super().__init__(situation, standing)
-        self.rooms = Unshared(situation, standing)
+    def __init__(self, inputs: PassInput, working_plan: WorkingPlan) -> None:
+        super().__init__(inputs, working_plan)
+        self.rooms = Unshared(inputs, working_plan)
 
     def state(self, cluster: ClusterName, workspace: WorkspaceName | None = None) -> Hashable:
         return object()
@@ -60,29 +60,31 @@ class Forgetful(Growth):
         return object()
 
 
-class Watched(Rooms):
+class Watched(FleetCapacity):
     """Rooms that count how often one is worked out without those who would have to go."""
 
     looks = 0
 
-    def room(self, *asked: Any, **without: Any) -> Room:
+    def room(self, *asked: Any, **without: Any) -> ClusterCapacity:
         self.looks += bool(without.get("without"))
         return super().room(*asked, **without)
 
 
-def waits_out(one: Situation, growing: type[Growth], rooms: type[Rooms] | None = None) -> tuple[Plan, Rooms]:
+def waits_out(
+    one: PassInput, growing: type[CandidateFinder], rooms: type[FleetCapacity] | None = None
+) -> tuple[Plan, FleetCapacity]:
     """Give out what is free to all who wait, as a pass does; the rooms are those that it was given out of."""
     one = one.enrolling(one.ledger.requests)
-    standing = Standing(one)
-    growth = growing(one, standing)
-    growth.rooms = rooms(one, standing) if rooms is not None else growth.rooms
+    working_plan = WorkingPlan(one)
+    finder = growing(one, working_plan)
+    finder.rooms = rooms(one, working_plan) if rooms is not None else finder.rooms
     waiting = [
-        *bursts_that_wait(one, standing, growth),
-        *requests_that_wait(one, standing, growth),
-        *reservations_that_wait(one, standing, growth),
+        *bursts_that_wait(one, working_plan, finder),
+        *requests_that_wait(one, working_plan, finder),
+        *reservations_that_wait(one, working_plan, finder),
     ]
-    serve(waiting, Evictions(situation=one, standing=standing, growth=growth).after)
-    return standing.plan(), growth.rooms
+    serve(waiting, Evictions(inputs=one, working_plan=working_plan, finder=finder).after)
+    return working_plan.plan(), finder.rooms
 
 
 terms = st.builds(GprTerms, priority=st.sampled_from([50, 101, 200]), evictable=st.booleans(), requeue=st.booleans())
@@ -158,7 +160,7 @@ def of_eight(node: Node) -> Node:
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> Situation:
+def situations(draw: st.DrawFn) -> PassInput:
     waiting, (placed, there) = draw(records()), draw(standing_ones())
     bursts = [WorkloadId(SPACES[0], TemplateName(name)) for name in ("burst-a", "burst-b")]
     taints = draw(st.sampled_from([(), (Taint(key="team"),)]))
@@ -188,13 +190,13 @@ def situations(draw: st.DrawFn) -> Situation:
     if draw(st.booleans()):
         seen[2] = replace(seen[2], healthy=False)
     seen = [replace(one, bound=bound) for one in seen]
-    return situation(*seen, wanted=wanted, there=holds(*waiting, *placed, placed=there))
+    return inputs(*seen, wanted=wanted, there=holds(*waiting, *placed, placed=there))
 
 
 @given(situations())
 @settings(max_examples=150)
-def test_what_others_were_told_changes_no_plan(one: Situation):
-    assert waits_out(one, Growth)[0] == waits_out(one, Forgetful)[0]
+def test_what_others_were_told_changes_no_plan(one: PassInput):
+    assert waits_out(one, CandidateFinder)[0] == waits_out(one, Forgetful)[0]
 
 
 def evicting(clusters: int, urgent: int) -> int:
@@ -223,7 +225,7 @@ def evicting(clusters: int, urgent: int) -> int:
         for name in names
     ]
     wanted = wants(*(one.request for one in known), clusters=made)
-    plan, rooms = waits_out(situation(*seen, wanted=wanted, there=holds(*known, placed=running)), Growth, Watched)
+    plan, rooms = waits_out(inputs(*seen, wanted=wanted, there=holds(*known, placed=running)), CandidateFinder, Watched)
     assert len({change.placement.path for change in plan.changes if isinstance(change, Revert)}) == urgent
     assert isinstance(rooms, Watched)
     return rooms.looks
@@ -243,7 +245,7 @@ def doings(draw: st.DrawFn) -> list[tuple[str, ReplicaShape, int]]:
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=4), doings())
 def test_a_room_answers_as_one_that_was_never_asked_before(nodes: list[int], done: list[tuple[str, ReplicaShape, int]]):
     seen: ClusterObservation = free("worker-2", *nodes)
-    room, again = Room(seen), Room(replace(seen, pools=tuple(seen.pools)))
+    room, again = ClusterCapacity(seen), ClusterCapacity(replace(seen, pools=tuple(seen.pools)))
     for what, wanted, number in done:
         if what == "take":
             room.take(wanted, number)
@@ -254,4 +256,4 @@ def test_a_room_answers_as_one_that_was_never_asked_before(nodes: list[int], don
         assert room.shortfall(wanted) == fresh.shortfall(wanted) == room.shortfall(wanted)
     # What was taken of one room is not missing in another one of the same nodes.
     for _, wanted, number in done:
-        assert again.count(wanted, number) == Room(free("worker-2", *nodes)).count(wanted, number)
+        assert again.count(wanted, number) == ClusterCapacity(free("worker-2", *nodes)).count(wanted, number)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.core import observation, yamlio
-from reconciler.demo.clusters import Cluster, Primary, committed, read
-from reconciler.demo.stage import Stage, hurry
+from reconciler.demo.clusters import Primary, SimulatedCluster, committed, read
+from reconciler.demo.stage import DemoDirectory, hurry
 from reconciler.demo.story import acts, timing
 from reconciler.errors import InvalidInput
 from reconciler.model.units import parse_duration
@@ -26,18 +26,18 @@ def primary() -> Primary:
 
 
 @pytest.fixture
-def cluster(primary: Primary) -> Cluster:
-    return Cluster(read(LAYOUT / "observations" / "worker-2.yaml"), primary.replica)
+def cluster(primary: Primary) -> SimulatedCluster:
+    return SimulatedCluster(read(LAYOUT / "observations" / "worker-2.yaml"), primary.replica)
 
 
-def test_replicas_get_a_node_a_turn_after_they_are_applied(cluster: Cluster) -> None:
+def test_replicas_get_a_node_a_turn_after_they_are_applied(cluster: SimulatedCluster) -> None:
     cluster.apply({"vllm-1": 3})
     assert (cluster.bound, cluster.settled) == ({}, False)
     cluster.schedule(NOON)
     assert (cluster.bound, cluster.settled) == ({"vllm-1": 3}, True)
 
 
-def test_no_more_replicas_than_fit_get_a_node(cluster: Cluster) -> None:
+def test_no_more_replicas_than_fit_get_a_node(cluster: SimulatedCluster) -> None:
     room = cluster.room()
     cluster.apply({"vllm-1": room + 2})
     cluster.schedule(NOON)
@@ -46,7 +46,9 @@ def test_no_more_replicas_than_fit_get_a_node(cluster: Cluster) -> None:
     assert cluster.room() == 0
 
 
-def test_replicas_without_a_node_are_reported_with_the_moment_the_scheduler_first_found_none(cluster: Cluster) -> None:
+def test_replicas_without_a_node_are_reported_with_the_moment_the_scheduler_first_found_none(
+    cluster: SimulatedCluster,
+) -> None:
     room = cluster.room()
     cluster.apply({"vllm-1": room + 2})
 
@@ -64,7 +66,7 @@ def test_replicas_without_a_node_are_reported_with_the_moment_the_scheduler_firs
     assert homeless() == {}
 
 
-def test_a_pruned_placement_gives_its_nodes_back(cluster: Cluster) -> None:
+def test_a_pruned_placement_gives_its_nodes_back(cluster: SimulatedCluster) -> None:
     room = cluster.room()
     cluster.apply({"vllm-1": room})
     cluster.schedule(NOON)
@@ -74,11 +76,11 @@ def test_a_pruned_placement_gives_its_nodes_back(cluster: Cluster) -> None:
 
 
 def test_cordoned_nodes_take_nothing(primary: Primary) -> None:
-    third = Cluster(read(LAYOUT / "observations" / "worker-3.yaml"), primary.replica)
+    third = SimulatedCluster(read(LAYOUT / "observations" / "worker-3.yaml"), primary.replica)
     assert third.room() == 12
 
 
-def test_what_is_bound_is_reported_as_used(cluster: Cluster) -> None:
+def test_what_is_bound_is_reported_as_used(cluster: SimulatedCluster) -> None:
     cluster.apply({"vllm-1": 3})
     cluster.schedule(NOON)
     (seen,) = observation.read(yamlio.emit(cluster.observation(NOON)).encode(), "seen.yaml")
@@ -126,7 +128,7 @@ def test_the_layouts_example_replica_is_what_its_template_deploys(primary: Prima
 
 
 def test_hurrying_touches_the_named_words_and_nothing_else(tmp_path: Path) -> None:
-    stage = Stage(out=tmp_path)
+    stage = DemoDirectory(out=tmp_path)
     stage.fleet.mkdir()
     (stage.fleet / "a.yaml").write_text("spec:\n  up: {window: 30s}  # soon\n  rest: 5m # long\n  max: 5m\n")
     hurry(stage, {"a.yaml": {"spec.up.window": "3s", "spec.rest": "60s"}})
@@ -134,7 +136,7 @@ def test_hurrying_touches_the_named_words_and_nothing_else(tmp_path: Path) -> No
 
 
 def test_hurrying_a_field_that_is_not_there_is_told(tmp_path: Path) -> None:
-    stage = Stage(out=tmp_path)
+    stage = DemoDirectory(out=tmp_path)
     stage.fleet.mkdir()
     (stage.fleet / "a.yaml").write_text("spec: {}\n")
     with pytest.raises(InvalidInput, match=r"a\.yaml: spec\.coolDown: is not there"):

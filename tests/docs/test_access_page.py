@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reconciler.core import accessfile
-from reconciler.core.access import Role
-from reconciler.core.schema.access import AccessFile, RuleFile, TokenFile
+from reconciler.core.access import AccessRole
+from reconciler.core.schema.access import AccessFile, IssuerRuleFile, TokenFile
 
 PAGE = (Path(__file__).parents[2] / "docs" / "access.md").read_text()
 
@@ -21,7 +21,7 @@ def test_the_file_of_the_page_is_read() -> None:
 
 def test_every_field_is_listed_with_whether_it_is_required() -> None:
     def fields() -> Iterator[tuple[str, bool]]:
-        for parent, model in (("tokens[]", TokenFile), ("oidc.roles[]", RuleFile)):
+        for parent, model in (("tokens[]", TokenFile), ("oidc.roles[]", IssuerRuleFile)):
             for name, field in model.model_fields.items():
                 yield f"{parent}.{field.alias or name}", field.is_required()
 
@@ -31,4 +31,4 @@ def test_every_field_is_listed_with_whether_it_is_required() -> None:
 
 
 def test_roles_are_in_their_order() -> None:
-    assert re.findall(r"^\| `([A-Z][a-z]+)` \|", PAGE, re.MULTILINE) == [str(role) for role in Role]
+    assert re.findall(r"^\| `([A-Z][a-z]+)` \|", PAGE, re.MULTILINE) == [str(role) for role in AccessRole]

@@ -16,8 +16,8 @@ from reconciler.api.management import Management
 from reconciler.api.paging import LIMIT, MOST
 from reconciler.api.refusal import envelope
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.bulletin import Bulletin
-from reconciler.daemon.desk import Desk
+from reconciler.daemon.bulletin import LatestSnapshot
+from reconciler.daemon.desk import OrderQueue
 from reconciler.daemon.loop import Vitals
 from reconciler.model.plan import Reason
 from reconciler.model.request import Denial
@@ -40,7 +40,9 @@ def _vitals() -> Vitals:
 
 def _document() -> dict[str, dict[str, dict[str, dict[str, object]]]]:
     repository = MemoryRepository()
-    management = Management(bulletin=Bulletin(BranchReader(repository)), shelf=repository, desk=Desk(lambda _: None))
+    management = Management(
+        bulletin=LatestSnapshot(BranchReader(repository)), shelf=repository, desk=OrderQueue(lambda _: None)
+    )
     return create_app(
         pushed=PushedObservations(),
         wake=lambda _: None,

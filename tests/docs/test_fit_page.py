@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.needs import pods_of
 from tests.deciding.neighbourhood import HOST, LABELS, ZONE, apart, evenly, node, other, pod, seen, term, why_not
@@ -43,13 +43,15 @@ def test_each_of_its_words_is_said_of_something() -> None:
 def of_files() -> str:
     """Say why pods with rules find no room where an observation lists no pods."""
     wanted = pod(**apart(HOST))
-    return Room(free("worker-2", 8)).shortfall(replica_shape(wanted["spec"], {"labels": LABELS, "namespace": "llm"}))
+    return ClusterCapacity(free("worker-2", 8)).shortfall(
+        replica_shape(wanted["spec"], {"labels": LABELS, "namespace": "llm"})
+    )
 
 
 def of_pods_on_their_way() -> str:
     """Say why pods with rules find no room while some of them have no node yet."""
     wanted = replica_shape(pod(**apart(HOST))["spec"], {"labels": LABELS, "namespace": "llm"})
-    room = Room(seen([node("a", 8), node("b", 8)]))
+    room = ClusterCapacity(seen([node("a", 8), node("b", 8)]))
     room.take(wanted, 1)
     return room.shortfall(wanted)
 

@@ -81,7 +81,7 @@ def test_the_label_that_it_shows_for_a_train_job_is_taken_and_filled_in() -> Non
     metadata = {**job["metadata"], "namespace": "vllm-demo"}
     spec = manifests({**job, "metadata": metadata, "spec": {**job["spec"], **patches}})
     given = context(spec)
-    assert [*validate.findings(spec, given.workspace), *templates.check(spec)] == []
+    assert [*validate.check_safety(spec, given.workspace), *templates.check(spec)] == []
     (made,) = templates.render(spec, given).manifests
     assert given.placement is not None
     assert f"{{'{PLACEMENT_LABEL}': '{given.placement.name}'}}" in str(made.manifest["spec"]["runtimePatches"])

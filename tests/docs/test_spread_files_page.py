@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from reconciler.core.load import assemble, parse_file
-from reconciler.core.spreadrules import Rule
+from reconciler.core.spreadrules import KruiseRule
 from reconciler.model.ids import CommitId, WorkloadId
 
 CHECKOUT = Path(__file__).parents[2]
@@ -31,4 +31,4 @@ def test_the_spread_it_shows_is_in_force_without_a_complaint() -> None:
 
 def test_every_rule_is_in_the_table_with_what_is_told() -> None:
     rows = re.findall(r"^\| .+ \| `spec\.([^`]+)` \| (.+) \|$", SECTION, re.MULTILINE)
-    assert [told for _, told in rows] == [rule.format("X") for rule in Rule]
+    assert [told for _, told in rows] == [rule.format("X") for rule in KruiseRule]

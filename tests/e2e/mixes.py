@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reconciler.core import observation, yamlio
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.model.capacity import ReplicaShape
 from tests.e2e.api_server import Json
@@ -94,7 +94,7 @@ class Mix:
             "limitRanges": [{"namespace": NAMESPACE, "defaultRequest": GIVEN}],
         }
         [seen] = observation.read(yamlio.emit(file).encode(), "observation.yaml")
-        return Room(seen).count(self._shape(), 1 if self.apart else LIMIT)
+        return ClusterCapacity(seen).count(self._shape(), 1 if self.apart else LIMIT)
 
     def pods(self, replicas: int) -> int:
         """Count the pods of so many replicas; nodes of their own are asked of one group only."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.kubernetes.resources import CAPACITY, Resource
 from reconciler.core.kubernetes.state import ClusterState
 from reconciler.model.ids import ClusterName
@@ -190,7 +190,7 @@ def counted(cluster: Cluster, mixes: list[Mix]) -> dict[str, int]:
     for mix in mixes:
         shape = shapes[f"{mix.name}-asked"]
         assert shape is not None
-        found[mix.name] = Room(seen).count(shape, LIMIT)
+        found[mix.name] = ClusterCapacity(seen).count(shape, LIMIT)
     return found
 
 

@@ -14,8 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.kube import KubeObservations, Pace
-from reconciler.model.capacity import Ask
+from reconciler.adapters.kube import KubeObservations, WatchTiming
+from reconciler.model.capacity import ReplicaRequest
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import Connection
 from tests.e2e.control_plane import Cluster, Json
@@ -79,9 +79,9 @@ def external_metrics(cluster: Cluster) -> Iterator[None]:
 
 
 @contextmanager
-def seeing(path: Path, cluster: Cluster, *names: str) -> Iterator[Callable[[], dict[str, tuple[Ask, ...]]]]:
+def seeing(path: Path, cluster: Cluster, *names: str) -> Iterator[Callable[[], dict[str, tuple[ReplicaRequest, ...]]]]:
     """Watch a cluster with our rights, and give the way to ask what is asked for of workloads of these names."""
-    pace = Pace(absent=0.5, longest_backoff=1)
+    pace = WatchTiming(absent=0.5, longest_backoff=1)
     view = KubeObservations(kubeconfig(path, cluster), clock=SystemClock(), patience=timedelta(seconds=20), pace=pace)
     workloads = [WorkloadId(workspace=WorkspaceName("llm"), name=TemplateName(name)) for name in names]
     try:
@@ -89,7 +89,7 @@ def seeing(path: Path, cluster: Cluster, *names: str) -> Iterator[Callable[[], d
             desired(clusters=(described(PRIMARY, connection=Connection(context=cluster.name)),), workloads=workloads)
         )
 
-        def asks() -> dict[str, tuple[Ask, ...]]:
+        def asks() -> dict[str, tuple[ReplicaRequest, ...]]:
             seen = view.observe()
             assert not seen.problems
             return {one.ref.name: one.asks for one in seen.clusters[ClusterName(PRIMARY)].workloads}

@@ -16,7 +16,7 @@ from reconciler.model.gpr import (
     WorkspaceLimits,
 )
 from reconciler.model.ids import WorkloadId
-from reconciler.model.policy import Candidate, Desired
+from reconciler.model.policy import ClusterPreference, Desired
 from tests.egs.samples import egs, fleet, placement
 from tests.fleet.samples import FLEET, TEMPLATE, errors, load, warnings, workspace
 
@@ -283,7 +283,7 @@ def test_a_fleet_of_egs_files_alone_bursts_by_its_binding():
     assert desired.problems == ()
     policy = desired.policies[VLLM]
     assert policy.name == "binding/llm"
-    assert policy.candidates == (Candidate(name="worker-2"),)
+    assert policy.candidates == (ClusterPreference(name="worker-2"),)
     assert (policy.priority, policy.default_duration) == (90, timedelta(hours=2))
 
 

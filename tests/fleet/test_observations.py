@@ -10,7 +10,7 @@ import pytest
 from reconciler.core.observation import read
 from reconciler.core.yamlio import parse
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import Ask, Waiting
+from reconciler.model.capacity import MissingReplicas, ReplicaRequest
 from reconciler.model.deployed import EngineState
 from reconciler.model.ids import PlacementName
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Taint, Toleration
@@ -90,7 +90,7 @@ def test_demand_comes_with_the_shape_of_one_replica():
     (workload,) = read(FULL.encode(), "o.yaml")[0].workloads
     assert workload.ref == WorkloadRef(namespace="llm-demo", name="vllm", kind="Deployment")
     assert (workload.wanted, workload.running) == (8, 5)
-    assert workload.waiting[0] == Waiting(replicas=2, since=datetime(2026, 11, 20, 10, 0, tzinfo=UTC))
+    assert workload.waiting[0] == MissingReplicas(replicas=2, since=datetime(2026, 11, 20, 10, 0, tzinfo=UTC))
     assert workload.deficit_since == datetime(2026, 11, 20, 9, 59, tzinfo=UTC)
     assert workload.shape.requests.amounts == {"nvidia.com/gpu": 2 * 10**9, "cpu": 5 * 10**8}
     assert workload.shape.tolerations[0] == Toleration(key="gpu", operator="Exists")
@@ -102,8 +102,10 @@ def test_signals_come_with_their_names():
     at = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
     assert [wait.cause for wait in workload.waiting] == ["", "insufficient nvidia.com/gpu"]
     assert workload.asks == (
-        Ask(signal="hpa llm-demo/vllm", replicas=3, since=at.replace(minute=2), cause="at its maximum", beyond=True),
-        Ask(signal="queue depth", replicas=2, since=at.replace(minute=3), cause="", beyond=False),
+        ReplicaRequest(
+            signal="hpa llm-demo/vllm", replicas=3, since=at.replace(minute=2), cause="at its maximum", beyond=True
+        ),
+        ReplicaRequest(signal="queue depth", replicas=2, since=at.replace(minute=3), cause="", beyond=False),
     )
 
 

@@ -20,7 +20,7 @@ from reconciler.model.plan import Amend, Close, Place, Plan, Revert, Why
 from reconciler.model.policy import Desired
 from reconciler.model.request import Provisioning, RequestRecord
 from tests.gprs.asking import LLM, binding, gpr_template, record, request, reservation
-from tests.situations import NOW, VLLM, desired, free, gpus, ledger, ordering, placement, shape, short, situation
+from tests.situations import NOW, VLLM, desired, free, gpus, inputs, ledger, ordering, placement, shape, short
 
 
 def asks(
@@ -73,7 +73,7 @@ def placed(plan: Plan) -> list[tuple[str, str]]:
 def after(
     there: Ledger, *nodes: int, wanted: Desired | None = None, others: tuple[ClusterObservation, ...] = ()
 ) -> Plan:
-    return decide(situation(full("worker-2", there, *nodes), *others, wanted=wanted, there=there))
+    return decide(inputs(full("worker-2", there, *nodes), *others, wanted=wanted, there=there))
 
 
 def test_a_more_urgent_request_takes_the_gpus_of_one_that_lets_them_go() -> None:
@@ -246,7 +246,7 @@ def test_eviction_comes_to_an_end_whoever_asks_for_what(
             new = asked[number]
             there = replace(there, requests={**there.requests, new.workload: new})
         seen = [crowded(name, nodes, there.placements, now) for name, nodes in clusters.items()]
-        made = decide(situation(*seen, wanted=desired(policies={}), there=there, now=now))
+        made = decide(inputs(*seen, wanted=desired(policies={}), there=there, now=now))
         for change in made.changes:
             if isinstance(change, Revert):
                 assert change.why is Why.PREEMPTED
@@ -317,7 +317,7 @@ def test_a_reservation_evicts_nobody_for_room_that_another_of_its_workspace_hold
         bound={there.name: 1},
     )
     wanted = desired(workloads=(VLLM, low.workload._replace(request=False)), policies={})
-    assert evicted(decide(situation(seen, wanted=wanted, there=known))) == gone
+    assert evicted(decide(inputs(seen, wanted=wanted, there=known))) == gone
 
 
 @pytest.mark.parametrize("lets_go", [True, False])
@@ -328,7 +328,7 @@ def test_what_fits_goes_before_who_is_more_urgent_and_does_not_fit_until_it_is_e
         pools=(Pool(name="p", nodes=(Node(name="half", free=gpus(4), allocatable=gpus(8)),)),),
     )
     small, big = asks("small", 4, evictable=lets_go), asks("big", 8, priority=250)
-    assert placed(decide(situation(seen, there=holding(waiting=[big, small])))) == [("small", "worker-2")]
+    assert placed(decide(inputs(seen, there=holding(waiting=[big, small])))) == [("small", "worker-2")]
     assert evicted(after(holding(runs(small), runs(asks("other", 4)), waiting=[big]))) == (
         ["small", "other"] if lets_go else []
     )
@@ -364,6 +364,6 @@ def test_who_is_evicted_makes_room_wherever_it_was(
     bound = {one.name: 1 for _, one in running}
     pools = (Pool(name="p", nodes=made),)
     seen = ClusterObservation(cluster=ClusterName("worker-2"), observed_at=NOW, pools=pools, bound=bound)
-    plan = decide(situation(seen, there=there))
+    plan = decide(inputs(seen, there=there))
     assert sorted(evicted(plan)) == gone
     assert placed(plan) == ([("high", "worker-2")] if gone else [])

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core.decide import decide
-from reconciler.core.gprs import Gpr, gprs
-from reconciler.core.situation import Situation
+from reconciler.core.gprs import GprView, gprs
+from reconciler.core.situation import PassInput
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.placement import Origin
 from reconciler.model.plan import Place, Plan, Revert, Why
@@ -17,10 +17,10 @@ from reconciler.model.request import Ended, Provisioning
 from tests.gprs.asking import TRAIN, binding, gpr_template, record, request
 from tests.kinds.bursting import SET, lacks
 from tests.kinds.bursting import fleet as desired_whole
-from tests.situations import NOW, desired, free, ledger, ordering, placement, seconds, shape, short, situation
+from tests.situations import NOW, desired, free, inputs, ledger, ordering, placement, seconds, shape, short
 
 
-def told(seen: Situation) -> tuple[Gpr, ...]:
+def told(seen: PassInput) -> tuple[GprView, ...]:
     return gprs(seen, decide(seen))
 
 
@@ -32,7 +32,7 @@ def test_a_placement_is_a_gpr_that_says_what_it_has_and_until_when() -> None:
         bindings=binding({"worker-2": "h100"}),
     )
     seen = free("worker-2", 8, bound={there.name: 2})
-    (one,) = told(situation(short(2, replica=shape(4)), seen, wanted=wanted, there=ledger(there)))
+    (one,) = told(inputs(short(2, replica=shape(4)), seen, wanted=wanted, there=ledger(there)))
     assert re.fullmatch("gpr-[0-9a-f]{8}", one.id)
     assert (one.name, one.workspace, one.cluster, one.placement) == ("vllm", "llm", "worker-2", there.name)
     assert (one.gpus, one.nodes, one.shape) == (4, 2, "NVIDIA-H100-80GB-HBM3")
@@ -45,18 +45,18 @@ def test_a_placement_is_a_gpr_that_says_what_it_has_and_until_when() -> None:
 def test_replicas_without_a_node_are_being_provisioned() -> None:
     there = placement(replicas=3)
     seen = free("worker-2", 0, bound={there.name: 1}, troubles={there.name: "2 pods wait: image not found"})
-    (one,) = told(situation(short(3), seen, there=ledger(there)))
+    (one,) = told(inputs(short(3), seen, there=ledger(there)))
     assert one.state is GprState.PROVISIONING
     assert one.reason == "1 of 3 have a node; 2 pods wait: image not found"
 
 
 def test_what_cannot_be_seen_is_said_to_be_so() -> None:
-    (one,) = told(situation(short(3), there=ledger(placement())))
+    (one,) = told(inputs(short(3), there=ledger(placement())))
     assert (one.state, one.reason) == (GprState.PROVISIONING, "worker-2 has not been observed")
 
 
 def test_what_fits_nowhere_is_queued_and_says_why() -> None:
-    (one,) = told(situation(short(2, replica=shape(8)), free("worker-2", 4), free("worker-3", 4)))
+    (one,) = told(inputs(short(2, replica=shape(8)), free("worker-2", 4), free("worker-3", 4)))
     assert (one.state, one.cluster, one.placement) == (GprState.QUEUED, None, None)
     assert (one.gpus, one.nodes) == (8, 2)
     assert "worker-2: needs 8 GPUs on one node, largest has 4 GPUs free" in one.reason
@@ -64,19 +64,19 @@ def test_what_fits_nowhere_is_queued_and_says_why() -> None:
 
 def test_why_it_is_queued_is_said_once_for_each_cluster() -> None:
     wanted = desired_whole(SET, policy=ordering("worker-2", "worker-3"))
-    (one,) = told(situation(lacks(8), free("worker-2", *[8] * 4), free("worker-3", *[8] * 5), wanted=wanted))
+    (one,) = told(inputs(lacks(8), free("worker-2", *[8] * 4), free("worker-3", *[8] * 5), wanted=wanted))
     assert (one.state, one.reason.count("worker-2:"), one.reason.count("worker-3:")) == (GprState.QUEUED, 1, 1)
     assert one.asked_at == NOW - seconds(45)
 
 
 def test_what_waits_for_its_window_is_pending() -> None:
-    (one,) = told(situation(short(2, since=NOW - seconds(5)), free("worker-2", 4)))
+    (one,) = told(inputs(short(2, since=NOW - seconds(5)), free("worker-2", 4)))
     assert one.state is GprState.PENDING
     assert "scale-up window" in one.reason
 
 
 def test_a_workload_that_is_partly_served_has_one_gpr_of_each_sort() -> None:
-    placed, waiting = told(situation(short(5), free("worker-2", 3), free("worker-3")))
+    placed, waiting = told(inputs(short(5), free("worker-2", 3), free("worker-3")))
     assert sorted([placed.state, waiting.state]) == [GprState.PENDING, GprState.QUEUED]
     assert {placed.nodes, waiting.nodes} == {3, 2}
     assert placed.id != waiting.id
@@ -96,7 +96,7 @@ def test_a_workload_that_is_partly_served_has_one_gpr_of_each_sort() -> None:
 )
 def test_what_the_plan_ends_is_on_its_way_out(why: Why, state: GprState) -> None:
     there = placement()
-    seen = situation(short(3), free("worker-2", 8, bound={there.name: 3}), there=ledger(there))
+    seen = inputs(short(3), free("worker-2", 8, bound={there.name: 3}), there=ledger(there))
     (one,) = gprs(seen, Plan(changes=(Revert(placement=there, why=why, detail="so it is"),)))
     assert (one.state, one.reason) == (state, f"{why}: so it is")
 
@@ -104,7 +104,7 @@ def test_what_the_plan_ends_is_on_its_way_out(why: Why, state: GprState) -> None
 def test_a_request_has_its_own_needs_and_the_same_id_while_it_waits_and_afterwards() -> None:
     asked = request(ask=GpuAsk(gpus=8, nodes=2, shape="NVIDIA-H100-80GB-HBM3"), terms=GprTerms(priority=220))
     known = record(asked)
-    seen = situation(there=ledger(requests={TRAIN: known}))
+    seen = inputs(there=ledger(requests={TRAIN: known}))
     (waiting,) = gprs(seen, Plan())
     assert (waiting.gpus, waiting.nodes, waiting.band, waiting.state) == (8, 2, "high", GprState.PENDING)
     made = placement(workload=TRAIN, replicas=1, origin=Origin.REQUEST)
@@ -118,7 +118,7 @@ def test_a_request_has_its_own_needs_and_the_same_id_while_it_waits_and_afterwar
 
 def test_a_request_that_is_asked_for_again_is_another_gpr() -> None:
     first, second = (
-        gprs(situation(there=ledger(requests={TRAIN: record(received=at)})), Plan())[0].id
+        gprs(inputs(there=ledger(requests={TRAIN: record(received=at)})), Plan())[0].id
         for at in (NOW, NOW + seconds(60))
     )
     assert first != second
@@ -134,7 +134,7 @@ def test_a_request_that_is_asked_for_again_is_another_gpr() -> None:
 )
 def test_how_a_request_ended_is_told(status: Provisioning, after: int, state: GprState) -> None:
     end = Ended(status=status, at=NOW + seconds(after), message="")
-    (one,) = gprs(situation(there=ledger(requests={TRAIN: record(began_at=NOW, ended=end)})), Plan())
+    (one,) = gprs(inputs(there=ledger(requests={TRAIN: record(began_at=NOW, ended=end)})), Plan())
     assert one.state is state
 
 
@@ -144,12 +144,12 @@ def test_the_most_urgent_come_first_then_the_oldest() -> None:
         return asked.workload, record(asked, received=NOW - seconds(age))
 
     known = dict([waiting("late", 50, 10), waiting("early", 50, 90), waiting("urgent", 250, 5)])
-    seen = situation(there=ledger(requests=known))
+    seen = inputs(there=ledger(requests=known))
     assert [one.name for one in gprs(seen, Plan())] == ["urgent", "early", "late"]
 
 
 def test_what_the_plan_places_is_pending_with_the_name_it_will_have() -> None:
-    seen = situation(short(3), free("worker-2", 8))
+    seen = inputs(short(3), free("worker-2", 8))
     plan = decide(seen)
     (change,) = plan.changes
     assert isinstance(change, Place)
@@ -158,4 +158,4 @@ def test_what_the_plan_places_is_pending_with_the_name_it_will_have() -> None:
 
 
 def test_a_quiet_fleet_has_none() -> None:
-    assert told(situation(short(0), free("worker-2", 8))) == ()
+    assert told(inputs(short(0), free("worker-2", 8))) == ()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.gpuask import missing, shapes
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.devices import DeviceKind, DeviceStock
@@ -18,7 +18,7 @@ from tests.situations import shape
 
 
 def fits(ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool = False) -> bool:
-    return any(Room(seen).count(one, 1) for one in shapes(ask, seen, dedicated=dedicated))
+    return any(ClusterCapacity(seen).count(one, 1) for one in shapes(ask, seen, dedicated=dedicated))
 
 
 def test_gpus_for_one_node_have_to_be_on_one_node() -> None:
@@ -35,7 +35,7 @@ def test_two_nodes_are_two_different_nodes() -> None:
 def test_why_nodes_do_not_suffice_is_told_with_numbers() -> None:
     seen = cluster_of(nodes(8, 3, 1))
     (wanted,) = shapes(GpuAsk(gpus=8, nodes=2), seen)
-    assert Room(seen).shortfall(wanted) == "needs 8 GPUs free on each of 2 nodes, 1 of 3 has that"
+    assert ClusterCapacity(seen).shortfall(wanted) == "needs 8 GPUs free on each of 2 nodes, 1 of 3 has that"
 
 
 @pytest.mark.parametrize(("free", "fitting"), [((8, 7), True), ((7, 7), False), ((2, 2), False)])
@@ -121,7 +121,7 @@ def test_groups_of_pods_on_nodes_of_their_own_are_counted_as_they_can_be_taken(
 ) -> None:
     seen = cluster_of(nodes(*free))
     group = shape(gpus, group_size=wanted, apart=True)
-    room = Room(seen)
+    room = ClusterCapacity(seen)
     fitting = room.count(group, limit)
     # One group after the other, each from the nodes with the most left, is the best that anybody could do.
     left, best = list(free), 0

@@ -7,14 +7,14 @@ import pytest
 
 from reconciler.core.decide import decide
 from reconciler.core.observation import read
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.placement import Origin, Placement
 from reconciler.model.plan import Amend, Close, Revert, Why
 from reconciler.model.request import Provisioning
 from tests.gprs.asking import TRAIN, binding, gpr_template, record, request
-from tests.situations import NOW, desired, free, ledger, placement, short, situation
+from tests.situations import NOW, desired, free, inputs, ledger, placement, short
 
 MINUTE = timedelta(minutes=1)
 BEGAN = NOW - timedelta(hours=1)
@@ -24,12 +24,12 @@ def seen(there: Placement, unused: timedelta, **fields: object) -> ClusterObserv
     return free(there.cluster, 8, bound={there.name: there.replicas}, unused={there.name: NOW - unused}, **fields)
 
 
-def burst(unused: timedelta, *, enforced: bool = True, changed: timedelta = 59 * MINUTE, **fields: object) -> Situation:
+def burst(unused: timedelta, *, enforced: bool = True, changed: timedelta = 59 * MINUTE, **fields: object) -> PassInput:
     """Let a burst have been unused for a while, of which half an hour is allowed."""
     there = placement(created=BEGAN, lasting=timedelta(hours=2), changed_at=NOW - changed)
     template = gpr_template(idle=30 * MINUTE, enforce_idle=enforced)
     wanted = desired(gpr_templates={"h100": template}, bindings=binding({"worker-2": "h100"}))
-    return situation(short(3), seen(there, unused, **fields), wanted=wanted, there=ledger(there))
+    return inputs(short(3), seen(there, unused, **fields), wanted=wanted, there=ledger(there))
 
 
 def test_what_was_unused_for_as_long_as_is_allowed_ends() -> None:
@@ -49,7 +49,7 @@ def test_what_was_unused_for_as_long_as_is_allowed_ends() -> None:
     ],
     ids=["not long enough", "not enforced", "changed since", "not seen now"],
 )
-def test_it_stays_when_it_is(kept: Situation) -> None:
+def test_it_stays_when_it_is(kept: PassInput) -> None:
     assert decide(kept).changes == ()
 
 
@@ -61,14 +61,14 @@ def test_an_idle_request_is_completed_and_does_not_begin_again() -> None:
     asked = request(ask=GpuAsk(gpus=1), terms=GprTerms(idle=10 * MINUTE, enforce_idle=True))
     known = record(asked, began_at=BEGAN)
     there = placement(workload=TRAIN, replicas=1, created=BEGAN, lasting=timedelta(days=7), origin=Origin.REQUEST)
-    made = decide(situation(seen(there, 10 * MINUTE), there=ledger(there, requests={TRAIN: known})))
+    made = decide(inputs(seen(there, 10 * MINUTE), there=ledger(there, requests={TRAIN: known})))
     revert, close = made.changes
     assert isinstance(revert, Revert)
     assert isinstance(close, Close)
     assert close.after.ended is not None
     assert close.after.ended.status is Provisioning.COMPLETED
     over = ledger(requests={TRAIN: close.after})
-    assert decide(situation(free("worker-2", 8), there=over)).changes == ()
+    assert decide(inputs(free("worker-2", 8), there=over)).changes == ()
 
 
 def test_a_request_goes_on_where_it_is_used_and_not_where_it_was_idle() -> None:
@@ -80,13 +80,13 @@ def test_a_request_goes_on_where_it_is_used_and_not_where_it_was_idle() -> None:
     )
     there = ledger(idle, used, requests={TRAIN: known})
     busy = free("worker-3", 8, bound={used.name: 1})
-    made = decide(situation(seen(idle, 10 * MINUTE), busy, there=there))
+    made = decide(inputs(seen(idle, 10 * MINUTE), busy, there=there))
     revert, amend = made.changes
     assert isinstance(revert, Revert)
     assert isinstance(amend, Amend)
     assert amend.after.avoids == ("worker-2",)
     later = ledger(used, requests={TRAIN: replace(amend.after)})
-    assert decide(situation(free("worker-2", 8), busy, there=later)).changes == ()
+    assert decide(inputs(free("worker-2", 8), busy, there=later)).changes == ()
 
 
 def test_an_observation_says_since_when() -> None:

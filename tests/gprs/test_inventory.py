@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import timedelta
 
 from reconciler.api.gprdocument import inventory_document
-from reconciler.core.inventory import Health, Inventory, inventory
+from reconciler.core.inventory import GpuInventory, Health, inventory
 from reconciler.core.observation import read
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import WorkspaceName
 from tests.gprs.seen import H100, cluster_of, h100, nodes
-from tests.situations import NOW, cluster, desired, ledger, placement, shape, situation
+from tests.situations import NOW, cluster, desired, inputs, ledger, placement, shape
 
 PLACES = {
     "node.kubernetes.io/instance-type": "p5.48xlarge",
@@ -18,8 +18,8 @@ PLACES = {
 }
 
 
-def stock(*seen: ClusterObservation, **fields: object) -> Inventory:
-    return inventory(situation(*seen, **fields))
+def stock(*seen: ClusterObservation, **fields: object) -> GpuInventory:
+    return inventory(inputs(*seen, **fields))
 
 
 def test_a_node_is_told_with_what_it_has_and_where_it_is() -> None:
@@ -69,7 +69,7 @@ def test_clusters_that_no_workspace_has_are_unmanaged() -> None:
 
 
 def test_who_may_see_one_workspace_sees_nothing_of_others() -> None:
-    seen = situation(
+    seen = inputs(
         cluster_of(nodes(8)),
         cluster_of(nodes(8), name="spare"),
         there=ledger(placement()),
@@ -77,7 +77,7 @@ def test_who_may_see_one_workspace_sees_nothing_of_others() -> None:
     mine, others = inventory(seen, frozenset({WorkspaceName("llm")})), inventory(seen, frozenset())
     assert {row.cluster for row in mine.managed} == {"worker-2"}
     assert mine.unmanaged == ()
-    assert others == Inventory(managed=(), unmanaged=(), allocations=(), clusters=())
+    assert others == GpuInventory(managed=(), unmanaged=(), allocations=(), clusters=())
 
 
 def test_what_placements_have_is_told_by_cluster() -> None:

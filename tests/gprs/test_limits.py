@@ -19,7 +19,7 @@ from reconciler.model.policy import Availability
 from reconciler.model.provisioning import GprState
 from tests.gprs.asking import LLM, TRAIN, binding, gpr_template, record, request, reservation
 from tests.requests.asking import deployment, manifests
-from tests.situations import NOW, VLLM, cluster, desired, free, ledger, ordering, placement, shape, short, situation
+from tests.situations import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, shape, short
 
 MODEL = "nvidia.com/gpu.product"
 
@@ -52,7 +52,7 @@ def test_requests_beyond_the_limit_wait_and_say_what_would_change_it() -> None:
         for name, age in (("first", 30), ("second", 20), ("third", 10))
     ]
     there = ledger(requests={one.workload: one for one in asks})
-    seen = situation(free("worker-2", 8), wanted=desired(**most(2)), there=there)
+    seen = inputs(free("worker-2", 8), wanted=desired(**most(2)), there=there)
     made = decide(seen)
     assert places(made) == ["first", "second"]
     (one,) = held(made)
@@ -66,7 +66,7 @@ def test_requests_beyond_the_limit_wait_and_say_what_would_change_it() -> None:
 def test_a_burst_may_grow_where_it_is_and_begins_nowhere_else() -> None:
     there = placement("worker-2", 2)
     seen = (short(9), free("worker-2", 3, bound={there.name: 2}), free("worker-3", 8))
-    made = decide(situation(*seen, wanted=desired(**most(1)), there=ledger(there)))
+    made = decide(inputs(*seen, wanted=desired(**most(1)), there=ledger(there)))
     (change,) = made.changes
     assert isinstance(change, Resize)
     assert change.after.replicas == 5
@@ -75,7 +75,7 @@ def test_a_burst_may_grow_where_it_is_and_begins_nowhere_else() -> None:
 
 
 def test_clusters_that_one_burst_is_about_to_begin_on_count() -> None:
-    made = decide(situation(short(9), free("worker-2", 3), free("worker-3", 8), wanted=desired(**most(1))))
+    made = decide(inputs(short(9), free("worker-2", 3), free("worker-3", 8), wanted=desired(**most(1))))
     assert places(made) == ["vllm"]
     assert held(made)
 
@@ -83,7 +83,7 @@ def test_clusters_that_one_burst_is_about_to_begin_on_count() -> None:
 def test_what_moves_begins_nothing() -> None:
     away = cluster("worker-2", availability=Availability.DRAINING)
     wanted = desired(clusters=(cluster("worker-1"), away, cluster("worker-3")), **most(1))
-    made = decide(situation(short(3), free("worker-3", 8), wanted=wanted, there=ledger(placement())))
+    made = decide(inputs(short(3), free("worker-3", 8), wanted=wanted, there=ledger(placement())))
     assert [type(change) for change in made.changes] == [Move]
 
 
@@ -92,7 +92,7 @@ def test_a_cluster_without_room_for_all_that_moves_takes_none_of_what_its_worksp
     clusters = (cluster("worker-1"), away, cluster("worker-3"), cluster("worker-4"))
     wanted = desired(ordering("worker-2", "worker-3", "worker-4"), clusters=clusters, **most(1))
     seen = (short(3), free("worker-3", 2), free("worker-4", 8))
-    made = decide(situation(*seen, wanted=wanted, there=ledger(placement("worker-2", 3))))
+    made = decide(inputs(*seen, wanted=wanted, there=ledger(placement("worker-2", 3))))
     (change,) = made.changes
     assert isinstance(change, Move)
     assert change.after.cluster == "worker-4"
@@ -106,14 +106,14 @@ def test_an_end_makes_room_in_the_same_pass() -> None:
     known = record(request(ask=GpuAsk(gpus=1)), began_at=NOW - timedelta(days=8))
     there = ledger(over, requests={TRAIN: known})
     wanted = desired(ordering("worker-2"), **most(1))
-    made = decide(situation(short(3), free("worker-2", 8), wanted=wanted, there=there))
+    made = decide(inputs(short(3), free("worker-2", 8), wanted=wanted, there=there))
     assert places(made) == ["vllm"]
     assert not held(made)
 
 
 def test_a_workspace_without_a_policy_is_bound_by_nothing() -> None:
     other = replace(desired(), limits={})
-    made = decide(situation(short(9), free("worker-2", 3), free("worker-3", 8), wanted=other))
+    made = decide(inputs(short(9), free("worker-2", 3), free("worker-3", 8), wanted=other))
     assert len(places(made)) == 2
 
 
@@ -129,14 +129,14 @@ def test_a_workspace_without_a_policy_is_bound_by_nothing() -> None:
 def test_a_burst_takes_no_more_gpus_of_a_cluster_than_one_gpr_may_have(
     limits: dict[str, object], where: list[tuple[str, int]]
 ) -> None:
-    made = decide(situation(short(5), free("worker-2", 8), free("worker-3", 8), wanted=desired(**limits)))
+    made = decide(inputs(short(5), free("worker-2", 8), free("worker-3", 8), wanted=desired(**limits)))
     assert placed(made) == where
 
 
 def test_a_burst_that_has_all_that_one_gpr_may_have_waits_and_says_what_would_change_it() -> None:
     there = placement("worker-2", 4)
     wanted = desired(ordering("worker-2"), **each(GpuLimits(gpus=4)))
-    seen = situation(short(6), free("worker-2", 8, bound={there.name: 4}), wanted=wanted, there=ledger(there))
+    seen = inputs(short(6), free("worker-2", 8, bound={there.name: 4}), wanted=wanted, there=ledger(there))
     made = decide(seen)
     assert made.changes == ()
     (one,) = held(made)
@@ -151,7 +151,7 @@ def test_a_burst_that_has_all_that_one_gpr_may_have_waits_and_says_what_would_ch
 
 def test_a_replica_that_is_more_than_one_gpr_may_have_goes_nowhere() -> None:
     wanted = desired(ordering("worker-2"), **each(worker_2=GpuLimits(gpus=4)))
-    made = decide(situation(short(1, replica=shape(8)), free("worker-2", 8), wanted=wanted))
+    made = decide(inputs(short(1, replica=shape(8)), free("worker-2", 8), wanted=wanted))
     (one,) = held(made)
     assert one.message.startswith("8 GPUs are more than the 4 that one GPR may have on worker-2 in workspace llm")
     assert "raise maxGPUPerGpr in spec.clusterGPUConstraints of its WorkspacePolicy" in one.message
@@ -163,7 +163,7 @@ def test_a_burst_asks_for_models_that_its_workspace_may_have(model: str, places:
     seen = free("worker-2", 8)
     labelled = replace(seen, pools=tuple(replace(pool, labels={MODEL: model}) for pool in seen.pools))
     wanted = desired(ordering("worker-2"), **each(GpuLimits(shapes=("H100",))))
-    made = decide(situation(short(1, replica=replica), labelled, wanted=wanted))
+    made = decide(inputs(short(1, replica=replica), labelled, wanted=wanted))
     assert len(placed(made)) == places
     assert [one.message.partition(" (")[0] for one in held(made)] == [
         "NVIDIA-L40S is not among the GPUs that a GPR may have in workspace llm"
@@ -178,7 +178,7 @@ def test_a_burst_asks_for_the_memory_of_its_gpr_template() -> None:
         bindings=binding({"worker-2": "h100"}),
         **each(GpuLimits(memory=80)),
     )
-    (one,) = held(decide(situation(short(1), free("worker-2", 8), wanted=wanted)))
+    (one,) = held(decide(inputs(short(1), free("worker-2", 8), wanted=wanted)))
     assert one.message.startswith("141 GB are more than the 80 GB that a GPU may have in workspace llm")
 
 
@@ -187,8 +187,8 @@ def test_a_request_that_names_no_cluster_goes_where_one_gpr_may_have_so_much() -
     wanted = replace(desired(policies={}, **each(worker_2=GpuLimits(gpus=2))), templates={})
     there = ledger(requests={TRAIN: asked})
     seen = (free("worker-1", 0), free("worker-2", 8))
-    assert placed(decide(situation(*seen, free("worker-3", 8), wanted=wanted, there=there))) == [("worker-3", 1)]
-    full = situation(*seen, free("worker-3", 0), wanted=wanted, there=there)
+    assert placed(decide(inputs(*seen, free("worker-3", 8), wanted=wanted, there=there))) == [("worker-3", 1)]
+    full = inputs(*seen, free("worker-3", 0), wanted=wanted, there=there)
     made = decide(full)
     assert [one.reason for one in made.suppressed] == [Reason.NOTHING_FITS]
     told = explain_request(asked, full.enrolling({TRAIN: asked}), made)
@@ -199,7 +199,7 @@ def test_a_request_that_names_no_cluster_goes_where_one_gpr_may_have_so_much() -
 def test_pods_of_a_request_that_says_nothing_of_gpus_are_counted() -> None:
     asked = record(request(spec=manifests(deployment(replicas=2, gpus=2))))
     wanted = replace(desired(policies={}, **each(GpuLimits(gpus=3))), templates={})
-    (one,) = held(decide(situation(free("worker-2", 4, 4), wanted=wanted, there=ledger(requests={TRAIN: asked}))))
+    (one,) = held(decide(inputs(free("worker-2", 4, 4), wanted=wanted, there=ledger(requests={TRAIN: asked}))))
     assert one.message.startswith("4 GPUs (2 on each of 2 nodes) are more than the 3")
 
 
@@ -207,7 +207,7 @@ def test_a_reservation_is_not_kept_where_one_gpr_may_not_have_so_much() -> None:
     asked = replace(reservation(gpus=4), clusters=())
     wanted = replace(desired(policies={}, **each(worker_2=GpuLimits(gpus=2))), templates={})
     there = ledger(requests={asked.workload: record(asked)})
-    made = decide(situation(free("worker-2", 8), free("worker-3", 0), wanted=wanted, there=there))
+    made = decide(inputs(free("worker-2", 8), free("worker-3", 0), wanted=wanted, there=there))
     assert made.changes == ()
     (one,) = [one for one in made.suppressed if one.workload == asked.workload]
     assert "4 GPUs are more than the 2 that one GPR may have on worker-2" in str(one.refusals)
@@ -215,14 +215,14 @@ def test_a_reservation_is_not_kept_where_one_gpr_may_not_have_so_much() -> None:
 
 def test_a_burst_lasts_no_longer_than_its_workspace_allows() -> None:
     limits = {LLM: WorkspaceLimits(workspace=LLM, longest=timedelta(minutes=4))}
-    made = decide(situation(short(1), free("worker-2", 8), wanted=desired(limits=limits)))
+    made = decide(inputs(short(1), free("worker-2", 8), wanted=desired(limits=limits)))
     (change,) = made.changes
     assert isinstance(change, Place)
     assert change.placement.expires_at == NOW + timedelta(minutes=4)
     there = ledger(change.placement)
     with pytest.raises(InvalidInput, match=r"workspace llm allows 4m.*raise maxExitDurationPerGPR"):
         prolong(
-            situation(wanted=desired(limits=limits), there=there),
+            inputs(wanted=desired(limits=limits), there=there),
             change.placement,
             NOW + timedelta(minutes=5),
             by="Ann",

@@ -10,7 +10,7 @@ from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.plan import Place, Reason
 from tests.gprs.asking import TRAIN, binding, gpr_template, record, request
 from tests.gprs.seen import cluster_of, nodes
-from tests.situations import NOW, VLLM, desired, free, ledger, ordering, shape, short, situation
+from tests.situations import NOW, VLLM, desired, free, inputs, ledger, ordering, shape, short
 from tests.situations import gpus as whole
 
 
@@ -23,7 +23,7 @@ def test_a_burst_has_the_priority_of_its_gpr_template(burst: int, first: object)
     )
     known = record(request(ask=GpuAsk(gpus=4), terms=GprTerms(priority=200)))
     there = ledger(requests={TRAIN: known})
-    made = decide(situation(short(1, replica=shape(4)), free("worker-2", 4), wanted=wanted, there=there))
+    made = decide(inputs(short(1, replica=shape(4)), free("worker-2", 4), wanted=wanted, there=there))
     places = [change.placement.workload for change in made.changes if isinstance(change, Place)]
     assert places == [first]
 
@@ -34,17 +34,17 @@ def test_of_equal_priority_the_older_goes_first() -> None:
         for name, age in (("young", 5), ("old", 60))
     ]
     there = ledger(requests={one.workload: one for one in asks})
-    made = decide(situation(free("worker-2", 4), there=there))
+    made = decide(inputs(free("worker-2", 4), there=there))
     assert [change.placement.workload.name for change in made.changes if isinstance(change, Place)] == ["old"]
 
 
 def test_a_request_for_two_nodes_waits_for_two_different_nodes() -> None:
     there = ledger(requests={TRAIN: record(request(ask=GpuAsk(gpus=4, nodes=2)))})
-    waiting = decide(situation(cluster_of(nodes(8, 2)), there=there))
+    waiting = decide(inputs(cluster_of(nodes(8, 2)), there=there))
     (held,) = [one for one in waiting.suppressed if one.workload == TRAIN]
     assert held.reason is Reason.NOTHING_FITS
     assert "needs 4 GPUs free on each of 2 nodes, 1 of 2 has that" in held.message
-    placed = decide(situation(cluster_of(nodes(4, 4)), there=there))
+    placed = decide(inputs(cluster_of(nodes(4, 4)), there=there))
     assert [type(change) for change in placed.changes] == [Place]
 
 
@@ -55,10 +55,10 @@ def test_a_waiting_request_goes_to_a_cluster_that_is_added_to_its_workspace() ->
     workspace = replace(desired().workspaces["llm"], clusters=("worker-1", "worker-3"))
     before = replace(before, workspaces={"llm": workspace})
     seen = (free("worker-2", 4), free("worker-3", 2), free("worker-1", 0))
-    assert not decide(situation(*seen, wanted=before, there=there)).changes
+    assert not decide(inputs(*seen, wanted=before, there=there)).changes
     grown = replace(workspace, clusters=(*workspace.clusters, "worker-2"))
     after = replace(before, workspaces={"llm": grown})
-    (change,) = decide(situation(*seen, wanted=after, there=there)).changes
+    (change,) = decide(inputs(*seen, wanted=after, there=there)).changes
     assert isinstance(change, Place)
     assert change.placement.cluster == "worker-2"
 
@@ -66,7 +66,7 @@ def test_a_waiting_request_goes_to_a_cluster_that_is_added_to_its_workspace() ->
 @pytest.mark.parametrize(("free_there", "placing"), [((8, 7), True), ((7, 7), False)])
 def test_a_request_for_a_dedicated_node_waits_for_an_empty_one(free_there: tuple[int, ...], placing: bool) -> None:
     asked = request(ask=GpuAsk(gpus=2), terms=GprTerms(dedicated=True))
-    made = decide(situation(cluster_of(nodes(*free_there)), there=ledger(requests={TRAIN: record(asked)})))
+    made = decide(inputs(cluster_of(nodes(*free_there)), there=ledger(requests={TRAIN: record(asked)})))
     places = [change for change in made.changes if isinstance(change, Place)]
     assert bool(places) is placing
     assert all(one.placement.shape.requests == whole(8) for one in places)
@@ -74,6 +74,6 @@ def test_a_request_for_a_dedicated_node_waits_for_an_empty_one(free_there: tuple
 
 def test_a_request_for_a_model_that_is_not_there_says_what_is() -> None:
     asked = request(ask=GpuAsk(gpus=2, shape="NVIDIA-B200"))
-    made = decide(situation(cluster_of(nodes(8)), there=ledger(requests={TRAIN: record(asked)})))
+    made = decide(inputs(cluster_of(nodes(8)), there=ledger(requests={TRAIN: record(asked)})))
     (held,) = [one for one in made.suppressed if one.workload == TRAIN]
     assert "no node has any NVIDIA-B200; there is NVIDIA-H100-80GB-HBM3" in held.message

@@ -11,8 +11,8 @@ from reconciler.core.holding import uses
 from reconciler.core.requestmessages import subject
 from reconciler.core.requestrecord import read_request, request_path, write_request
 from reconciler.core.requests import left
-from reconciler.core.situation import Situation
-from reconciler.core.waiting import Asking, waits
+from reconciler.core.situation import PassInput
+from reconciler.core.waiting import GpuDemand, waits
 from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
@@ -23,7 +23,7 @@ from reconciler.model.request import Asker, Provisioning, RequestRecord
 from reconciler.model.scheduling import Taint
 from tests.gprs.asking import LLM, record, request, reservation
 from tests.gprs.seen import cluster_of, nodes
-from tests.situations import NOW, VLLM, cluster, desired, ledger, ordering, placement, shape, short, situation
+from tests.situations import NOW, VLLM, cluster, desired, inputs, ledger, ordering, placement, shape, short
 
 OTHERS = WorkloadId(WorkspaceName("vision"), TemplateName("train"), request=True)
 HOUR = timedelta(hours=1)
@@ -58,7 +58,7 @@ def test_a_reservation_gets_the_first_cluster_that_has_room_and_git_says_which()
     asked = replace(reservation(gpus=4, nodes=2), clusters=(ClusterName("worker-3"), ClusterName("worker-2")))
     known = record(replace(asked, terms=GprTerms(exit_duration=HOUR)))
     seen = (cluster_of(nodes(8), name="worker-3"), cluster_of(nodes(4, 4)))
-    (change,) = decide(situation(*seen, there=knowing(known), wanted=desired(policies={}))).changes
+    (change,) = decide(inputs(*seen, there=knowing(known), wanted=desired(policies={}))).changes
     assert isinstance(change, Amend)
     assert (change.after.cluster, change.after.began_at) == ("worker-2", NOW)
     assert change.detail == "2 nodes with 4 GPUs each reserved on worker-2 for 1h"
@@ -76,21 +76,21 @@ def test_a_reservation_gets_the_first_cluster_that_has_room_and_git_says_which()
 def test_a_reservation_that_only_a_taint_keeps_off_is_told_the_taint(key: str, way: str) -> None:
     asked = replace(reservation(gpus=4), clusters=(ClusterName("worker-2"),), terms=GprTerms(exit_duration=HOUR))
     seen = cluster_of(replace(nodes(8), taints=(Taint(key=key),)))
-    made = decide(situation(seen, there=knowing(record(asked)), wanted=desired(policies={})))
+    made = decide(inputs(seen, there=knowing(record(asked)), wanted=desired(policies={})))
     assert [one.remedy for held in made.suppressed for one in held.refusals] == ([way] if way else [])
     assert bool(made.changes) is not bool(way)
 
 
 def test_what_is_reserved_is_not_given_to_others_and_the_rest_is() -> None:
     seen = cluster_of(nodes(8, 3))
-    waiting = decide(situation(seen, wanted=fleet(), there=knowing(held(), theirs(4))))
+    waiting = decide(inputs(seen, wanted=fleet(), there=knowing(held(), theirs(4))))
     assert not placed(waiting)
     assert any(one.workload == OTHERS and one.reason is Reason.NOTHING_FITS for one in waiting.suppressed)
-    assert placed(decide(situation(seen, wanted=fleet(), there=knowing(held(), theirs(3))))) == ["vision/train"]
+    assert placed(decide(inputs(seen, wanted=fleet(), there=knowing(held(), theirs(3))))) == ["vision/train"]
 
 
 def test_the_workspace_itself_uses_what_it_has_reserved() -> None:
-    made = decide(situation(short(2, replica=shape(4)), cluster_of(nodes(8)), wanted=fleet(), there=knowing(held())))
+    made = decide(inputs(short(2, replica=shape(4)), cluster_of(nodes(8)), wanted=fleet(), there=knowing(held())))
     assert placed(made) == ["llm/vllm"]
 
 
@@ -98,7 +98,7 @@ def test_what_the_workspace_uses_there_is_not_held_a_second_time() -> None:
     mine = placement(replicas=1, shape=shape(5), created=NOW - timedelta(seconds=30))
     seen = cluster_of(nodes(3, 4), bound={mine.name: 1})
     there = ledger(mine, requests={one.workload: one for one in (held(), theirs(4))})
-    assert placed(decide(situation(short(1, replica=shape(5)), seen, wanted=fleet(), there=there))) == ["vision/train"]
+    assert placed(decide(inputs(short(1, replica=shape(5)), seen, wanted=fleet(), there=there))) == ["vision/train"]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_only_what_the_workspace_has_placed_since_uses_what_it_has_reserved(age:
     mine = placement(replicas=1, shape=shape(8), created=NOW - timedelta(seconds=age))
     seen = cluster_of(nodes(0, 8), bound={mine.name: 1})
     there = ledger(mine, requests={one.workload: one for one in (held(), theirs(8))})
-    assert placed(decide(situation(short(1, replica=shape(8)), seen, wanted=fleet(), there=there))) == given
+    assert placed(decide(inputs(short(1, replica=shape(8)), seen, wanted=fleet(), there=there))) == given
 
 
 def test_each_reservation_is_used_by_what_was_placed_after_it() -> None:
@@ -125,7 +125,7 @@ def test_a_reservation_does_not_count_beside_what_uses_it(gpus: int, cluster: st
     wanted = fleet(limits={LLM: WorkspaceLimits(workspace=LLM, most=1)})
     seen = (cluster_of(nodes(8)), cluster_of(nodes(8), name="worker-3"))
     asked = record(request(clusters=(cluster,), ask=GpuAsk(gpus=gpus)))
-    made = decide(situation(*seen, wanted=wanted, there=knowing(held(), asked)))
+    made = decide(inputs(*seen, wanted=wanted, there=knowing(held(), asked)))
     assert placed(made) == (["llm/train"] if fits else [])
     assert any(one.reason is Reason.GPR_LIMIT for one in made.suppressed) is not fits
 
@@ -137,7 +137,7 @@ def test_what_uses_a_reservation_counts_in_its_place() -> None:
     seen = (short(1, replica=shape(4)), cluster_of(nodes(4), bound={mine.name: 1}))
     for most, given in ((1, []), (2, ["llm/train"])):
         wanted = fleet(limits={LLM: WorkspaceLimits(workspace=LLM, most=most)})
-        assert placed(decide(situation(*seen, wanted=wanted, there=there))) == given
+        assert placed(decide(inputs(*seen, wanted=wanted, there=there))) == given
 
 
 def test_of_two_reservations_one_counts_while_only_the_other_is_used() -> None:
@@ -152,24 +152,24 @@ def test_of_two_reservations_one_counts_while_only_the_other_is_used() -> None:
     )
     for most, given in ((2, []), (3, ["llm/train"])):
         wanted = fleet(limits={LLM: WorkspaceLimits(workspace=LLM, most=most)})
-        assert placed(decide(situation(*seen, wanted=wanted, there=there))) == given
+        assert placed(decide(inputs(*seen, wanted=wanted, there=there))) == given
 
 
 def test_a_second_reservation_needs_room_beside_the_first() -> None:
     second = record(replace(reservation("more", gpus=8), terms=GprTerms(exit_duration=HOUR)))
-    waiting = decide(situation(cluster_of(nodes(8)), wanted=fleet(), there=knowing(held(), second)))
+    waiting = decide(inputs(cluster_of(nodes(8)), wanted=fleet(), there=knowing(held(), second)))
     assert not waiting.changes
     (one,) = [one for one in waiting.suppressed if one.workload == second.workload]
     assert one.message == (
         "1 node with 8 GPUs are free on no cluster; worker-2: needs 8 GPUs on one node, none is free on 1 node"
         " (free or add nodes there)"
     )
-    made = decide(situation(cluster_of(nodes(8, 8)), wanted=fleet(), there=knowing(held(), second)))
+    made = decide(inputs(cluster_of(nodes(8, 8)), wanted=fleet(), there=knowing(held(), second)))
     assert [type(change) for change in made.changes] == [Amend]
 
 
 def test_a_reservation_whose_time_is_over_is_completed_and_holds_nothing() -> None:
-    seen = situation(cluster_of(nodes(8)), wanted=fleet(), there=knowing(held(began=HOUR), theirs()))
+    seen = inputs(cluster_of(nodes(8)), wanted=fleet(), there=knowing(held(began=HOUR), theirs()))
     made = decide(seen)
     (close,) = [change for change in made.changes if isinstance(change, Close)]
     assert close.after.ended is not None
@@ -178,14 +178,14 @@ def test_a_reservation_whose_time_is_over_is_completed_and_holds_nothing() -> No
 
 
 def test_the_end_of_a_reservation_is_waited_for() -> None:
-    assert decide(situation(cluster_of(nodes(8)), wanted=fleet(), there=knowing(held()))).wake_at == NOW + HOUR - (
+    assert decide(inputs(cluster_of(nodes(8)), wanted=fleet(), there=knowing(held()))).wake_at == NOW + HOUR - (
         timedelta(minutes=1)
     )
 
 
 def test_a_reservation_whose_file_goes_is_released_early() -> None:
     known = replace(held(), asker=Asker.FILE)
-    made = decide(situation(cluster_of(nodes(8)), wanted=fleet(), there=knowing(known, theirs())))
+    made = decide(inputs(cluster_of(nodes(8)), wanted=fleet(), there=knowing(known, theirs())))
     assert [type(change) for change in made.changes] == [Forget, Place]
 
 
@@ -193,7 +193,7 @@ def test_a_reservation_whose_file_goes_is_released_early() -> None:
 def test_reservations_count_as_gprs_of_their_workspace(most: int, reserved: bool) -> None:
     second = record(replace(reservation("more", gpus=1), terms=GprTerms(exit_duration=HOUR)))
     wanted = fleet(limits={LLM: WorkspaceLimits(workspace=LLM, most=most)})
-    made = decide(situation(cluster_of(nodes(8, 8)), wanted=wanted, there=knowing(held(), second)))
+    made = decide(inputs(cluster_of(nodes(8, 8)), wanted=wanted, there=knowing(held(), second)))
     assert bool(made.changes) is reserved
 
 
@@ -204,7 +204,9 @@ def test_a_reservation_is_a_gpr_of_its_own() -> None:
 
 
 def test_others_wait_until_a_reservation_ends() -> None:
-    asking = Asking(workspace=OTHERS.workspace, ask=GpuAsk(gpus=4), priority=101, clusters=(ClusterName("worker-2"),))
+    asking = GpuDemand(
+        workspace=OTHERS.workspace, ask=GpuAsk(gpus=4), priority=101, clusters=(ClusterName("worker-2"),)
+    )
     (answer,) = waits(asking, enrolled(held()), Plan())
     assert answer.wait == HOUR - timedelta(minutes=1)
     assert answer.reasons == ("when reservation llm/hold at 2026-11-20T11:04:00Z ends",)
@@ -221,14 +223,14 @@ def test_others_wait_until_a_reservation_ends() -> None:
 )
 def test_a_reservation_that_waits_says_why(seen: tuple[object, ...], reason: str) -> None:
     asked = replace(reservation(), ask=GpuAsk(gpus=1, shape="Tesla-T4"))
-    made = decide(situation(*seen, wanted=desired(policies={}), there=knowing(record(asked))))
+    made = decide(inputs(*seen, wanted=desired(policies={}), there=knowing(record(asked))))
     (one,) = made.suppressed
     assert reason in one.message
 
 
-def enrolled(*records: RequestRecord) -> Situation:
+def enrolled(*records: RequestRecord) -> PassInput:
     there = knowing(*records)
-    seen = situation(cluster_of(nodes(8)), wanted=fleet(), there=there)
+    seen = inputs(cluster_of(nodes(8)), wanted=fleet(), there=there)
     return seen.enrolling(left(there.requests, Plan()))
 
 
@@ -236,5 +238,5 @@ def test_a_cluster_that_is_cordoned_takes_no_reservation() -> None:
     wanted = desired(
         clusters=(cluster("worker-1"), cluster("worker-2", availability=Availability.CORDONED)), policies={}
     )
-    made = decide(situation(cluster_of(nodes(8)), wanted=wanted, there=knowing(record(reservation()))))
+    made = decide(inputs(cluster_of(nodes(8)), wanted=wanted, there=knowing(record(reservation()))))
     assert "it is Cordoned" in made.suppressed[0].message

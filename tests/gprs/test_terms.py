@@ -5,13 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core.situation import Situation
+from reconciler.core.situation import PassInput
 from reconciler.core.terms import band, priority, terms
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Desired
 from tests.gprs.asking import TRAIN, binding, gpr_template, record, request
-from tests.situations import VLLM, desired, ledger, ordering, situation, template
+from tests.situations import VLLM, desired, inputs, ledger, ordering, template
 
 ON_2, ON_3 = ClusterName("worker-2"), ClusterName("worker-3")
 
@@ -56,15 +56,15 @@ def fleet(
     ],
 )  # fmt: skip # a table, a row a line
 def test_terms_of_a_burst(wanted: Desired, on_2: int, on_3: int, urgency: int) -> None:
-    seen = situation(wanted=wanted)
+    seen = inputs(wanted=wanted)
     assert terms(VLLM, ON_2, seen).priority == on_2
     assert terms(VLLM, ON_3, seen).priority == on_3
     assert priority(VLLM, seen) == urgency
 
 
-def asked(**fields: object) -> Situation:
+def asked(**fields: object) -> PassInput:
     known = record(request(template="vllm", **fields))
-    return situation(wanted=fleet(named=("gold",)), there=ledger(requests={TRAIN: known}))
+    return inputs(wanted=fleet(named=("gold",)), there=ledger(requests={TRAIN: known}))
 
 
 def test_a_request_that_says_what_it_needs_has_its_own_terms() -> None:
@@ -80,14 +80,14 @@ def test_a_request_that_says_nothing_of_gpus_has_those_of_its_template() -> None
 
 
 def test_a_request_of_no_template_has_the_defaults_of_egs() -> None:
-    seen = situation(there=ledger(requests={TRAIN: record()}))
+    seen = inputs(there=ledger(requests={TRAIN: record()}))
     assert terms(TRAIN, ON_2, seen) == GprTerms(priority=101)
     assert priority(TRAIN, seen) == 101
 
 
 def test_a_workload_that_nobody_describes_comes_last() -> None:
     stranger = VLLM._replace(workspace=WorkspaceName("other"))
-    assert priority(stranger, situation()) == 0
+    assert priority(stranger, inputs()) == 0
 
 
 def test_bands_end_at_100_200_and_300() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE, Quantity, Resources
@@ -23,9 +23,11 @@ def asking(size: tuple[int, int], *, group: int = 1) -> ReplicaShape:
     return ReplicaShape(requests=Resources(amounts=named), group_size=group, apart=group > 1)
 
 
-def room(nodes: list[tuple[Resources, Resources]]) -> Room:
+def room(nodes: list[tuple[Resources, Resources]]) -> ClusterCapacity:
     made = tuple(Node(name=f"n{index}", free=free, allocatable=of) for index, (free, of) in enumerate(nodes))
-    return Room(ClusterObservation(cluster=ClusterName("c"), observed_at=NOW, pools=(Pool(name="p", nodes=made),)))
+    return ClusterCapacity(
+        ClusterObservation(cluster=ClusterName("c"), observed_at=NOW, pools=(Pool(name="p", nodes=made),))
+    )
 
 
 @settings(max_examples=500, deadline=None)

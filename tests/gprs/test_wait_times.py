@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core.decide import decide
-from reconciler.core.situation import Situation
-from reconciler.core.waiting import Asking, Wait, spelt, waits
+from reconciler.core.situation import PassInput
+from reconciler.core.waiting import GpuDemand, WaitEstimate, spelt, waits
 from reconciler.model.autoscaling import ScalableNodes
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
@@ -16,15 +16,15 @@ from reconciler.model.policy import Availability, Cluster, Desired
 from reconciler.model.workload import DeploySpec, HelmConfig, ManifestResource, Step, StepType
 from tests.gprs.asking import LLM, record, request, reservation
 from tests.gprs.seen import H100, cluster_of, h100, nodes
-from tests.situations import NOW, cluster, desired, gpus, ledger, ordering, placement, shape, short, situation
+from tests.situations import NOW, cluster, desired, gpus, inputs, ledger, ordering, placement, shape, short
 
 ASK = GpuAsk(gpus=4)
 
 
 def wait(
-    seen: Situation, ask: GpuAsk = ASK, *, priority: int = 101, cluster: str = "worker-2", **fields: object
-) -> Wait:
-    asking = Asking(workspace=LLM, ask=ask, priority=priority, clusters=(ClusterName(cluster),), **fields)
+    seen: PassInput, ask: GpuAsk = ASK, *, priority: int = 101, cluster: str = "worker-2", **fields: object
+) -> WaitEstimate:
+    asking = GpuDemand(workspace=LLM, ask=ask, priority=priority, clusters=(ClusterName(cluster),), **fields)
     (answer,) = waits(asking, seen, decide(seen))
     return answer
 
@@ -39,7 +39,7 @@ def scaling(most: int = 4, minutes: int = 6) -> Cluster:
     return cluster("worker-2", autoscaling=(nodes,))
 
 
-def busy(*lasting: int, free: int = 0) -> Situation:
+def busy(*lasting: int, free: int = 0) -> PassInput:
     """Let placements of 4 GPUs each, that end after so many minutes, be all that runs on a node."""
     there = [
         placement(
@@ -52,17 +52,17 @@ def busy(*lasting: int, free: int = 0) -> Situation:
         for index, minutes in enumerate(lasting)
     ]
     seen = cluster_of(nodes(free, of=4 * len(lasting) + free), bound={one.name: 1 for one in there})
-    return situation(short(len(lasting), replica=shape(4)), seen, there=ledger(*there))
+    return inputs(short(len(lasting), replica=shape(4)), seen, there=ledger(*there))
 
 
 def test_what_is_free_needs_no_wait() -> None:
-    answer = wait(situation(cluster_of(nodes(8))))
+    answer = wait(inputs(cluster_of(nodes(8))))
     assert (answer.wait, answer.at) == (timedelta(), NOW)
     assert answer.reasons == ("there is room for 1 node with 4 GPUs",)
 
 
 def test_free_gpus_on_several_nodes_are_no_room_for_one() -> None:
-    answer = wait(situation(cluster_of(nodes(2, 2))))
+    answer = wait(inputs(cluster_of(nodes(2, 2))))
     assert answer.wait is None
     assert "needs 4 GPUs on one node, largest has 2 GPUs free" in answer.reasons[0]
 
@@ -84,19 +84,19 @@ def test_what_no_end_brings_is_unknown() -> None:
 
 def test_nodes_that_an_autoscaler_may_add_come_after_their_delay() -> None:
     seen = cluster_of(nodes(0, 0))
-    answer = wait(situation(seen, wanted=fleet(worker_2=scaling())))
+    answer = wait(inputs(seen, wanted=fleet(worker_2=scaling())))
     assert answer.wait == timedelta(minutes=6)
     assert answer.reasons == ("its autoscaler can add 2 nodes within 6m",)
     three = GpuAsk(gpus=8, nodes=3)
-    assert wait(situation(seen, wanted=fleet(worker_2=scaling())), three).wait is None
+    assert wait(inputs(seen, wanted=fleet(worker_2=scaling())), three).wait is None
 
 
 def test_an_autoscaler_at_its_maximum_adds_nothing() -> None:
-    assert wait(situation(cluster_of(nodes(0, 0)), wanted=fleet(worker_2=scaling(most=2)))).wait is None
+    assert wait(inputs(cluster_of(nodes(0, 0)), wanted=fleet(worker_2=scaling(most=2)))).wait is None
 
 
 def test_gpus_of_a_cluster_that_has_none_yet_come_with_its_autoscaler() -> None:
-    answer = wait(situation(cluster_of(), wanted=fleet(worker_2=scaling())), GpuAsk(gpus=8, shape=H100))
+    answer = wait(inputs(cluster_of(), wanted=fleet(worker_2=scaling())), GpuAsk(gpus=8, shape=H100))
     assert answer.wait == timedelta(minutes=6)
 
 
@@ -111,7 +111,7 @@ def test_who_is_ahead_takes_the_room_that_comes_first(priority: int, waited: int
     ]
     later = placement(replicas=1, shape=shape(4), created=NOW - timedelta(minutes=2), lasting=timedelta(minutes=22))
     seen = cluster_of(nodes(0, of=8), bound={one.name: 1 for one in (*there, later)})
-    now = situation(short(3, replica=shape(4)), seen, wanted=fleet(priority=101), there=ledger(*there, later))
+    now = inputs(short(3, replica=shape(4)), seen, wanted=fleet(priority=101), there=ledger(*there, later))
     answer = wait(now, priority=priority)
     assert answer.wait == timedelta(minutes=waited)
     assert [str(one) for one in answer.ahead] == (["llm/vllm"] if waited == 20 else [])
@@ -128,7 +128,7 @@ def test_who_waits_for_no_gpus_is_not_ahead_and_who_may_want_some_is() -> None:
     chart = DeploySpec(helm=(cuda,), steps=(Step(name="cuda", type=StepType.HELM),))
     asked = (request("settings", spec=settings), request("chart", spec=chart), request("train", ask=GpuAsk(gpus=8)))
     waiting = {one.workload: record(one, received=NOW - timedelta(minutes=1)) for one in asked}
-    answer = wait(situation(there=ledger(requests=waiting)))
+    answer = wait(inputs(there=ledger(requests=waiting)))
     assert [one.name for one in answer.ahead] == ["chart", "train"]
 
 
@@ -155,7 +155,7 @@ def test_a_cluster_that_gives_nothing_says_why(
     seen: tuple[ClusterObservation, ...], wanted: Desired, reason: str
 ) -> None:
     asked = GpuAsk(gpus=1, shape="Tesla-T4") if reason.startswith("no node") else ASK
-    answer = wait(situation(*seen, wanted=wanted), asked)
+    answer = wait(inputs(*seen, wanted=wanted), asked)
     assert (answer.wait, answer.at, answer.reasons) == (None, None, (reason,))
 
 
@@ -167,7 +167,7 @@ def test_the_shortest_wait_comes_first_over_all_clusters_of_the_workspace() -> N
             seen.observed, clusters={**seen.observed.clusters, "worker-3": cluster_of(nodes(8), name="worker-3")}
         ),
     )
-    answers = waits(Asking(workspace=LLM, ask=ASK, priority=101), seen, decide(seen))
+    answers = waits(GpuDemand(workspace=LLM, ask=ASK, priority=101), seen, decide(seen))
     assert [one.cluster for one in answers] == ["worker-3", "worker-2", "worker-1"]
     assert [one.wait for one in answers] == [timedelta(), timedelta(minutes=10), None]
 
@@ -186,7 +186,7 @@ def test_who_has_as_many_gprs_as_it_may_waits_until_one_of_them_ends(elsewhere: 
     observed = (cluster_of(nodes(8), bound=bound), cluster_of(nodes(8), name="worker-3", bound=bound))
     for most, expected in ((1, timedelta(hours=1)), (2, timedelta())):
         wanted = desired(limits={LLM: WorkspaceLimits(workspace=LLM, most=most)})
-        there = situation(short(1, replica=shape(4)), *observed, wanted=wanted, there=ledger(mine))
+        there = inputs(short(1, replica=shape(4)), *observed, wanted=wanted, there=ledger(mine))
         answer = wait(there)
         assert answer.wait == expected
         assert answer.reasons[0] == (
@@ -199,7 +199,7 @@ def test_the_end_of_a_reservation_of_its_own_lets_a_workspace_have_another_gpr()
     held = record(kept, began_at=NOW - timedelta(hours=1), cluster=ClusterName("worker-3"))
     wanted = desired(policies={}, limits={LLM: WorkspaceLimits(workspace=LLM, most=1)})
     seen = (cluster_of(nodes(8)), cluster_of(nodes(8), name="worker-3"))
-    there = situation(*seen, wanted=wanted, there=ledger(requests={held.workload: held}))
+    there = inputs(*seen, wanted=wanted, there=ledger(requests={held.workload: held}))
     answer = wait(there.enrolling(there.ledger.requests))
     assert answer.wait == timedelta(hours=1)
     assert answer.reasons == ("when reservation llm/kept at 2026-11-20T11:05:00Z ends",)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.needs import needs_of, pods_in, pods_of
 from reconciler.core.starting import start
 from reconciler.model.policy import Desired
@@ -111,7 +111,7 @@ def test_what_starts_fits_beside_each_other_and_has_each_minimum(
     nodes: list[int], tasks: list[tuple[int, int, int | None]], least: int | None
 ) -> None:
     spec = manifests(volcano(*tasks, least=least))
-    need, room = needs_of(pods_in(spec), spec), Room(free("worker-2", *nodes))
+    need, room = needs_of(pods_in(spec), spec), ClusterCapacity(free("worker-2", *nodes))
     found = start(room, need)
     if found is None:
         return

@@ -28,10 +28,10 @@ from tests.situations import (
     desired,
     free,
     gpus,
+    inputs,
     ordering,
     plan,
     shape,
-    situation,
 )
 
 MINUTE = timedelta(minutes=1)
@@ -182,7 +182,7 @@ def test_a_more_urgent_gang_evicts_for_its_minimum_where_nobody_could_go_for_all
 
 def test_explain_says_what_would_start_where() -> None:
     wanted = fleet(JOB, reads_replicas=False)
-    seen = situation(lacks(5, running=0), free("worker-2", *[8] * 3), free("worker-3", 8), wanted=wanted)
+    seen = inputs(lacks(5, running=0), free("worker-2", *[8] * 3), free("worker-3", 8), wanted=wanted)
     told = explain(VLLM, seen, decide(seen))
     assert [(one.cluster, one.fits) for one in told.assessments] == [("worker-2", 1), ("worker-3", 0)]
     assert "On worker-2 3 of its 5 pods fit now: its minimum of 3 starts, and the others wait there." in told.conclusion
@@ -191,7 +191,7 @@ def test_explain_says_what_would_start_where() -> None:
 def test_explain_says_so_of_a_request() -> None:
     asked = request("worker-2", spec=manifests(JOB))
     open_ = record(asked)
-    seen = situation(free("worker-2", *[8] * 3), wanted=wants(asked), there=holds(open_)).enrolling(
+    seen = inputs(free("worker-2", *[8] * 3), wanted=wants(asked), there=holds(open_)).enrolling(
         {asked.workload: open_}
     )
     told = explain_request(open_, seen, decide(seen))
@@ -204,7 +204,7 @@ def test_explain_names_the_request_that_takes_the_room_of_another() -> None:
     first, last = (record(request("worker-2", name=name, spec=manifests(made))) for name, made in sets.items())
     open_ = {one.workload: one for one in (first, last)}
     wanted = wants(first.request, last.request)
-    seen = situation(free("worker-2", 2), wanted=wanted, there=holds(first, last)).enrolling(open_)
+    seen = inputs(free("worker-2", 2), wanted=wanted, there=holds(first, last)).enrolling(open_)
     (one,) = explain_request(last, seen, decide(seen)).assessments
     assert one.refusal is not None
     assert one.refusal.message.endswith(f", after what {first.workload} takes in this pass")

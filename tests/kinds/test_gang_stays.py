@@ -11,8 +11,8 @@ from reconciler.core.decide import decide
 from reconciler.core.explain import explain
 from reconciler.core.messages import line
 from reconciler.core.requeststate import phase_of, state
-from reconciler.core.rollouts import Ailment, Rollouts, Ward
-from reconciler.model.capacity import ClusterObservation, Homeless
+from reconciler.core.rollouts import ClusterRollouts, RolloutFailure, Rollouts
+from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.deployed import EngineState
 from reconciler.model.placement import Phase, Placement
 from reconciler.model.plan import Move, Plan, Reason, Revert
@@ -24,11 +24,11 @@ from tests.situations import (
     NOW,
     VLLM,
     free,
+    inputs,
     ledger,
     placement,
     plan,
     shape,
-    situation,
 )
 
 MINUTE = timedelta(minutes=1)
@@ -43,7 +43,7 @@ def lent(*, ago: timedelta = 2 * MINUTE, digest: str = "") -> Placement:
 
 def holding(there: Placement, bound: int, waiting: int, *nodes: int) -> ClusterObservation:
     """Observe worker-2, where so many pods of the job have a node and so many wait for one."""
-    homeless = {there.name: Homeless(replicas=waiting, shape=shape(8), since=NOW - MINUTE)} if waiting else {}
+    homeless = {there.name: PendingPods(replicas=waiting, shape=shape(8), since=NOW - MINUTE)} if waiting else {}
     return free("worker-2", *nodes, bound={there.name: bound}, ready={there.name: bound}, homeless=homeless)
 
 
@@ -88,9 +88,9 @@ def ailing(ready: int) -> tuple[Plan, Placement, Phase]:
     """Decide an hour after its engine has called the job unhealthy, while so many of its pods serve."""
     there = lent(ago=60 * MINUTE, digest=OURS)
     wanted = fleet(JOB, reads_replicas=False)
-    seen = situation(lacks(5, running=0), holding(there, ready, 5 - ready), wanted=wanted, there=ledger(there))
-    ill = Ailment(digest=OURS, state=EngineState.PROGRESSING, message="", since=NOW - 50 * MINUTE)
-    seen = replace(seen, rollouts=Rollouts.of({there.cluster: Ward(ailing={there.path: ill})}))
+    seen = inputs(lacks(5, running=0), holding(there, ready, 5 - ready), wanted=wanted, there=ledger(there))
+    ill = RolloutFailure(digest=OURS, state=EngineState.PROGRESSING, message="", since=NOW - 50 * MINUTE)
+    seen = replace(seen, rollouts=Rollouts.of({there.cluster: ClusterRollouts(ailing={there.path: ill})}))
     return decide(seen), there, phase_of(there, seen)
 
 
@@ -114,7 +114,7 @@ def test_what_serves_with_all_of_its_pods_and_is_not_healthy_is_taken_back_as_ev
 def lost(*nodes: int) -> Plan:
     there = lent(ago=60 * MINUTE)
     wanted = fleet(JOB, reads_replicas=False)
-    seen = situation(lacks(5, running=0), free("worker-3", *nodes), wanted=wanted, there=ledger(there))
+    seen = inputs(lacks(5, running=0), free("worker-3", *nodes), wanted=wanted, there=ledger(there))
     return decide(replace(seen, lost={there.cluster: NOW - 15 * MINUTE}))
 
 
@@ -136,7 +136,7 @@ def test_a_request_says_that_it_runs_with_its_minimum() -> None:
     asked = request("worker-2", spec=manifests(JOB))
     open_ = record(asked, began_at=NOW - MINUTE)
     there = asked_for(replicas=5, shape=shape(8))
-    seen = situation(holding(there, 3, 2), wanted=wants(asked), there=holds(open_, placed=[there]))
+    seen = inputs(holding(there, 3, 2), wanted=wants(asked), there=holds(open_, placed=[there]))
     stands = state(open_, seen.enrolling({asked.workload: open_}))
     said = "worker-2: 3 of its 5 pods serve, its minimum is 3, and the others wait there"
     assert (stands.phase, stands.message) == (Phase.RUNNING, said)
@@ -146,8 +146,8 @@ def test_explain_calls_a_gang_that_runs_with_its_minimum_healthy() -> None:
     wanted = fleet(JOB, reads_replicas=False)
     there = replace(lent(), digest="d")
     for engine, told in (EngineState.PROGRESSING, False), (EngineState.FAILED, True):
-        ailment = Ailment(digest="d", state=engine, message="0 of 1 ready", since=NOW)
-        seen = situation(lacks(5, running=0), holding(there, 3, 2), wanted=wanted, there=ledger(there))
+        ailment = RolloutFailure(digest="d", state=engine, message="0 of 1 ready", since=NOW)
+        seen = inputs(lacks(5, running=0), holding(there, 3, 2), wanted=wanted, there=ledger(there))
         seen = replace(seen, rollouts=Rollouts(ailing={there.path: ailment}))
         assert (there.path in explain(VLLM, seen, decide(seen)).ailing) == told
 
@@ -155,7 +155,7 @@ def test_explain_calls_a_gang_that_runs_with_its_minimum_healthy() -> None:
 def test_explain_says_that_it_runs_with_its_minimum() -> None:
     wanted = fleet(JOB, reads_replicas=False)
     there = lent()
-    seen = situation(lacks(5, running=0), holding(there, 3, 2), wanted=wanted, there=ledger(there))
+    seen = inputs(lacks(5, running=0), holding(there, 3, 2), wanted=wanted, there=ledger(there))
     assert (
         f"Of {there.name} on worker-2, 3 of its 5 pods serve, its minimum is 3, and the others wait there."
         in explain(VLLM, seen, decide(seen)).conclusion

@@ -9,7 +9,7 @@ import pytest
 from reconciler.core.decide import decide
 from reconciler.core.explain import Explanation, explain
 from reconciler.core.filling import fill
-from reconciler.model.capacity import ClusterObservation, Node, Pool, Waiting
+from reconciler.model.capacity import ClusterObservation, MissingReplicas, Node, Pool
 from reconciler.model.gpr import GprTerms, GpuLimits, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
@@ -28,13 +28,13 @@ from tests.situations import (
     VLLM,
     free,
     gpus,
+    inputs,
     ledger,
     ordering,
     plan,
     seconds,
     shape,
     short,
-    situation,
     template,
 )
 
@@ -61,7 +61,7 @@ def waits_in(*groups: str, wanted: int) -> ClusterObservation:
     """Observe the full primary, where a pod of each of these groups finds no node."""
     seen = lacks(len(groups), running=wanted - len(groups))
     (one,) = seen.workloads
-    waiting = tuple(Waiting(replicas=1, since=NOW - seconds(45), group=group) for group in groups)
+    waiting = tuple(MissingReplicas(replicas=1, since=NOW - seconds(45), group=group) for group in groups)
     return replace(seen, workloads=(replace(one, waiting=waiting),))
 
 
@@ -142,7 +142,7 @@ def test_leader_and_workers_of_a_burst_need_room_beside_each_other() -> None:
 def test_nothing_is_lent_of_a_set_before_all_that_is_missing_has_waited_long_enough() -> None:
     seen = lacks(4)
     (one,) = seen.workloads
-    late = replace(one, wanted=16, waiting=(*one.waiting, Waiting(replicas=4, since=NOW - seconds(5))))
+    late = replace(one, wanted=16, waiting=(*one.waiting, MissingReplicas(replicas=4, since=NOW - seconds(5))))
     made = plan(replace(seen, workloads=(late,)), free("worker-2", *[8] * 8), wanted=fleet(SET))
     assert made.changes == ()
     (held,) = made.suppressed
@@ -268,7 +268,7 @@ def test_gpus_are_those_of_the_pods() -> None:
 
 
 def explained(*seen: ClusterObservation, there: Ledger | None = None, wanted: Desired | None = None) -> Explanation:
-    made = situation(*seen, wanted=wanted or fleet(SET), there=there)
+    made = inputs(*seen, wanted=wanted or fleet(SET), there=there)
     return explain(VLLM, made, decide(made))
 
 

@@ -59,7 +59,7 @@ def test_it_is_told_at_its_field(manifest: Json, where: str, message: str) -> No
 def test_domains_of_subgroups_need_subgroups() -> None:
     one = lws()
     one["metadata"]["annotations"] = {SUBGROUPS: "rack"}
-    (finding,) = grouprules.findings(one)
+    (finding,) = grouprules.check_groups(one)
     assert finding.message == "asks for domains of subgroups, and the set has no subgroups"
 
 

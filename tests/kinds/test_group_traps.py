@@ -8,8 +8,8 @@ from datetime import timedelta
 from reconciler.core.decide import decide
 from reconciler.core.filling import fill
 from reconciler.core.messages import subject
-from reconciler.core.rollouts import Ailment, Rollouts, Ward
-from reconciler.core.situation import Situation
+from reconciler.core.rollouts import ClusterRollouts, RolloutFailure, Rollouts
+from reconciler.core.situation import PassInput
 from reconciler.model.deployed import EngineState
 from reconciler.model.ids import BlobId, TemplateName, WorkloadId
 from reconciler.model.placement import Placement
@@ -18,7 +18,7 @@ from reconciler.model.policy import Desired
 from tests.kinds.bursting import SET, fleet, lacks, lent
 from tests.kinds.samples import lws
 from tests.requests.asking import holds, manifests, placed, record, request, wants
-from tests.situations import NOW, VLLM, free, ledger, ordering, plan, situation
+from tests.situations import NOW, VLLM, free, inputs, ledger, ordering, plan
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -86,10 +86,10 @@ def ailing(placement: Placement, ready: int, wanted: Desired, *, ago: timedelta 
             placed=[old],
         )
     )
-    made: Situation = situation(lacks(8), seen, wanted=wanted, there=there)
+    made: PassInput = inputs(lacks(8), seen, wanted=wanted, there=there)
     since = NOW - 20 * MINUTE
-    ill = {old.path: Ailment(digest=OURS, state=EngineState.PENDING, message="1 of 2 groups", since=since)}
-    ward = Ward(ailing=ill, arrived={old.path: OURS} if known else {})
+    ill = {old.path: RolloutFailure(digest=OURS, state=EngineState.PENDING, message="1 of 2 groups", since=since)}
+    ward = ClusterRollouts(ailing=ill, arrived={old.path: OURS} if known else {})
     return decide(replace(made, rollouts=Rollouts.of({old.cluster: ward})))
 
 

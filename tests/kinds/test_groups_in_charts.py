@@ -15,8 +15,8 @@ from reconciler.core.filling import fill
 from reconciler.core.grouping import whole
 from reconciler.core.kubernetes.resources import Resource
 from reconciler.core.kubernetes.state import ClusterState
-from reconciler.core.wholes import Whole
-from reconciler.model.capacity import ClusterObservation, ReplicaShape, Waiting
+from reconciler.core.wholes import GangWorkload
+from reconciler.model.capacity import ClusterObservation, MissingReplicas, ReplicaShape
 from reconciler.model.gpr import GpuLimits, WorkspaceLimits
 from reconciler.model.groupseen import GroupSeen
 from reconciler.model.ids import BlobId, ClusterName, WorkspaceName
@@ -30,7 +30,7 @@ from tests.kinds.samples import lws
 from tests.kube.objects import NO_GPU, pod
 from tests.kube.objects import workload as made_by_server
 from tests.rendering.specs import chart, spec
-from tests.situations import NOW, VLLM, cluster, desired, free, ledger, ordering, plan, seconds, shape, situation
+from tests.situations import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, plan, seconds, shape
 from tests.subsets import wanted_before
 
 CPU = ReplicaShape(requests=Resources(amounts={"cpu": Quantity(ONE)}))
@@ -72,7 +72,9 @@ def shows(
     """Observe the full primary, where so many pods find no node, and what one group there is of."""
     seen = lacks(pods, running=running)
     (one,) = seen.workloads
-    waiting = tuple(Waiting(replicas=1, since=NOW - seconds(45), group=group) for group in groups) or one.waiting
+    waiting = (
+        tuple(MissingReplicas(replicas=1, since=NOW - seconds(45), group=group) for group in groups) or one.waiting
+    )
     group = GroupSeen(pods=alike, number=number, size=size, least=least) if alike else None
     ref = WorkloadRef(namespace="demo", name="vllm", kind=kind)
     return replace(seen, workloads=(replace(one, ref=ref, waiting=waiting, group=group),))
@@ -241,7 +243,7 @@ def test_the_end_of_the_demand_ends_the_whole_copy() -> None:
 def test_a_set_of_a_chart_leaves_a_lost_cluster_whole_though_its_primary_is_out_of_sight_as_well() -> None:
     there = lent(groups=2, lasting=timedelta(hours=2))
     for seen in ((shows(8, FOUR, number=4),), ()):
-        made = situation(*seen, free("worker-3", *[8] * 8), wanted=charted(), there=ledger(there))
+        made = inputs(*seen, free("worker-3", *[8] * 8), wanted=charted(), there=ledger(there))
         (change,) = decide(replace(made, lost={ClusterName("worker-2"): NOW - timedelta(minutes=15)})).changes
         assert isinstance(change, Move)
         assert (change.before, change.after.cluster, change.after.replicas) == (there, "worker-3", 2)
@@ -260,8 +262,8 @@ def test_a_drained_cluster_is_left_whole_in_one_commit() -> None:
 def test_what_a_chart_deploys_is_worked_out_once_for_as_long_as_its_primary_shows_the_same() -> None:
     wanted = charted()
 
-    def deploys(each: int) -> Whole | None:
-        return whole(situation(shows(8, (shape(8), each), number=4), wanted=wanted), VLLM)
+    def deploys(each: int) -> GangWorkload | None:
+        return whole(inputs(shows(8, (shape(8), each), number=4), wanted=wanted), VLLM)
 
     first = deploys(4)
     assert first is not None
@@ -292,7 +294,7 @@ def test_the_limit_of_a_gpr_counts_all_pods_of_all_groups() -> None:
 
 def test_explain_tells_of_each_cluster_whether_all_of_it_fits() -> None:
     seen = (shows(8, FOUR, number=4), free("worker-2", *[8] * 7), free("worker-3", *[8] * 20))
-    made = situation(*seen, wanted=charted())
+    made = inputs(*seen, wanted=charted())
     told = explain(VLLM, made, decide(made))
     assert [(one.cluster, one.fits) for one in told.assessments] == [("worker-2", 0), ("worker-3", 2)]
 

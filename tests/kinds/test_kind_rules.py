@@ -30,7 +30,7 @@ def written(made: Json) -> Json:
 
 def findings(made: Json, **kinds: object) -> list[validate.Finding]:
     """Find what is wrong below the spec of an object."""
-    found = validate.findings(spec(("web", made)), WORKSPACE, **kinds)
+    found = validate.check_safety(spec(("web", made)), WORKSPACE, **kinds)
     return [finding for finding in found if "metadata" not in finding.loc]
 
 
@@ -81,18 +81,18 @@ def test_a_variable_that_is_no_text_is_found_in_every_template(name: str):
 @pytest.mark.parametrize("name", WITH_CONTAINERS)
 def test_an_amount_that_is_none_is_found_in_every_template(name: str):
     made = changed(SAMPLES[name][0], resources={"limits": {"cpu": "a lot"}})
-    (finding,) = podtemplate.findings(made)
+    (finding,) = podtemplate.check_pod_template(made)
     assert dotted(finding.loc).endswith("resources.limits.cpu")
 
 
 def test_an_amount_that_stands_apart_is_looked_at():
     made = _copy(SAMPLES["TrainJob"][0])
     made["spec"]["trainer"]["resourcesPerNode"]["limits"] = {"cpu": "many"}
-    (finding,) = podtemplate.findings(made)
+    (finding,) = podtemplate.check_pod_template(made)
     assert dotted(finding.loc) == "spec.trainer.resourcesPerNode.limits.cpu"
     named_gpus = {"requests": {"gpu": "1", "gpuType": "gpu.intel.com/xe", "custom": {"rdma/ib": "1"}}}
     graph = {"services": {"Decode": {"resources": named_gpus}}}
-    assert [*podtemplate.findings(workload("nvidia.com/v1alpha1", "DynamoGraphDeployment", graph))] == []
+    assert [*podtemplate.check_pod_template(workload("nvidia.com/v1alpha1", "DynamoGraphDeployment", graph))] == []
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name not in UNLABELLED])
@@ -136,10 +136,10 @@ def test_a_kind_that_is_declared_is_looked_into_and_labelled_as_well():
     assert dotted(variable.loc) == (
         "spec.manifestResources[0].manifest.spec.roles[0].template.spec.containers[0].env[0].value"
     )
-    (amount,) = podtemplate.findings(made, (), kinds)
+    (amount,) = podtemplate.check_pod_template(made, (), kinds)
     assert dotted(amount.loc) == "spec.roles[0].template.spec.containers[0].resources.limits.cpu"
     assert told.loc[-len(amount.loc) :] == amount.loc
-    assert [*podtemplate.findings(made)] == []
+    assert [*podtemplate.check_pod_template(made)] == []
 
 
 def test_flux_leaves_the_replicas_of_what_is_autoscaled_alone_wherever_they_are():

@@ -21,7 +21,7 @@ from reconciler.model.workload import Json
 from tests.kinds.bursting import SET, fleet, lacks, lent
 from tests.kinds.samples import lws
 from tests.requests.asking import deployment, holds, manifests, placed, record, request, wants
-from tests.situations import NOW, VLLM, cluster, free, ledger, ordering, shape, situation
+from tests.situations import NOW, VLLM, cluster, free, inputs, ledger, ordering, shape
 
 LOST = ClusterName("worker-2")
 MINUTE = timedelta(minutes=1)
@@ -31,7 +31,7 @@ LONG = NOW - 15 * MINUTE
 def decided(
     *seen: ClusterObservation, wanted: Desired, there: Ledger, since: datetime = LONG, cluster: ClusterName = LOST
 ) -> Plan:
-    made = situation(*seen, wanted=wanted, there=there)
+    made = inputs(*seen, wanted=wanted, there=there)
     return decide(replace(made, lost={cluster: since}))
 
 
@@ -109,7 +109,7 @@ def test_a_cluster_that_says_it_is_unwell_is_lost_as_well() -> None:
 def test_when_the_cluster_is_back_the_set_stays_where_it_has_gone() -> None:
     before = there("worker-3")
     seen = [free("worker-2", *[8] * 8), free("worker-3", bound={before.name: 8}, ready={before.name: 8})]
-    made = decide(situation(lacks(8), *seen, wanted=fleet(SET), there=ledger(before)))
+    made = decide(inputs(lacks(8), *seen, wanted=fleet(SET), there=ledger(before)))
     assert made.changes == ()
 
 
@@ -154,9 +154,9 @@ def test_a_move_needs_no_gpr_beyond_the_one_that_it_has() -> None:
 def test_what_people_drain_leaves_at_once_as_a_whole_or_ends() -> None:
     clusters = (cluster("worker-1"), cluster("worker-2", availability=Availability.DRAINING), cluster("worker-3"))
     wanted = fleet(SET, clusters=clusters)
-    full = situation(lacks(8), free("worker-2"), free("worker-3", *[8] * 8), wanted=wanted, there=ledger(there()))
+    full = inputs(lacks(8), free("worker-2"), free("worker-3", *[8] * 8), wanted=wanted, there=ledger(there()))
     assert moved(decide(full)).why is Why.POLICY
-    small = situation(lacks(8), free("worker-2"), free("worker-3", *[8] * 7), wanted=wanted, there=ledger(there()))
+    small = inputs(lacks(8), free("worker-2"), free("worker-3", *[8] * 7), wanted=wanted, there=ledger(there()))
     assert [type(change).__name__ for change in decide(small).changes] == ["Revert"]
 
 

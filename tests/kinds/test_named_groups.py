@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from reconciler.core.grouped import wholes
-from reconciler.core.makers import Makers
+from reconciler.core.makers import ObjectOwners
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json, WorkloadRef
@@ -137,6 +137,6 @@ def test_of_two_jobs_of_one_name_in_a_template_the_pods_of_the_one_that_is_meant
 def test_a_job_of_another_group_is_not_what_a_template_counts() -> None:
     made = fleet(*jobs())
     meant = WorkloadRef(namespace="demo", name="model", kind="Job", group=VOLCANO)
-    makers = Makers(replace(made, templates={VLLM: replace(made.templates[VLLM], ref=meant)}))
+    makers = ObjectOwners(replace(made, templates={VLLM: replace(made.templates[VLLM], ref=meant)}))
     things = [(f"{group}/Job", "demo", "model") for group in (VOLCANO, "batch")]
     assert [makers.counts(VLLM.workspace, thing) for thing in things] == [True, False]

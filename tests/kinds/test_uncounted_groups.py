@@ -16,7 +16,7 @@ from reconciler.model.workload import Json
 from tests.kinds.bursting import fleet, lacks, lent
 from tests.kinds.samples import pod, workload
 from tests.requests.asking import manifests, request
-from tests.situations import VLLM, free, ledger, plan, shape, short, situation
+from tests.situations import VLLM, free, inputs, ledger, plan, shape, short
 
 EIGHT = [8] * 8
 
@@ -51,7 +51,7 @@ def test_there_is_never_a_second_copy_of_it() -> None:
 
 def test_before_any_pod_of_it_was_seen_nothing_of_it_is_lent_and_it_is_told_why() -> None:
     seen = replace(short(1, running=0, replica=shape(8)), workloads=())
-    made = situation(seen, free("worker-2", *EIGHT), wanted=wanted())
+    made = inputs(seen, free("worker-2", *EIGHT), wanted=wanted())
     assert decide(made).changes == ()
     goes_whole = whole(made, VLLM)
     assert goes_whole is not None
@@ -70,10 +70,10 @@ def test_a_service_of_one_node_goes_pod_by_pod_as_before() -> None:
 
 
 def test_a_share_where_it_makes_one_copy_anyhow_is_an_error_at_its_field() -> None:
-    (found,) = countrules.findings(served("{{ replicas }}"))
+    (found,) = countrules.check_counts(served("{{ replicas }}"))
     assert found.loc == ("spec", "predictor", "minReplicas")
     assert found.message == "makes no more copies of what has a workerSpec: it goes whole, as one"
-    assert [*countrules.findings(served(2))] == []
+    assert [*countrules.check_counts(served(2))] == []
 
 
 def test_a_request_still_says_that_nobody_knows_what_it_needs() -> None:

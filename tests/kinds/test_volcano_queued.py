@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from reconciler.core.gpushape import gpus_of_pod
-from reconciler.core.kubernetes.parts import Effect
+from reconciler.core.kubernetes.parts import ChangeEffect
 from reconciler.core.kubernetes.resources import Custom, Resource, needed
 from reconciler.core.kubernetes.state import ClusterState
-from reconciler.model.capacity import Waiting
+from reconciler.model.capacity import MissingReplicas
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Plan
 from reconciler.model.workload import Json, WorkloadRef
@@ -60,7 +60,7 @@ def test_a_volcano_job_that_has_no_pods_yet_misses_them_all_since_it_is_pending(
     (seen,) = queued(job()).observation(WORKER, NOW).workloads
     since = NOW - timedelta(minutes=5)
     assert (seen.ref, seen.wanted, seen.running) == (OF_VOLCANO, 5, 0)
-    assert seen.waiting == (Waiting(replicas=5, since=since, cause=CAUSE),)
+    assert seen.waiting == (MissingReplicas(replicas=5, since=since, cause=CAUSE),)
     assert seen.shape is not None
     assert gpus_of_pod(seen.shape) == 8
 
@@ -110,7 +110,7 @@ def test_once_it_has_pods_they_alone_tell_what_waits() -> None:
 def test_a_volcano_job_in_another_phase_asks_for_nothing(phase: str) -> None:
     state = queued(job())
     (custom,) = state.customs
-    assert state.apply(custom, job(phase)) is Effect.DEMAND
+    assert state.apply(custom, job(phase)) is ChangeEffect.DEMAND
     assert state.observation(WORKER, NOW).workloads == ()
 
 

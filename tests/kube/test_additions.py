@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from reconciler.core.kubernetes.parts import Effect
+from reconciler.core.kubernetes.parts import ChangeEffect
 from reconciler.core.kubernetes.resources import Resource, Watched
 from reconciler.core.kubernetes.state import ClusterState
 from reconciler.core.kubernetes.unstated import unstated
@@ -41,8 +41,8 @@ def amounts(**named: str) -> Resources:
 
 def test_a_runtime_class_is_seen_with_all_that_it_adds() -> None:
     made = ClusterState()
-    assert made.apply(Resource.RUNTIME_CLASSES, KATA) is Effect.CAPACITY
-    assert made.apply(Resource.RUNTIME_CLASSES, KATA) is Effect.NOTHING
+    assert made.apply(Resource.RUNTIME_CLASSES, KATA) is ChangeEffect.CAPACITY
+    assert made.apply(Resource.RUNTIME_CLASSES, KATA) is ChangeEffect.NOTHING
     made.apply(Resource.RUNTIME_CLASSES, {"metadata": {"name": "runc"}, "handler": "runc"})
     assert seen(made).runtime_classes == {
         "kata": RuntimeClass(
@@ -61,7 +61,7 @@ def test_a_limit_range_is_seen_by_what_it_gives_to_containers() -> None:
     made.apply(Resource.LIMIT_RANGES, limits("a", of_container(cpu="1"), {"type": "Pod", "max": {"cpu": "8"}}))
     made.apply(Resource.LIMIT_RANGES, limits("b", of_container(cpu="500m", memory="1Gi")))
     made.apply(Resource.LIMIT_RANGES, limits("c", of_container(cpu="2"), namespace="other"))
-    assert made.apply(Resource.LIMIT_RANGES, limits("d", {"type": "Pod", "max": {"cpu": "8"}})) is Effect.NOTHING
+    assert made.apply(Resource.LIMIT_RANGES, limits("d", {"type": "Pod", "max": {"cpu": "8"}})) is ChangeEffect.NOTHING
     assert seen(made).limit_ranges == {"llm": amounts(cpu="1", memory="1Gi"), "other": amounts(cpu="2")}
 
 

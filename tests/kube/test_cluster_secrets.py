@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.kubernetes.clustersecrets import ClusterSecrets, Login, Plugin, Unusable
-from reconciler.core.kubernetes.parts import Effect
+from reconciler.core.kubernetes.clustersecrets import ClusterLogin, ClusterSecrets, Plugin, Unusable
+from reconciler.core.kubernetes.parts import ChangeEffect
 
 TOKEN = "sesame-" * 3
 SERVER = "https://10.0.0.7:6443"
@@ -36,7 +36,7 @@ def known(*raws: dict[str, Any]) -> ClusterSecrets:
     return made
 
 
-def login(config: dict[str, Any] | str, **more: str) -> Login | Unusable:
+def login(config: dict[str, Any] | str, **more: str) -> ClusterLogin | Unusable:
     return known(secret(config, **more)).login("worker-2")
 
 
@@ -48,13 +48,13 @@ def why(config: dict[str, Any] | str, **more: str) -> str:
 
 def test_token_and_authority_are_read() -> None:
     found = login({"bearerToken": TOKEN, "tlsClientConfig": {"caData": encoded(PEM), "serverName": "kube.example"}})
-    assert found == Login(server=SERVER, token=TOKEN, authority=PEM, server_name="kube.example")
+    assert found == ClusterLogin(server=SERVER, token=TOKEN, authority=PEM, server_name="kube.example")
 
 
 def test_password_and_client_certificate_are_read() -> None:
     tls = {"insecure": True, "certData": encoded(PEM), "keyData": encoded(b"k")}
     found = login({"username": "ada", "password": TOKEN, "proxyUrl": "http://proxy:3128", "tlsClientConfig": tls})
-    assert found == Login(
+    assert found == ClusterLogin(
         server=SERVER,
         username="ada",
         password=TOKEN,
@@ -66,20 +66,20 @@ def test_password_and_client_certificate_are_read() -> None:
 
 
 def test_slash_at_the_end_of_the_server_is_left_out() -> None:
-    assert login({"bearerToken": TOKEN}, server=f"{SERVER}/") == Login(server=SERVER, token=TOKEN)
+    assert login({"bearerToken": TOKEN}, server=f"{SERVER}/") == ClusterLogin(server=SERVER, token=TOKEN)
 
 
 def test_program_of_a_secret_is_read_but_not_told() -> None:
     asks = {"command": "gcloud-auth", "args": ["--for", "me"], "env": {"PROFILE": TOKEN}, "apiVersion": "v1"}
     found = login({"execProviderConfig": asks})
     plugin = Plugin(command="gcloud-auth", args=("--for", "me"), env=(("PROFILE", TOKEN),), version="v1")
-    assert found == Login(server=SERVER, plugin=plugin)
+    assert found == ClusterLogin(server=SERVER, plugin=plugin)
     assert TOKEN not in repr(found)
 
 
 def test_login_to_aws_is_by_the_program_that_argo_cd_runs() -> None:
     found = login({"awsAuthConfig": {"clusterName": "eu-1", "roleARN": "arn:aws:iam::1:role/a"}})
-    assert isinstance(found, Login)
+    assert isinstance(found, ClusterLogin)
     assert found.plugin is not None
     assert (found.plugin.command, *found.plugin.args) == (
         "argocd-k8s-auth", "aws", "--cluster-name", "eu-1", "--role-arn", "arn:aws:iam::1:role/a",
@@ -88,13 +88,13 @@ def test_login_to_aws_is_by_the_program_that_argo_cd_runs() -> None:
 
 def test_cluster_of_argo_cd_itself_needs_no_secret() -> None:
     found = known().login("in-cluster")
-    assert isinstance(found, Login)
+    assert isinstance(found, ClusterLogin)
     assert found.local
 
 
 def test_secret_for_the_cluster_of_argo_cd_itself_is_local_under_any_name() -> None:
     found = login({"bearerToken": TOKEN}, server="https://kubernetes.default.svc/")
-    assert isinstance(found, Login)
+    assert isinstance(found, ClusterLogin)
     assert (found.local, found.token) == (True, TOKEN)
 
 
@@ -111,11 +111,11 @@ def test_two_secrets_of_one_name_are_told_by_their_own_names() -> None:
 
 def test_secret_that_changes_or_goes_is_as_it_is_now() -> None:
     made = known(secret({"bearerToken": "old"}))
-    assert made.apply(secret({"bearerToken": TOKEN})) is Effect.CAPACITY
-    assert made.apply(secret({"bearerToken": TOKEN})) is Effect.NOTHING
-    assert made.login("worker-2") == Login(server=SERVER, token=TOKEN)
-    assert made.remove("argocd/cluster-a") is Effect.CAPACITY
-    assert made.remove("argocd/cluster-a") is Effect.NOTHING
+    assert made.apply(secret({"bearerToken": TOKEN})) is ChangeEffect.CAPACITY
+    assert made.apply(secret({"bearerToken": TOKEN})) is ChangeEffect.NOTHING
+    assert made.login("worker-2") == ClusterLogin(server=SERVER, token=TOKEN)
+    assert made.remove("argocd/cluster-a") is ChangeEffect.CAPACITY
+    assert made.remove("argocd/cluster-a") is ChangeEffect.NOTHING
     assert isinstance(made.login("worker-2"), Unusable)
     assert made.keys() == set()
 

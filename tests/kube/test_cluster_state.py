@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.kubernetes.causes import NOT_ADMITTED, unschedulable
-from reconciler.core.kubernetes.parts import Effect, key_of
+from reconciler.core.kubernetes.parts import ChangeEffect, key_of
 from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.resources import (
     ADDITIONS,
@@ -27,7 +27,7 @@ from reconciler.core.kubernetes.resources import (
 )
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.kubernetes.state import ClusterState
-from reconciler.model.capacity import Helpers, ReplicaShape, WorkloadObservation
+from reconciler.model.capacity import NonGpuPods, ReplicaShape, WorkloadObservation
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.units import ONE, Resources, format_quantity
 from reconciler.model.workload import WorkloadRef
@@ -223,7 +223,7 @@ def test_event_told_twice_means_nothing_the_second_time(event) -> None:
     resource, _, raw = event
     made = ClusterState(frozenset({ANY}))
     made.apply(resource, raw)
-    assert made.apply(resource, copy.deepcopy(raw)) is Effect.NOTHING
+    assert made.apply(resource, copy.deepcopy(raw)) is ChangeEffect.NOTHING
 
 
 # what is free
@@ -272,11 +272,11 @@ def test_nodes_of_one_kind_are_one_pool_that_selectors_and_taints_work_on() -> N
             "tolerations": [{"key": GPU, "operator": "Exists"}],
         }
     )
-    assert Room(seen).count(asked, 10) == 2
+    assert ClusterCapacity(seen).count(asked, 10) == 2
     bare = ReplicaShape(requests=asked.requests, node_selector=h100)
-    assert Room(seen).count(bare, 10) == 0
+    assert ClusterCapacity(seen).count(bare, 10) == 0
     hostname = ReplicaShape(requests=Resources(), node_selector={"kubernetes.io/hostname": "c"})
-    assert Room(seen).count(hostname, 1) == 1
+    assert ClusterCapacity(seen).count(hostname, 1) == 1
 
 
 def test_slices_of_a_gpu_and_rdma_are_resources_as_any() -> None:
@@ -311,7 +311,7 @@ def test_resource_of_any_vendor_is_free_as_far_as_it_is_not_requested(name) -> N
     taken = [{"resources": {"limits": {name: "3Gi"}}}]
     made = state(nodes=[there], pods=[pod("a", on="gpu-1", containers=taken)])
     assert free(made)[name] == "5Gi"
-    seen = Room(made.observation(NAME, AT))
+    seen = ClusterCapacity(made.observation(NAME, AT))
     wanted = replica_shape({"containers": [{"resources": {"limits": {name: "2Gi"}}}]})
     assert seen.count(wanted, 9) == 2
     assert "on one node" in seen.shortfall(replica_shape({"containers": [{"resources": {"limits": {name: "6Gi"}}}]}))
@@ -324,7 +324,7 @@ def test_time_slices_of_a_gpu_are_as_many_as_the_node_offers() -> None:
     wanted = replica_shape(
         {"containers": containers(1), "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-L4-SHARED"}}
     )
-    assert Room(made.observation(NAME, AT)).count(wanted, 9) == 3
+    assert ClusterCapacity(made.observation(NAME, AT)).count(wanted, 9) == 3
 
 
 def test_gpu_models_make_pools_of_their_own_and_are_named_when_no_node_has_one() -> None:
@@ -334,7 +334,7 @@ def test_gpu_models_make_pools_of_their_own_and_are_named_when_no_node_has_one()
     seen = made.observation(NAME, AT)
     assert sorted(pool.labels[product] for pool in seen.pools) == ["A100", "H100"]
     b200 = replica_shape({"containers": containers(1), "nodeSelector": {product: "B200"}})
-    assert Room(seen).shortfall(b200) == f"no node has {product}=B200"
+    assert ClusterCapacity(seen).shortfall(b200) == f"no node has {product}=B200"
 
 
 @pytest.mark.parametrize("how", ["not ready", "cordoned", "deleted", "gone"])
@@ -536,7 +536,7 @@ def test_our_pods_are_counted_once_they_have_a_node() -> None:
     ours = {"overspill.dev/placement": "burst-1"}
     made = state(pods=[pod("a", waits=NO_GPU, labels=ours)])
     assert made.observation(NAME, AT).bound == {}
-    assert made.apply(Resource.PODS, pod("a", on="gpu-1", labels=ours)) is Effect.DEMAND
+    assert made.apply(Resource.PODS, pod("a", on="gpu-1", labels=ours)) is ChangeEffect.DEMAND
     assert made.observation(NAME, AT).bound == {"burst-1": 1}
     made.apply(Resource.PODS, pod("a", on="gpu-1", labels=ours, phase="Succeeded"))
     assert made.observation(NAME, AT).bound == {}
@@ -544,13 +544,13 @@ def test_our_pods_are_counted_once_they_have_a_node() -> None:
 
 def test_demand_is_told_from_room() -> None:
     made = state(VLLM)
-    assert made.apply(Resource.NODES, node("gpu-1")) is Effect.CAPACITY
+    assert made.apply(Resource.NODES, node("gpu-1")) is ChangeEffect.CAPACITY
     elsewhere = {"namespace": "batch", "owner": None}
-    assert made.apply(Resource.PODS, pod("x", **elsewhere)) is Effect.NOTHING
-    assert made.apply(Resource.PODS, pod("x", on="gpu-1", **elsewhere)) is Effect.CAPACITY
-    assert made.apply(Resource.PODS, pod("y", waits=NO_GPU, **elsewhere)) is Effect.DEMAND
-    assert made.apply(Resource.DEPLOYMENTS, workload("vllm", 5)) is Effect.DEMAND
-    assert made.apply(Resource.DEPLOYMENTS, workload("vllm", 5, namespace="batch")) is Effect.NOTHING
+    assert made.apply(Resource.PODS, pod("x", **elsewhere)) is ChangeEffect.NOTHING
+    assert made.apply(Resource.PODS, pod("x", on="gpu-1", **elsewhere)) is ChangeEffect.CAPACITY
+    assert made.apply(Resource.PODS, pod("y", waits=NO_GPU, **elsewhere)) is ChangeEffect.DEMAND
+    assert made.apply(Resource.DEPLOYMENTS, workload("vllm", 5)) is ChangeEffect.DEMAND
+    assert made.apply(Resource.DEPLOYMENTS, workload("vllm", 5, namespace="batch")) is ChangeEffect.NOTHING
 
 
 def test_only_what_the_workloads_call_for_is_watched() -> None:
@@ -606,7 +606,7 @@ def test_pods_of_a_placement_that_ask_for_no_device_are_told_apart() -> None:
     claiming = ours("claiming", "gpu-1", gpus=0, resourceClaims=[{"name": "g", "resourceClaimTemplateName": "one"}])
     known = state(nodes=[node("gpu-1")], pods=[router, claiming, ours("a", "gpu-1", ready=True)])
     seen = known.observation(NAME, AT)
-    assert seen.helpers == {"vllm-7f3a90c1": Helpers(bound=1, ready=1)}
+    assert seen.helpers == {"vllm-7f3a90c1": NonGpuPods(bound=1, ready=1)}
     assert seen.ready == {"vllm-7f3a90c1": 2}
 
 

@@ -8,16 +8,16 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.core.growth import Growth
+from reconciler.core.growth import CandidateFinder
 from reconciler.core.kubernetes.resources import Resource
 from reconciler.core.kubernetes.state import ClusterState
-from reconciler.core.standing import Standing
+from reconciler.core.standing import WorkingPlan
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.devices import CLASS_PREFIX, DeviceOption, DeviceRequest
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE
 from tests.kube.objects import DRIVER, GPU, NO_GPU, SINCE, Raw, claim, device, device_class, node, pod, resource_slice
-from tests.situations import NOW, ledger, placement, shape, short, situation
+from tests.situations import NOW, inputs, ledger, placement, shape, short
 
 THERE = ClusterName("worker-2")
 NODES, EACH, DEVICES = ("n1", "n2"), 20, 12
@@ -71,8 +71,8 @@ class Rollout:
 
     def free(self) -> int:
         """Count the GPUs that deciding would hand out."""
-        growth = self._growth()
-        return int(growth.rooms.room(THERE, None).free(shape()).amounts[GPU] // ONE)
+        finder = self._finder()
+        return int(finder.rooms.room(THERE, None).free(shape()).amounts[GPU] // ONE)
 
     def expected(self) -> int:
         """Count them from what there is: a pod on an open node takes one, and so does a replica without a node.
@@ -86,10 +86,10 @@ class Rollout:
         coming = sum("deletionTimestamp" not in one["metadata"] for one in waiting)
         return EACH * len(set(NODES) - self.closed) - taken - max(0, self.replicas - ours, min(coming, self.replicas))
 
-    def _growth(self) -> Growth:
+    def _finder(self) -> CandidateFinder:
         seen = self.state.observation(THERE, NOW)
-        now = situation(short(1), seen, there=ledger(self.placement))
-        return Growth(now, Standing(now))
+        now = inputs(short(1), seen, there=ledger(self.placement))
+        return CandidateFinder(now, WorkingPlan(now))
 
     def _labels(self, name: str) -> dict[str, str]:
         return {"overspill.dev/placement": self.placement.name} if name.startswith("ours") else {}
@@ -137,8 +137,8 @@ def test_device_of_a_replica_is_never_free_whichever_of_two_watches_is_ahead(rep
     bound = [_bound(index, ours.name) for index in range(replicas)]
 
     def left() -> int:
-        now = situation(short(1), made.observation(THERE, NOW), there=ledger(ours))
-        room = Growth(now, Standing(now)).rooms.room(THERE, None)
+        now = inputs(short(1), made.observation(THERE, NOW), there=ledger(ours))
+        room = CandidateFinder(now, WorkingPlan(now)).rooms.room(THERE, None)
         return int(room.free(CLAIMING).amounts[f"{CLASS_PREFIX}{DRIVER}"] // ONE)
 
     assert left() == DEVICES - replicas

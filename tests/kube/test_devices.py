@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from reconciler.core.fit import Room
-from reconciler.core.kubernetes.parts import Effect
+from reconciler.core.fit import ClusterCapacity
+from reconciler.core.kubernetes.parts import ChangeEffect
 from reconciler.core.kubernetes.resources import Resource
 from reconciler.core.kubernetes.state import ClusterState
 from reconciler.core.messages import message
@@ -56,7 +56,7 @@ def claiming(count: int = 1, *selectors: str, of: str = DRIVER) -> ReplicaShape:
 
 
 def fits(made: ClusterState, shape: ReplicaShape | None = None) -> int:
-    return Room(made.observation(NAME, AT)).count(shape or claiming(), 99)
+    return ClusterCapacity(made.observation(NAME, AT)).count(shape or claiming(), 99)
 
 
 # what there is
@@ -84,16 +84,16 @@ def test_device_that_is_claimed_for_administration_only_is_free() -> None:
 def test_claim_that_ends_gives_its_devices_back() -> None:
     made = cluster(resource_slice("s1", [device("gpu-0")]), claims=[claim("a", "gpu-0")])
     assert fits(made) == 0
-    assert made.apply(Resource.CLAIMS, claim("a")) is Effect.CAPACITY
+    assert made.apply(Resource.CLAIMS, claim("a")) is ChangeEffect.CAPACITY
     assert fits(made) == 1
     made.apply(Resource.CLAIMS, claim("a", "gpu-0"))
-    assert made.remove(Resource.CLAIMS, "demo/a") is Effect.CAPACITY
+    assert made.remove(Resource.CLAIMS, "demo/a") is ChangeEffect.CAPACITY
     assert fits(made) == 1
 
 
 def test_claim_without_devices_changes_nothing() -> None:
     made = cluster(resource_slice("s1", [device("gpu-0")]))
-    assert made.apply(Resource.CLAIMS, claim("a")) is Effect.NOTHING
+    assert made.apply(Resource.CLAIMS, claim("a")) is ChangeEffect.NOTHING
 
 
 def test_only_the_newest_generation_of_a_pool_counts_and_only_when_it_is_whole() -> None:
@@ -253,19 +253,19 @@ def test_claims_that_cannot_be_counted_fit_nowhere_and_say_why(templates, claims
     assert shape.obstacle.startswith(obstacle)
     made = cluster(resource_slice("s1", [device("gpu-0")]))
     assert fits(made, shape) == 0
-    assert Room(made.observation(NAME, AT)).shortfall(shape) == shape.obstacle
+    assert ClusterCapacity(made.observation(NAME, AT)).shortfall(shape) == shape.obstacle
 
 
 def test_template_that_comes_later_makes_the_claim_countable() -> None:
     made = ClusterState(frozenset({ANY}))
     spec = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpus"}]}
     made.apply(Resource.PODS, pod("a", waits=NO_GPU, owner=("Deployment", "vllm"), **spec))
-    assert made.apply(Resource.TEMPLATES, claim_template(exactly())) is Effect.DEMAND
+    assert made.apply(Resource.TEMPLATES, claim_template(exactly())) is ChangeEffect.DEMAND
     (found,) = made.observation(NAME, AT).workloads
     assert found.shape is not None
     assert found.shape.obstacle == ""
     assert made.follow({WorkloadRef(namespace="other", name="x")})
-    assert made.apply(Resource.TEMPLATES, claim_template(exactly(2))) is Effect.NOTHING
+    assert made.apply(Resource.TEMPLATES, claim_template(exactly(2))) is ChangeEffect.NOTHING
 
 
 def shortage() -> ClusterState:
@@ -336,7 +336,7 @@ def test_without_sight_of_claims_no_device_is_free_and_our_pods_count_as_ever() 
     made = cluster(resource_slice("s1", [device("gpu-0")]))
     made.apply(Resource.PODS, ours())
     seen_less = made.observation(NAME, AT, frozenset({Resource.CLAIMS}))
-    assert Room(seen_less).count(claiming(), 9) == 0
+    assert ClusterCapacity(seen_less).count(claiming(), 9) == 0
     assert seen_less.bound == {"burst-1": 1}
 
 
@@ -347,7 +347,7 @@ def offer(clusters: Fleet) -> None:
 
 
 def free(view) -> int:
-    return Room(seen(view, TWO_NAME)).count(claiming(), 9)
+    return ClusterCapacity(seen(view, TWO_NAME)).count(claiming(), 9)
 
 
 def test_devices_are_watched_in_every_cluster(clusters: Fleet) -> None:

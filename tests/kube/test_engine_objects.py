@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.kube import KubeObservations, Pace
-from reconciler.core.kubernetes.parts import Effect
+from reconciler.adapters.kube import KubeObservations, WatchTiming
+from reconciler.core.kubernetes.parts import ChangeEffect
 from reconciler.core.kubernetes.reports import ArgoCDObjects, FluxObjects
 from reconciler.core.kubernetes.resources import Resource
 from reconciler.model.deployed import EngineReport, EngineState
@@ -41,7 +41,7 @@ class Engines(Fleet):
         super().__init__(path, stack)
         self.desired = self.fleet()
 
-    def view(self, pace: Pace = ALIVE, patience: timedelta = PATIENCE) -> KubeObservations:
+    def view(self, pace: WatchTiming = ALIVE, patience: timedelta = PATIENCE) -> KubeObservations:
         return super().view(pace, patience)
 
     def fleet(self, one: EngineName = ARGOCD, two: EngineName = FLUX, argocd: Connection | None = CONTROL) -> Desired:
@@ -254,14 +254,14 @@ def test_applications_are_listed_a_few_at_a_time(engines: Engines) -> None:
 
 def test_only_a_change_of_state_is_urgent() -> None:
     made = ArgoCDObjects("overspill")
-    assert made.apply(application("worker-1", health="Progressing")) is Effect.DEMAND
-    assert made.apply(application("worker-1", health="Progressing")) is Effect.NOTHING
+    assert made.apply(application("worker-1", health="Progressing")) is ChangeEffect.DEMAND
+    assert made.apply(application("worker-1", health="Progressing")) is ChangeEffect.NOTHING
     worse = application("worker-1", health="Progressing")
     worse["status"]["health"]["message"] = "waiting for a node"
-    assert made.apply(worse) is Effect.CAPACITY
-    assert made.apply(application("worker-1")) is Effect.DEMAND
-    assert made.remove("argocd/worker-1.vllm-1") is Effect.DEMAND
-    assert made.remove("argocd/worker-1.vllm-1") is Effect.NOTHING
+    assert made.apply(worse) is ChangeEffect.CAPACITY
+    assert made.apply(application("worker-1")) is ChangeEffect.DEMAND
+    assert made.remove("argocd/worker-1.vllm-1") is ChangeEffect.DEMAND
+    assert made.remove("argocd/worker-1.vllm-1") is ChangeEffect.NOTHING
 
 
 def test_application_that_leaves_the_project_takes_its_report_along() -> None:
@@ -286,10 +286,10 @@ def test_renamed_application_keeps_its_report_when_the_old_one_goes() -> None:
     old["metadata"]["name"] = "old"
     made.apply(old)
     made.apply(new)
-    assert made.remove("argocd/old") is Effect.NOTHING
+    assert made.remove("argocd/old") is ChangeEffect.NOTHING
     assert (made.keys(), made.reports.all()[HERE].state) == ({"argocd/worker-1.vllm-1"}, EngineState.HEALTHY)
     made.apply(old)
-    assert made.remove("argocd/old") is Effect.DEMAND
+    assert made.remove("argocd/old") is ChangeEffect.DEMAND
     assert made.reports.all()[HERE].state is EngineState.HEALTHY
     made.remove("argocd/worker-1.vllm-1")
     assert (made.keys(), made.reports.all()) == (set(), {})
@@ -309,7 +309,7 @@ def test_stage_that_goes_leaves_the_report_of_the_others() -> None:
 
 def test_chart_without_a_stage_is_no_report() -> None:
     made = FluxObjects(TWO_NAME)
-    assert made.parts[Resource.HELM_RELEASES].apply(release(message="no")) is Effect.NOTHING
+    assert made.parts[Resource.HELM_RELEASES].apply(release(message="no")) is ChangeEffect.NOTHING
     assert made.reports.all() == {}
 
 

@@ -12,7 +12,7 @@ from reconciler.core.kubernetes.applications import read_application
 from reconciler.core.kubernetes.fluxreports import fold
 from reconciler.core.kubernetes.helmreleases import read_helmrelease
 from reconciler.core.kubernetes.kustomizations import read_kustomization
-from reconciler.core.wording import told
+from reconciler.core.wording import engine_message
 from reconciler.model.deployed import MAX_MESSAGE, EngineReport, EngineState
 from reconciler.model.ids import ClusterName
 
@@ -415,6 +415,6 @@ def test_stage_that_a_new_version_dropped_is_no_hindrance_and_all_gone_is_leavin
 
 
 def test_message_is_one_line_of_bounded_length() -> None:
-    assert told("a\n  b\tc") == "a b c"
-    assert len(told("x" * 1000)) == MAX_MESSAGE
-    assert told(None) == ""
+    assert engine_message("a\n  b\tc") == "a b c"
+    assert len(engine_message("x" * 1000)) == MAX_MESSAGE
+    assert engine_message(None) == ""

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from reconciler.adapters.kube import KubeObservations, Pace
+from reconciler.adapters.kube import KubeObservations, WatchTiming
 from reconciler.model.ids import ClusterName
 from tests.kube.apiserver import Cluster
 from tests.kube.objects import node
@@ -18,7 +18,7 @@ MUTE = "watches do not tell what changes, of nodes "
 CURT = "cannot be watched: ends each watch at once, with nothing in it"
 
 
-def watch(clusters: Fleet, pace: Pace) -> KubeObservations:
+def watch(clusters: Fleet, pace: WatchTiming) -> KubeObservations:
     view = clusters.view(pace, PATIENCE)
     view.follow(clusters.desired)
     return view

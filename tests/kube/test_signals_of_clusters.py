@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.core.kubernetes.parts import Effect
+from reconciler.core.kubernetes.parts import ChangeEffect
 from reconciler.core.kubernetes.resources import Resource
 from reconciler.core.kubernetes.state import ClusterState
-from reconciler.model.capacity import Ask, WorkloadObservation
+from reconciler.model.capacity import ReplicaRequest, WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import format_quantity
 from reconciler.model.workload import WorkloadRef
@@ -53,7 +53,7 @@ def waiting(*raws: dict, ref: WorkloadRef = TRAIN, pods: tuple[dict, ...] = ()) 
 
 def test_autoscaler_at_its_maximum_asks_for_what_its_metric_wants_beyond_it() -> None:
     assert scaled(autoscaler("vllm", 6, resource_metric(averageUtilization=170))).asks == (
-        Ask(
+        ReplicaRequest(
             signal="hpa demo/vllm",
             replicas=7,  # 170 / 80 of 6 are 12.75
             since=TENTH,
@@ -191,7 +191,7 @@ def test_autoscaler_of_a_kind_that_is_not_watched_is_known_by_what_it_scales() -
 
 def test_pod_that_becomes_ready_matters_to_autoscalers_of_its_namespace_only() -> None:
     made = ClusterState(frozenset({VLLM}))
-    for namespace, effect in (("demo", Effect.DEMAND), ("batch", Effect.NOTHING)):
+    for namespace, effect in (("demo", ChangeEffect.DEMAND), ("batch", ChangeEffect.NOTHING)):
         made.apply(Resource.PODS, pod("a", on="gpu-1", namespace=namespace, ready=False))
         assert made.apply(Resource.PODS, pod("a", on="gpu-1", namespace=namespace)) is effect
 
@@ -203,7 +203,7 @@ def test_suspended_job_that_waits_for_quota_asks_for_its_pods() -> None:
     (seen,) = waiting(SUSPENDED, queued())
     assert (seen.ref.kind, seen.wanted, seen.running) == ("Job", 0, 0)
     assert seen.asks == (
-        Ask(
+        ReplicaRequest(
             signal="kueue queue-a",
             replicas=4,
             since=TENTH,
@@ -276,13 +276,16 @@ def test_long_words_of_kueue_are_shortened_to_one_line() -> None:
 def test_signal_that_says_the_same_again_changes_nothing() -> None:
     made = ClusterState(frozenset({VLLM, TRAIN}))
     for resource, raw in ((Resource.AUTOSCALERS, autoscaler()), (Resource.QUEUED, queued())):
-        assert made.apply(resource, raw) is Effect.DEMAND
-        assert made.apply(resource, {**raw, "metadata": {**raw["metadata"], "resourceVersion": "2"}}) is Effect.NOTHING
+        assert made.apply(resource, raw) is ChangeEffect.DEMAND
+        assert (
+            made.apply(resource, {**raw, "metadata": {**raw["metadata"], "resourceVersion": "2"}})
+            is ChangeEffect.NOTHING
+        )
     calm = autoscaler(conditions={"ScalingLimited": ("False", "DesiredWithinRange")})
-    assert made.apply(Resource.AUTOSCALERS, calm) is Effect.DEMAND
-    assert made.apply(Resource.AUTOSCALERS, autoscaler(namespace="prod")) is Effect.NOTHING
-    assert made.retain(Resource.QUEUED, set()) is Effect.DEMAND
-    assert made.remove(Resource.QUEUED, "demo/job-train-1a2b3") is Effect.NOTHING
+    assert made.apply(Resource.AUTOSCALERS, calm) is ChangeEffect.DEMAND
+    assert made.apply(Resource.AUTOSCALERS, autoscaler(namespace="prod")) is ChangeEffect.NOTHING
+    assert made.retain(Resource.QUEUED, set()) is ChangeEffect.DEMAND
+    assert made.remove(Resource.QUEUED, "demo/job-train-1a2b3") is ChangeEffect.NOTHING
     assert made.observation(ClusterName("worker-1"), AT).workloads == ()
 
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.kube import KubeObservations, Pace
+from reconciler.adapters.kube import KubeObservations, WatchTiming
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Cluster as ModelCluster
@@ -20,7 +20,7 @@ from tests.kube.objects import GPU, node
 from tests.situations import cluster, desired
 
 ONE_NAME, TWO_NAME = ClusterName("worker-1"), ClusterName("worker-2")
-QUICK = Pace(
+QUICK = WatchTiming(
     connect=5,
     answer=8,
     silence=2,
@@ -57,7 +57,7 @@ class Fleet:
     def login(self, token: str = "") -> None:
         kubeconfig(self.path, ("worker-1", self.one.url), ("worker-2", self.two.url), token=token)
 
-    def view(self, pace: Pace = QUICK, patience: timedelta = PATIENCE) -> KubeObservations:
+    def view(self, pace: WatchTiming = QUICK, patience: timedelta = PATIENCE) -> KubeObservations:
         view = KubeObservations(self.path, clock=SystemClock(), wake=self.woken.append, patience=patience, pace=pace)
         self.stack.callback(view.close)
         return view

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from reconciler.core.render import Rendered
-from reconciler.core.rollouts import Ailment, Rollouts, Signs, Ward
+from reconciler.core.rollouts import ClusterRollouts, RolloutFailure, Rollouts, RolloutSigns
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.reconcile import Outcome, View
 from reconciler.errors import Problem, Severity
@@ -18,7 +18,7 @@ from reconciler.model.deployed import EngineState
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Change, Extend, Plan, Reason, Resize, Revert, Suppressed, Why
 from reconciler.model.tree import Tips
-from tests.situations import NOW, SOURCE, VLLM, desired, placement, seconds, short, situation
+from tests.situations import NOW, SOURCE, VLLM, desired, inputs, placement, seconds, short
 
 BROKEN = Problem(path="templates/vllm.yaml", line=14, field="spec.steps", message="names no config")
 OLD = Problem(path="clusters/a.yaml", message="has no labels", severity=Severity.WARNING)
@@ -33,7 +33,7 @@ def outcome(
     now: datetime = NOW,
 ) -> Outcome:
     plan = Plan(changes=changes, suppressed=suppressed)
-    made = situation(*seen, wanted=desired(problems=problems), now=now)
+    made = inputs(*seen, wanted=desired(problems=problems), now=now)
     view = View.of(made, Tips(source=source, output=None), plan)
     return Outcome(view=view, rendered=Rendered(commits=(), changes=changes, suppressed=()), commits=())
 
@@ -151,18 +151,18 @@ def test_source_branch_that_moved_is_told_once_and_not_at_the_start(announcer: A
     assert [entry["line"] for entry in logs] == ["main is now at 0123456789ab"]
 
 
-def rolled(ailing: Ailment | None = None, arrived: str = "", now: datetime = NOW) -> Outcome:
-    seen = situation()
-    signs = Signs.of(seen.ledger, seen.observed, seen.desired.fleet, seen.now)
+def rolled(ailing: RolloutFailure | None = None, arrived: str = "", now: datetime = NOW) -> Outcome:
+    seen = inputs()
+    signs = RolloutSigns.of(seen.ledger, seen.observed, seen.desired.fleet, seen.now)
     path = placement().path
-    ward = Ward(arrived={path: arrived} if arrived else {}, ailing={path: ailing} if ailing else {})
+    ward = ClusterRollouts(arrived={path: arrived} if arrived else {}, ailing={path: ailing} if ailing else {})
     known = Rollouts.of({placement().cluster: ward}, signs)
     told = outcome(now=now)
     return replace(told, view=replace(told.view, rollouts=known))
 
 
-def ailment(state: EngineState, message: str = "2 of 3 ready") -> Ailment:
-    return Ailment(digest="sha256-a", state=state, message=message, since=NOW)
+def ailment(state: EngineState, message: str = "2 of 3 ready") -> RolloutFailure:
+    return RolloutFailure(digest="sha256-a", state=state, message=message, since=NOW)
 
 
 def lines(announcer: Announcer, *outcomes: Outcome) -> list[str]:

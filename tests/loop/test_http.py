@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.pushed import PushedObservations
 from reconciler.api.app import create_app
-from reconciler.api.server import Server
+from reconciler.api.server import HttpServer
 from reconciler.daemon.loop import Vitals
 from reconciler.errors import InvalidInput
 
@@ -86,14 +86,14 @@ def test_openapi_names_every_operation_once() -> None:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    server = Server(client().app, host="127.0.0.1", port=0)
+def server() -> Iterator[HttpServer]:
+    server = HttpServer(client().app, host="127.0.0.1", port=0)
     server.start()
     yield server
     server.stop()
 
 
-def test_server_answers_until_it_is_stopped(server: Server) -> None:
+def test_server_answers_until_it_is_stopped(server: HttpServer) -> None:
     url = f"http://127.0.0.1:{server.port}/healthz"
     with urllib.request.urlopen(url, timeout=5) as answer:
         assert json.load(answer)["status"] == "ok"
@@ -103,22 +103,22 @@ def test_server_answers_until_it_is_stopped(server: Server) -> None:
         urllib.request.urlopen(url, timeout=5)
 
 
-def test_port_in_use_is_told_with_a_way_out(server: Server) -> None:
+def test_port_in_use_is_told_with_a_way_out(server: HttpServer) -> None:
     with pytest.raises(InvalidInput, match=r"listening at 127.0.0.1:\d+: Address already in use \(try another"):
-        Server(client().app, host="127.0.0.1", port=server.port).start()
+        HttpServer(client().app, host="127.0.0.1", port=server.port).start()
 
 
 def test_address_that_is_none_is_told_so() -> None:
     with pytest.raises(InvalidInput, match=r"listening at 203.0.113.1:8080: Cannot assign requested address"):
-        Server(client().app, host="203.0.113.1", port=8080).start()
+        HttpServer(client().app, host="203.0.113.1", port=8080).start()
 
 
-def _status(server: Server) -> int:
+def _status(server: HttpServer) -> int:
     with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/healthz", timeout=5) as answer:
         return int(answer.status)
 
 
-def test_silent_connections_do_not_make_the_daemon_unhealthy(server: Server) -> None:
+def test_silent_connections_do_not_make_the_daemon_unhealthy(server: HttpServer) -> None:
     with ExitStack() as held:
         for _ in range(150):
             held.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=5))
@@ -130,7 +130,7 @@ def test_silent_connections_do_not_make_the_daemon_unhealthy(server: Server) -> 
 )
 @pytest.mark.parametrize("trickle", [False, True])
 def test_connection_that_sends_no_whole_header_is_closed(sent: bytes, *, trickle: bool) -> None:
-    server = Server(client().app, host="127.0.0.1", port=0, patience=0.3)
+    server = HttpServer(client().app, host="127.0.0.1", port=0, patience=0.3)
     server.start()
     try:
         with socket.create_connection(("127.0.0.1", server.port), timeout=0.05) as connection:
@@ -155,7 +155,7 @@ def _closed(connection: socket.socket) -> bool:
 
 
 def test_oldest_silent_connection_makes_room_for_a_new_one() -> None:
-    server = Server(client().app, host="127.0.0.1", port=0, most=4)
+    server = HttpServer(client().app, host="127.0.0.1", port=0, most=4)
     server.start()
     try:
         with ExitStack() as held:

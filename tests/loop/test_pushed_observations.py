@@ -17,10 +17,10 @@ from reconciler.adapters.files import FileObservations
 from reconciler.adapters.pushed import PushedObservations
 from reconciler.adapters.views import JoinedView
 from reconciler.api.app import create_app
-from reconciler.api.server import Server
+from reconciler.api.server import HttpServer
 from reconciler.daemon.loop import Vitals
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import Ask, ClusterObservation, Observed
+from reconciler.model.capacity import ClusterObservation, Observed, ReplicaRequest
 from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import EngineName
@@ -178,7 +178,7 @@ def test_body_over_a_mebibyte_is_refused() -> None:
 
 
 def test_body_that_hides_its_length_is_cut_off_at_a_mebibyte() -> None:
-    server = Server(Door().app, host="127.0.0.1", port=0)
+    server = HttpServer(Door().app, host="127.0.0.1", port=0)
     server.start()
     try:
         with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection:
@@ -250,7 +250,7 @@ def test_charts_can_be_rendered_when_one_view_says_so() -> None:
 def test_joined_views_keep_all_that_is_asked_for_a_workload() -> None:
     vllm, triton = (WorkloadId(WorkspaceName("llm"), TemplateName(name)) for name in ("vllm", "triton"))
     queue, planned = (
-        Ask(signal=signal, replicas=2, since=NOON, cause="", beyond=False)
+        ReplicaRequest(signal=signal, replicas=2, since=NOON, cause="", beyond=False)
         for signal in ("prometheus queue-depth", "schedule office-hours")
     )
     first, second = Shown(Observed(asks={vllm: (queue,)})), Shown(Observed(asks={vllm: (planned,), triton: (planned,)}))

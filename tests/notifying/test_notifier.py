@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.notify import Notifier, Pace, Report
+from reconciler.adapters.notify import Notifier, NotifyTiming, Report
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import EngineName
 from reconciler.model.push import Endpoint, Push
@@ -28,7 +28,7 @@ PUSH = Push(
     repo_url="https://git.example.com/fleet.git",
     paths=frozenset({"clusters/worker-2/one"}),
 )
-QUICK = Pace(answer=15, tries=3, first_backoff=0.02, longest_backoff=0.05)
+QUICK = NotifyTiming(answer=15, tries=3, first_backoff=0.02, longest_backoff=0.05)
 ENOUGH = timedelta(seconds=20)
 
 
@@ -71,7 +71,7 @@ def notify(told: list[Report]) -> Iterator[Callable[..., Notifier]]:
     """Make notifiers, and end them."""
     made: list[Notifier] = []
 
-    def make(*endpoints: Endpoint, pace: Pace = QUICK) -> Notifier:
+    def make(*endpoints: Endpoint, pace: NotifyTiming = QUICK) -> Notifier:
         made.append(Notifier(endpoints, report=told.append, pace=pace))
         return made[-1]
 

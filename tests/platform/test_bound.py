@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.needs import needs, pods_of
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.devices import DeviceOption, DeviceRequest
@@ -44,14 +44,14 @@ def test_devices_that_pods_claim_by_a_template_of_the_same_request_are_counted()
 def test_what_a_template_in_the_cluster_claims_nobody_knows() -> None:
     (shape,) = shapes(deployment(CLAIMING, replicas=1))
     assert shape.obstacle == "claims devices by the ResourceClaimTemplate model, which is not known"
-    assert Room(free("worker-2", 8)).count(shape, 1) == 0
+    assert ClusterCapacity(free("worker-2", 8)).count(shape, 1) == 0
 
 
 def test_a_group_that_has_to_be_in_one_topology_domain_fits_nowhere_and_says_why() -> None:
     (shape,) = shapes(job(4, **{TOPOLOGY: "cloud.provider.com/rack"}))
     assert shape.obstacle == f"wants its pods in one topology domain ({TOPOLOGY}), which nobody counts here"
-    assert Room(free("worker-2", 8)).count(shape, 4) == 0
-    assert Room(free("worker-2", 8)).shortfall(shape) == shape.obstacle
+    assert ClusterCapacity(free("worker-2", 8)).count(shape, 4) == 0
+    assert ClusterCapacity(free("worker-2", 8)).shortfall(shape) == shape.obstacle
 
 
 @pytest.mark.parametrize(

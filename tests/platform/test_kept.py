@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.kinds import PLATFORM_SCOPED
 from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.validate import findings
+from reconciler.core.validate import check_safety
 from reconciler.core.wording import is_gpu
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
@@ -201,10 +201,10 @@ def test_what_it_needs_of_a_cluster_is_known(name: str) -> None:
 def test_what_bounds_all_tenants_comes_with_a_template_only_where_its_workspace_allows_it(kind: str) -> None:
     group, _, name = kind.partition("/")
     made = spec(("queue", {"apiVersion": f"{group}/v1", "kind": name, "metadata": {"name": "research"}}))
-    (wrong,) = findings(made, WORKSPACE)
+    (wrong,) = check_safety(made, WORKSPACE)
     assert wrong.message == f"{name} belongs to the whole cluster, which templates may not"
     allowed = replace(WORKSPACE, allowed_kinds=(kind,))
-    assert findings(made, allowed) == ()
+    assert check_safety(made, allowed) == ()
     (written,) = (
         yaml.safe_load(data)
         for path, data in files(made, EngineName.MANIFESTS, workspace=allowed).items()
@@ -230,7 +230,7 @@ def test_whatever_a_device_plugin_offers_is_counted_node_by_node(resource: str) 
         Node(name=f"node-{number}", free=Resources(amounts={resource: parse_quantity(str(free))}))
         for number, free in enumerate((3, 1, 4))
     )
-    room = Room(
+    room = ClusterCapacity(
         ClusterObservation(cluster=ClusterName("worker-2"), observed_at=NOW, pools=(Pool(name="gpu", nodes=nodes),))
     )
     assert room.count(shape, 10) == 3
@@ -241,6 +241,6 @@ def test_a_slice_of_one_size_is_no_slice_of_another_and_no_whole_gpu() -> None:
     shape = replica_shape({"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/mig-1g.10gb": "1"}}}]})
     amounts = {"nvidia.com/mig-3g.40gb": parse_quantity("4"), "nvidia.com/gpu": parse_quantity("8")}
     pool = Pool(name="gpu", nodes=(Node(name="node-0", free=Resources(amounts=amounts)),))
-    room = Room(ClusterObservation(cluster=ClusterName("worker-2"), observed_at=NOW, pools=(pool,)))
+    room = ClusterCapacity(ClusterObservation(cluster=ClusterName("worker-2"), observed_at=NOW, pools=(pool,)))
     assert room.count(shape, 1) == 0
     assert room.shortfall(shape) == "needs 1 nvidia.com/mig-1g.10gb on one node, none is free on 1 node"

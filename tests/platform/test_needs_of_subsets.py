@@ -16,7 +16,7 @@ from reconciler.model.workloadspread import Subset
 from tests.platform.samples import obj, providing
 from tests.rendering.specs import chart, spec
 from tests.requests.asking import manifests
-from tests.situations import VLLM, free, plan, short, situation
+from tests.situations import VLLM, free, inputs, plan, short
 from tests.subsets import CLUSTERS, fleet, out, subset
 
 CONTAINER = {"name": "vllm", "image": "vllm"}
@@ -97,7 +97,7 @@ def test_of_a_chart_the_patch_itself_tells_what_it_refers_to() -> None:
     clusters = CLUSTERS[0], providing("worker-2", secrets=())
     made = fleet(Subset(name="rented", patch={"spec": from_secret("login")}), clusters=clusters)
     made = deploying(made, spec(chart()))
-    seen = situation(short(1), free("worker-2", 8), wanted=made)
+    seen = inputs(short(1), free("worker-2", 8), wanted=made)
     seen = replace(seen, observed=replace(seen.observed, helm=True))
     (refusal,) = decide(seen).suppressed[0].refusals
     assert refusal.message == "has no Secret demo/login, which subset rented needs"
@@ -105,7 +105,7 @@ def test_of_a_chart_the_patch_itself_tells_what_it_refers_to() -> None:
 
 def test_explain_tells_what_nobody_knows_of_a_subset() -> None:
     made = patched(from_secret("login"), providing("worker-2"))
-    told = explain(VLLM, situation(short(1), free("worker-2", 8), wanted=made), Plan(changes=(), suppressed=()))
+    told = explain(VLLM, inputs(short(1), free("worker-2", 8), wanted=made), Plan(changes=(), suppressed=()))
     assert told.conclusion[-1] == (
         "worker-2 does not say whether it has Secret ml/login: list what it has in its spec.provides.secrets."
     )

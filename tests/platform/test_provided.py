@@ -21,7 +21,7 @@ from reconciler.model.workload import Json
 from tests.fleet.samples import FLEET, cluster, load, workspace
 from tests.platform.samples import deployment, lending, providing
 from tests.requests.asking import manifests, request, wants
-from tests.situations import NOW, VLLM, free, ordering, plan, short, situation
+from tests.situations import NOW, VLLM, free, inputs, ordering, plan, short
 from tests.situations import cluster as cluster_of
 
 WITH_CLAIM = manifests(deployment({"volumes": [{"persistentVolumeClaim": {"claimName": "models"}}]}))
@@ -118,7 +118,7 @@ def test_several_things_that_lack_are_named() -> None:
 
 def test_explain_tells_what_nobody_knows() -> None:
     fleet = lending(providing("worker-2"), spec=WITH_CLAIM, policy=ordering("worker-2"))
-    told = situation(short(1), free("worker-2", 8), wanted=fleet)
+    told = inputs(short(1), free("worker-2", 8), wanted=fleet)
     assert explain(VLLM, told, Plan(changes=(), suppressed=())).conclusion[-1] == (
         "worker-2 does not say whether it has PersistentVolumeClaim ml/models: "
         "list what it has in its spec.provides.volumes."
@@ -283,6 +283,4 @@ def test_runtime_classes_are_seen_as_device_classes_are() -> None:
     (change,) = made.changes
     assert isinstance(change, Place)
     assert [one.message for one in change.refused] == ["has no RuntimeClass kata, which Deployment model needs"]
-    assert (
-        explain(VLLM, situation(short(1), able, wanted=fleet), made).conclusion[-1].startswith("worker-2 does not say")
-    )
+    assert explain(VLLM, inputs(short(1), able, wanted=fleet), made).conclusion[-1].startswith("worker-2 does not say")

@@ -16,7 +16,7 @@ from reconciler.model.capacity import Observed
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import BurstPolicy, Desired, Query
 from tests.prometheus.metrics import Metrics
-from tests.situations import NOW, VLLM, desired, free, ordering, seconds, short, situation
+from tests.situations import NOW, VLLM, desired, free, inputs, ordering, seconds, short
 
 QUEUE = Query(name="queue", text="queue", per_replica=10)
 OTHER = WorkloadId(WorkspaceName("llm"), TemplateName("other"))
@@ -252,7 +252,7 @@ def test_while_it_is_away_nothing_is_lent_and_nothing_is_given_back(metrics: Met
         wanted = fleet()
         view.follow(wanted)
         heard = view.observe()
-    seen = replace(situation(short(0), free("worker-2", 4)).observed, asks=heard.asks, hearings=heard.hearings)
+    seen = replace(inputs(short(0), free("worker-2", 4)).observed, asks=heard.asks, hearings=heard.hearings)
     demand = measure(wanted, seen, {}, NOW)[VLLM]
     assert (demand.deficit, demand.unheard) == (
         0,

@@ -9,7 +9,7 @@ from datetime import timedelta
 from reconciler.core.messages import message
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName
-from reconciler.model.ledger import Tampered
+from reconciler.model.ledger import Drift
 from reconciler.model.placement import RestraintKind
 from reconciler.model.plan import (
     Amend,
@@ -24,7 +24,7 @@ from reconciler.model.plan import (
     Reason,
     Receive,
     Refusal,
-    Release,
+    ReleaseHolds,
     Resize,
     Restore,
     Revert,
@@ -95,8 +95,8 @@ COOL_DOWN = restraint(
 )
 REVERT = Revert(placement=LONGER, why=Why.EXPIRED, detail="its 40m are over", restraint=COOL_DOWN)
 HOLD = Hold(workload=VLLM, placement=GROWN, restraint=restraint())
-RELEASE = Release(workload=VLLM, restraints=(restraint(),), detail="nothing is missing on worker-1 any more")
-RESTORE = Restore(tampered=Tampered(placement=GROWN, removed=False, files={}), detail="its files were edited by hand")
+RELEASE = ReleaseHolds(workload=VLLM, restraints=(restraint(),), detail="nothing is missing on worker-1 any more")
+RESTORE = Restore(drifted=Drift(placement=GROWN, removed=False, files={}), detail="its files were edited by hand")
 
 ANN = Identity(name="Ann", email="ann@example.com")
 RECEIVED = RequestRecord(

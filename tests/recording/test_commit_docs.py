@@ -12,7 +12,7 @@ from reconciler.core.messages import message
 from reconciler.core.projection import caught_up
 from reconciler.core.record import write_placement, write_restraints
 from reconciler.core.requestdraft import TEMPLATE
-from reconciler.core.requestfile import Notes
+from reconciler.core.requestfile import RequestNotesRecord
 from reconciler.core.requestrecord import write_request
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Change, Move, Revert, Why
@@ -58,9 +58,9 @@ def test_the_page_tells_every_annotation():
 
 def test_the_page_tells_every_annotation_of_a_request():
     told = annotations(2)
-    assert {f"overspill.dev/{name}" for name in told} == {str(one.alias) for one in Notes.model_fields.values()} | {
-        TEMPLATE
-    }
+    assert {f"overspill.dev/{name}" for name in told} == {
+        str(one.alias) for one in RequestNotesRecord.model_fields.values()
+    } | {TEMPLATE}
 
 
 def annotations(table: int) -> list[str]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.history import Burst, bursts, reasons
+from reconciler.core.history import BurstHistory, bursts, reasons
 from reconciler.model.plan import Why
 from reconciler.model.tree import Identity, LoggedCommit
 from tests.recording.changes import (
@@ -116,7 +116,7 @@ def test_peoples_commits_are_passed_over():
 
 def test_a_restore_is_a_step_of_its_placement():
     (burst,) = bursts((logged(RESTORE, 7), *HISTORY))
-    assert isinstance(burst, Burst)
+    assert isinstance(burst, BurstHistory)
     assert burst.steps[-1].reasons.startswith("Its files were edited by hand.\n")
 
 

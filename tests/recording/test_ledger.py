@@ -17,7 +17,7 @@ from reconciler.core.record import digest, ledger_path, write_placement, write_r
 from reconciler.daemon.branch import BranchReader
 from reconciler.errors import Problem
 from reconciler.model.ids import BlobId, ClusterName, CommitId
-from reconciler.model.ledger import Ledger, Tampered
+from reconciler.model.ledger import Drift, Ledger
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Choice, Place, Shortage
 from reconciler.model.policy import EngineName, Workspace
@@ -86,8 +86,8 @@ def said(problems: tuple[Problem, ...]) -> list[str]:
     return [str(problem) for problem in problems]
 
 
-def tampered(ledger: Ledger) -> list[tuple[str, bool]]:
-    return [(change.placement.path, change.removed) for change in ledger.tampered]
+def drifted(ledger: Ledger) -> list[tuple[str, bool]]:
+    return [(change.placement.path, change.removed) for change in ledger.drifted]
 
 
 # What is there
@@ -143,7 +143,7 @@ def test_foreign_files_are_passed_over(two: Branch):
     )
     ledger = two.now()
     assert dict(ledger.placements) == {FIRST.path: FIRST, SECOND.path: SECOND}
-    assert (ledger.tampered, ledger.problems, ledger.blocked) == ((), (), frozenset())
+    assert (ledger.drifted, ledger.problems, ledger.blocked) == ((), (), frozenset())
 
 
 def test_a_link_in_place_of_a_record_is_no_record(two: Branch, remote: Remote):
@@ -203,7 +203,7 @@ def test_a_broken_record_that_names_no_workload_is_asked_for_its_earlier_version
     two.daemon(writes={"README.md": b"A commit of ours, so that what people did is no longer news.\n"})
     ledger = two.now()
     assert ledger.blocked == {VLLM}
-    assert ledger.tampered == ()
+    assert ledger.drifted == ()
 
 
 def test_a_broken_record_of_nobody_blocks_nobody(two: Branch):
@@ -235,44 +235,44 @@ def test_a_broken_ledger_file_blocks_the_workload_of_its_path(two: Branch):
 def test_a_deleted_directory_is_a_deletion_to_respect(two: Branch):
     two.person({FIRST.path: None})
     ledger = two.now()
-    assert tampered(ledger) == [(FIRST.path, True)]
-    assert ledger.tampered[0].placement == FIRST
+    assert drifted(ledger) == [(FIRST.path, True)]
+    assert ledger.drifted[0].placement == FIRST
     assert list(ledger.placements) == [SECOND.path]
 
 
 def test_a_deleted_record_alone_is_a_deletion_too(two: Branch):
     two.person({RECORD: None})
     ledger = two.now()
-    assert tampered(ledger) == [(FIRST.path, True)]
-    assert set(ledger.tampered[0].files) == set(FIRST_FILES)
+    assert drifted(ledger) == [(FIRST.path, True)]
+    assert set(ledger.drifted[0].files) == set(FIRST_FILES)
 
 
 def test_an_edited_file_is_an_edit_to_put_right(two: Branch, repository: GitRepository):
     two.person({APP: "kind: Deployment\nspec: {replicas: 100}\n"})
     ledger = two.now()
-    assert tampered(ledger) == [(FIRST.path, False)]
+    assert drifted(ledger) == [(FIRST.path, False)]
     assert dict(ledger.placements) == {FIRST.path: FIRST, SECOND.path: SECOND}
-    blobs = ledger.tampered[0].files
+    blobs = ledger.drifted[0].files
     contents = repository.read(blobs.values())
     assert {path: contents[blob] for path, blob in blobs.items()} == FIRST_FILES
 
 
 def test_a_deleted_manifest_is_an_edit(two: Branch):
     two.person({APP: None})
-    assert tampered(two.now()) == [(FIRST.path, False)]
+    assert drifted(two.now()) == [(FIRST.path, False)]
 
 
 def test_an_edited_record_counts_as_the_daemon_left_it(two: Branch):
     two.person({RECORD: FIRST_FILES[RECORD].replace(b'replicas: "3"', b'replicas: "300"')})
     ledger = two.now()
-    assert tampered(ledger) == [(FIRST.path, False)]
+    assert drifted(ledger) == [(FIRST.path, False)]
     assert ledger.placements[FIRST.path] == FIRST
 
 
 def test_an_edit_that_breaks_the_record_is_put_right_and_blocks_nobody(two: Branch):
     two.person({RECORD: "oops: [\n"})
     ledger = two.now()
-    assert tampered(ledger) == [(FIRST.path, False)]
+    assert drifted(ledger) == [(FIRST.path, False)]
     assert ledger.placements[FIRST.path] == FIRST
     assert (ledger.problems, ledger.blocked) == ((), frozenset())
 
@@ -283,34 +283,34 @@ def test_several_edits_by_people_are_compared_with_what_the_daemon_wrote(two: Br
     two.person({SECOND.path: None})
     two.now()
     two.person({"README.md": "changed"})
-    assert tampered(two.now()) == [(FIRST.path, False), (SECOND.path, True)]
+    assert drifted(two.now()) == [(FIRST.path, False), (SECOND.path, True)]
 
 
 def test_an_edit_that_was_taken_back_is_none(two: Branch):
     two.person({APP: "kind: Other\n", SECOND.path: None})
-    assert len(two.now().tampered) == 2
+    assert len(two.now().drifted) == 2
     two.person({APP: FIRST_FILES[APP], **SECOND_FILES})
     ledger = two.now()
-    assert ledger.tampered == ()
+    assert ledger.drifted == ()
     assert dict(ledger.placements) == {FIRST.path: FIRST, SECOND.path: SECOND}
 
 
 def test_what_the_daemon_put_right_is_news_no_longer(two: Branch):
     two.person({APP: "kind: Other\n"})
-    assert len(two.now().tampered) == 1
+    assert len(two.now().drifted) == 1
     two.daemon(FIRST, writes=FIRST_FILES)
-    assert two.now().tampered == ()
+    assert two.now().drifted == ()
 
 
 def test_a_file_of_a_person_within_a_placement_is_theirs_to_change(two: Branch):
     two.person({f"{FIRST.path}/manifests/mine.yaml": "a: 1\n"})
     two.daemon(writes={"README.md": b"A commit of ours on top.\n"})
     two.person({f"{FIRST.path}/manifests/mine.yaml": "a: 2\n"})
-    assert two.now().tampered == ()
+    assert two.now().drifted == ()
     two.person({f"{FIRST.path}/manifests/mine.yaml": None})
-    assert two.now().tampered == ()
+    assert two.now().drifted == ()
     two.person({APP: None})
-    assert tampered(two.now()) == [(FIRST.path, False)]
+    assert drifted(two.now()) == [(FIRST.path, False)]
 
 
 NOTES = f"{FIRST.path}/NOTES.md"
@@ -320,18 +320,18 @@ def test_foreign_files_beside_a_placement_play_no_part(two: Branch):
     two.person({NOTES: "a\n", f"{FIRST.path}/docs/manifests/x.yaml": "a: 1\n", f"{FIRST.path}/manifests.md": "a\n"})
     two.daemon(writes={"README.md": b"A commit of ours on top.\n"})
     two.person({NOTES: "b\n", f"{FIRST.path}/manifests.md": None})
-    assert two.now().tampered == ()
+    assert two.now().drifted == ()
     two.person({f"{FIRST.path}/manifests/mine.yaml": "a: 1\n"})
     two.daemon(writes={"README.md": b"Another one.\n"})
     two.person({f"{FIRST.path}/manifests/mine.yaml": "a: 2\n"})
-    assert two.now().tampered == ()
+    assert two.now().drifted == ()
 
 
 def test_only_our_files_are_put_back_after_an_edit_of_foreign_ones_too(two: Branch):
     two.person({NOTES: "a\n"})
     two.daemon(writes={"README.md": b"A commit of ours on top.\n"})
     two.person({NOTES: "b\n", RECORD: FIRST_FILES[RECORD].replace(b'replicas: "3"', b'replicas: "300"')})
-    (change,) = two.now().tampered
+    (change,) = two.now().drifted
     assert (change.placement, change.removed) == (FIRST, False)
     assert set(change.files) == set(FIRST_FILES)
 
@@ -342,21 +342,21 @@ def test_a_placement_that_a_person_adds_whole_is_a_placement(two: Branch):
     two.person(dict(FIRST_FILES))
     ledger = two.now()
     assert ledger.placements[FIRST.path] == FIRST
-    assert ledger.tampered == ()
+    assert ledger.drifted == ()
 
 
 def test_a_renamed_placement_is_a_deletion_and_a_record_in_the_wrong_place(two: Branch):
     moved = {path.replace("worker-2", "worker-7"): data for path, data in FIRST_FILES.items()}
     two.person({FIRST.path: None, **moved})
     ledger = two.now()
-    assert tampered(ledger) == [(FIRST.path, True)]
+    assert drifted(ledger) == [(FIRST.path, True)]
     assert [problem.path for problem in ledger.problems] == ["clusters/worker-7/vllm-7f3a90c1/placement.yaml"]
 
 
 def test_a_commit_with_our_trailers_by_somebody_else_is_not_ours(two: Branch, remote: Remote):
     text = "Mine\n\nOverspill-Action: Place\n"
     remote.commit("placements", {APP: "kind: Other\n"}, message=text, author="Eve <eve@example.com>")
-    assert tampered(two.now()) == [(FIRST.path, False)]
+    assert drifted(two.now()) == [(FIRST.path, False)]
 
 
 def test_the_edit_of_a_hundred_placements_is_told_whole(branch: Branch):
@@ -365,7 +365,7 @@ def test_the_edit_of_a_hundred_placements_is_told_whole(branch: Branch):
     branch.now()
     branch.person({of.path: None for of, _ in made})
     ledger = branch.now()
-    assert sorted(of.path for of, _ in made) == [path for path, removed in tampered(ledger) if removed]
+    assert sorted(of.path for of, _ in made) == [path for path, removed in drifted(ledger) if removed]
 
 
 # A branch that jumps
@@ -431,8 +431,8 @@ def test_nothing_that_stayed_is_read_again(two: Branch, repository: GitRepositor
 
 def test_tampered_names_every_file_of_the_placement(two: Branch):
     two.person({FIRST.path: None})
-    (change,) = two.now().tampered
-    assert isinstance(change, Tampered)
+    (change,) = two.now().drifted
+    assert isinstance(change, Drift)
     assert set(change.files) == set(FIRST_FILES)
 
 

@@ -97,7 +97,7 @@ def test_what_people_do_never_adds_to_what_the_daemon_meant_by_a_placement(befor
     for step in after:
         committed(repository, step, [])
     ledger = BranchReader(repository).ledger(repository.heads["output"])
-    removed = {change.placement.path for change in ledger.tampered if change.removed}
+    removed = {change.placement.path for change in ledger.drifted if change.removed}
     assert removed == {path for path in meant.placements if f"{path}/placement.yaml" not in repository.tree()}
     for path, known in meant.placements.items():
         assert path in removed or ledger.placements[path] == known

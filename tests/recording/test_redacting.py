@@ -14,7 +14,7 @@ from reconciler.adapters.git.fastimport import stream
 from reconciler.core.kubernetes.applications import read_application
 from reconciler.core.messages import line, message
 from reconciler.core.secrets import FORMS, MIXED, redacted
-from reconciler.core.wording import told
+from reconciler.core.wording import engine_message
 from reconciler.model.ids import NAME, ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Why
 from reconciler.model.tree import Commit, Identity
@@ -120,7 +120,7 @@ def test_no_name_of_kubernetes_is_taken_for_a_token(name: str) -> None:
 @pytest.mark.parametrize("saying", SAYINGS)
 def test_message_of_an_engine_is_kept_without_credentials(saying: str) -> None:
     for margin in range(250, 300, 7):  # cut in two, a token could not be told any more
-        assert not tells(told("x" * margin + " " + saying))
+        assert not tells(engine_message("x" * margin + " " + saying))
     raw = application("worker-2", "vllm-7f3a90c1")
     raw["status"]["operationState"] |= {"phase": "Failed", "message": saying}
     report = read_application(raw)

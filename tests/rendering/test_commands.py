@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core import commandjobs, commands
-from reconciler.core.commands import Checks, Makes, Refused, Runs
+from reconciler.core.commands import Checks, Makes, RefusedCommand, Runs
 from reconciler.model.ids import PlacementName, is_name
 from reconciler.model.policy import CommandJobs
 from tests.rendering.specs import IMAGE, JOBS
@@ -162,7 +162,7 @@ def test_a_job_needs_a_pinned_image_and_an_account_of_its_own(jobs, account, mes
 )
 def test_a_command_that_needs_a_shell_or_makes_no_sense_is_refused(cmd, message):
     outcome = commands.read(cmd)
-    assert isinstance(outcome, Refused)
+    assert isinstance(outcome, RefusedCommand)
     assert outcome.message.startswith(message)
     assert commandjobs.refusal(outcome, JOBS, "vllm-sa") is outcome
 
@@ -173,7 +173,7 @@ def test_what_is_quoted_is_no_shell():
 
 @given(st.text(alphabet="kubectl geabn='\"\\|$-", max_size=60) | st.text(max_size=40))
 def test_any_line_is_read_without_an_accident(cmd):
-    assert isinstance(commands.read(cmd), Refused | Checks | Makes | Runs)
+    assert isinstance(commands.read(cmd), RefusedCommand | Checks | Makes | Runs)
 
 
 @pytest.mark.parametrize("cmd", ["kubectl get secrets -A", "kubectl get pods -wn a", "kubectl get pods --as=admin"])

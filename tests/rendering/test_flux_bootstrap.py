@@ -180,11 +180,11 @@ def test_no_file_of_the_branch_can_choose_another_account(tmp_path: Path) -> Non
     (stage,) = (it for it in built(tmp_path, text, root) if it["kind"] == "Kustomization")
     assert stage["spec"]["serviceAccountName"] == "overspill-applier"
     release = next(data for path, data in made.items() if "helmrelease" in path).decode()
-    for tampered in (
+    for drifted in (
         release.replace("overspill-applier", "admin"),
         release.replace("  serviceAccountName: overspill-applier\n", ""),
     ):
-        (one,) = (it for it in built(tmp_path, tampered, stage["spec"]) if it["kind"] == "HelmRelease")
+        (one,) = (it for it in built(tmp_path, drifted, stage["spec"]) if it["kind"] == "HelmRelease")
         assert one["spec"]["serviceAccountName"] == "overspill-applier"
 
 

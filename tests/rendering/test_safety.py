@@ -22,7 +22,7 @@ RANDOM = "q9Zk3VbX7mTn2LwR8pYc5HsJ4gDf6AeU"
 
 
 def findings(*parts, workspace=WORKSPACE, **more):
-    return validate.findings(spec(*parts, **more), workspace)
+    return validate.check_safety(spec(*parts, **more), workspace)
 
 
 def only(*parts, **more):
@@ -32,7 +32,7 @@ def only(*parts, **more):
 
 def test_an_ordinary_template_has_nothing_to_find():
     assert findings(chart(), ("web", WEB), ("settings", CONFIG), ("get", "kubectl get pods -n vllm-demo")) == ()
-    assert validate.findings(DeploySpec(), WORKSPACE) == ()
+    assert validate.check_safety(DeploySpec(), WORKSPACE) == ()
 
 
 @pytest.mark.parametrize(
@@ -329,8 +329,8 @@ def test_braces_that_an_expression_has_made_put_nothing_off():
         ("make", "kubectl create cm evil -n kube-system --from-literal=a={{ '{{' }}"),
         chart(release_name="{{ '{{' }}"),
     )
-    assert validate.findings(deployed, WORKSPACE) == ()
-    found = validate.findings(templates.render(deployed, context(deployed)), WORKSPACE, rendered=True)
+    assert validate.check_safety(deployed, WORKSPACE) == ()
+    found = validate.check_safety(templates.render(deployed, context(deployed)), WORKSPACE, rendered=True)
     assert [finding.message for finding in found] == [
         "'{{' cannot name a release",
         "'{{' cannot be the name of a namespace",
@@ -364,7 +364,7 @@ def test_half_a_character_from_an_expression_is_found_in_every_kind_of_text():
     deployed = spec(
         chart(release_name=half, values={"a": half}), ("it", {**CONFIG, "metadata": {"name": half}}), ("run", half)
     )
-    found = validate.findings(templates.render(deployed, context(deployed)), WORKSPACE, rendered=True)
+    found = validate.check_safety(templates.render(deployed, context(deployed)), WORKSPACE, rendered=True)
     assert {finding.loc[1] for finding in found} == {"helmConfig", "manifestResources", "cmdExec"}
     assert "\ud800" not in "".join(finding.message + finding.hint for finding in found)
 

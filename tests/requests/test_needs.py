@@ -11,7 +11,7 @@ from reconciler.core.admission import admit
 from reconciler.core.affinity import described, wanted_labels
 from reconciler.core.egsdocument import rest
 from reconciler.core.findings import dotted
-from reconciler.core.fit import Room
+from reconciler.core.fit import ClusterCapacity
 from reconciler.core.load import assemble, parse_file
 from reconciler.core.needs import needs
 from reconciler.core.requestdraft import RequestDraft
@@ -120,17 +120,19 @@ def test_what_it_says_goes_before_its_manifests():
     ("shape", "fitting"), [("NVIDIA-H100-80GB-HBM3", 1), ("h100", 1), ("Tesla-T4", 1), ("A100", 0), ("", 2)]
 )
 def test_a_model_is_meant_by_its_name_or_a_word_of_it(shape: str, fitting: int):
-    assert Room(BOTH).count(needs(request(ask=gpus(8, shape=shape)), BOTH).main.shape, 10) == fitting
+    assert ClusterCapacity(BOTH).count(needs(request(ask=gpus(8, shape=shape)), BOTH).main.shape, 10) == fitting
 
 
 @pytest.mark.parametrize(("memory", "fitting"), [(16, 2), (40, 1), (80, 1), (96, 0)])
 def test_memory_is_in_the_gigabytes_that_gpus_are_sold_in(memory: int, fitting: int):
-    assert Room(BOTH).count(needs(request(ask=gpus(8, memory=memory)), BOTH).main.shape, 10) == fitting
+    assert ClusterCapacity(BOTH).count(needs(request(ask=gpus(8, memory=memory)), BOTH).main.shape, 10) == fitting
 
 
 def test_an_instance_type_is_a_label_of_nodes():
     seen = nodes((GPU, 8, {"node.kubernetes.io/instance-type": "p5.48xlarge"}), (GPU, 8, {}))
-    assert Room(seen).count(needs(request(ask=gpus(8, instance_type="p5.48xlarge")), seen).main.shape, 10) == 1
+    assert (
+        ClusterCapacity(seen).count(needs(request(ask=gpus(8, instance_type="p5.48xlarge")), seen).main.shape, 10) == 1
+    )
 
 
 @pytest.mark.parametrize("name", ["amd.com/gpu", "gpu.intel.com/xe"])
@@ -280,4 +282,4 @@ def test_whatever_a_pod_template_says_can_be_counted_and_told(pod: Json, whole_t
         for shape in (part.shape for part in needs(asked, BOTH).parts):
             hash((shape.node_terms, shape.tolerations, *shape.node_selector.values()))
             assert described(shape) + str(wanted_labels(shape))
-            assert Room(BOTH).count(shape, 3) or Room(BOTH).shortfall(shape)
+            assert ClusterCapacity(BOTH).count(shape, 3) or ClusterCapacity(BOTH).shortfall(shape)

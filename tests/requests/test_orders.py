@@ -22,7 +22,7 @@ from reconciler.model.request import Answer, Asker, Denial, Ended, Provisioning,
 from reconciler.model.tree import Identity
 from reconciler.model.workload import DeletionPolicy
 from tests.requests.asking import BOOKINFO, LASTING, deployment, holds, manifests, placed, record, request, wants
-from tests.situations import NOW, desired, free, ledger, placement, situation
+from tests.situations import NOW, desired, free, inputs, ledger, placement
 
 ADA = Identity(name="Ada", email="ada@example.com")
 LLM = WorkspaceName("llm")
@@ -55,7 +55,7 @@ def creating(asked: Request, **fields: object) -> Order:
 
 def carried(*orders: Order, wanted: Desired | None = None, there: Ledger | None = None) -> Plan:
     """Carry orders out, on three clusters with room."""
-    seen = situation(
+    seen = inputs(
         free("worker-1", 8), free("worker-2", 8), free("worker-3", 8), wanted=wanted or wants(), there=there or holds()
     )
     return decide(

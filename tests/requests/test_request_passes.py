@@ -96,7 +96,7 @@ def status(remote: Remote) -> Provisioning | None:
     return kept.ended.status if kept is not None and kept.ended is not None else None
 
 
-def standing(remote: Remote) -> list[str]:
+def working_plan(remote: Remote) -> list[str]:
     """Name the clusters that have a placement."""
     return sorted(
         path.split("/")[1] for path in remote.files("placements", "clusters") if path.endswith("/placement.yaml")
@@ -162,7 +162,7 @@ def test_a_longer_duration_moves_its_end(remote: Remote, asked: Reported) -> Non
     ]
     asked.advance(30 * 60)
     asked.run()
-    assert standing(remote) == ["worker-2"]
+    assert working_plan(remote) == ["worker-2"]
 
 
 def test_a_retained_request_is_written_so_that_its_engine_keeps_it(remote: Remote, asked: Reported) -> None:
@@ -188,7 +188,7 @@ def test_a_file_that_comes_back_after_that_is_a_new_request(remote: Remote, aske
     asked.advance(3600)
     remote.commit("main", {"asked.yaml": ASKED})
     asked.run()
-    assert standing(remote) == ["worker-2"]
+    assert working_plan(remote) == ["worker-2"]
 
 
 def test_what_is_deleted_by_hand_is_completed(remote: Remote, asked: Reported) -> None:
@@ -197,7 +197,7 @@ def test_what_is_deleted_by_hand_is_completed(remote: Remote, asked: Reported) -
     assert status(remote) is Provisioning.COMPLETED
     asked.advance(60)
     asked.run()
-    assert standing(remote) == []
+    assert working_plan(remote) == []
 
 
 def test_a_reverted_beginning_is_an_end(remote: Remote, asked: Reported) -> None:
@@ -207,21 +207,21 @@ def test_a_reverted_beginning_is_an_end(remote: Remote, asked: Reported) -> None
     remote.commit("placements", {**files, RECORD: remote.run("cat-file", "blob", f"{before}:{RECORD}")})
     asked.run()
     assert status(remote) is Provisioning.COMPLETED
-    assert standing(remote) == []
+    assert working_plan(remote) == []
 
 
 def test_two_clusters_get_one_each_and_end_together(remote: Remote, passes: Reported) -> None:
     remote.commit("main", {"asked.yaml": ASKED.replace("[worker-2]", "[worker-2, worker-3]")})
     passes.free["worker-3"] = 0
     passes.run()
-    assert standing(remote) == ["worker-2"]
+    assert working_plan(remote) == ["worker-2"]
     passes.advance(60)
     passes.free["worker-3"] = 8
     passes.run()
-    assert standing(remote) == ["worker-2", "worker-3"]
+    assert working_plan(remote) == ["worker-2", "worker-3"]
     passes.advance(14 * 60)
     passes.run()
-    assert standing(remote) == []
+    assert working_plan(remote) == []
     assert remote.subjects("placements")[0] == "request(llm/bookinfo): completed"
 
 
@@ -243,10 +243,10 @@ def test_one_of_the_api_is_placed_without_any_file(remote: Remote, passes: Repor
     api = record(request("worker-2", "worker-3", ask=gpus(8), placements=1), asker=Asker.API, at=START)
     remote.commit("placements", {RECORD: write_request(api)})
     passes.run()
-    assert standing(remote) == ["worker-3"]
+    assert working_plan(remote) == ["worker-3"]
     remote.commit("placements", {RECORD: None})
     passes.run()
-    assert standing(remote) == []
+    assert working_plan(remote) == []
 
 
 POLICY = """\
@@ -278,7 +278,7 @@ def test_an_edit_of_a_record_is_taken_as_it_is(remote: Remote, asked: Reported) 
     read = recorded(remote)
     assert read is not None
     assert read.request.terms.priority == 250
-    assert standing(remote) == ["worker-2"]
+    assert working_plan(remote) == ["worker-2"]
 
 
 def test_a_broken_record_holds_its_own_request_up_and_no_other(remote: Remote, asked: Reported) -> None:
@@ -290,7 +290,7 @@ def test_a_broken_record_holds_its_own_request_up_and_no_other(remote: Remote, a
     assert remote.files("placements", RECORD)[RECORD] == b"kind: Nothing\n"
     asked.advance(15 * 60)
     asked.run()
-    assert standing(remote) == [], "its end is in its placement.yaml, and needs no record"
+    assert working_plan(remote) == [], "its end is in its placement.yaml, and needs no record"
 
 
 def test_a_record_that_a_person_moved_is_neither_lost_nor_begun_again(remote: Remote, asked: Reported) -> None:
@@ -299,32 +299,32 @@ def test_a_record_that_a_person_moved_is_neither_lost_nor_begun_again(remote: Re
     tip = remote.tip("placements")
     outcome = asked.run()
     assert f"{elsewhere}:4: metadata.name: llm/bookinfo belongs in {RECORD}" in map(str, outcome.problems)
-    assert (remote.tip("placements"), standing(remote)) == (tip, ["worker-2"])
+    assert (remote.tip("placements"), working_plan(remote)) == (tip, ["worker-2"])
     remote.commit("placements", {elsewhere: None, RECORD: kept.decode()})
     assert asked.run().problems == ()
     asked.advance(15 * 60)
     asked.run()
-    assert (standing(remote), remote.subjects("placements")[0]) == ([], "request(llm/bookinfo): completed")
+    assert (working_plan(remote), remote.subjects("placements")[0]) == ([], "request(llm/bookinfo): completed")
 
 
 def test_what_fails_tries_the_next_cluster_where_it_may_choose(remote: Remote, passes: Reported) -> None:
     chosen = ASKED.replace("[worker-2]", "[worker-2, worker-3]\n  numPlacements: 1").replace("15m", "1h")
     remote.commit("main", {"asked.yaml": chosen})
     passes.run()
-    assert standing(remote) == ["worker-2"]
+    assert working_plan(remote) == ["worker-2"]
     passes.advance(60)
     passes.give_up()
     kept = recorded(remote)
-    assert standing(remote) == ["worker-3"]
+    assert working_plan(remote) == ["worker-3"]
     assert kept is not None
     assert (kept.avoids, kept.attempts, kept.began_at) == (("worker-2",), 1, passes.moment)
     passes.restart()
     passes.give_up()
     assert status(remote) is Provisioning.FAILED
-    assert standing(remote) == []
+    assert working_plan(remote) == []
     passes.advance(86400)
     passes.run()
-    assert standing(remote) == []
+    assert working_plan(remote) == []
 
 
 def test_what_may_not_choose_fails_for_good(remote: Remote, asked: Reported) -> None:

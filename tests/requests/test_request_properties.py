@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from reconciler.core.decide import decide
 from reconciler.core.requestrecord import write_request
 from reconciler.core.requests import left
-from reconciler.core.rollouts import Ailment, Rollouts, Ward
+from reconciler.core.rollouts import ClusterRollouts, RolloutFailure, Rollouts
 from reconciler.model.deployed import EngineState
 from reconciler.model.gpr import GprTerms
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.ledger import Ledger, Tampered
+from reconciler.model.ledger import Drift, Ledger
 from reconciler.model.placement import Placement
 from reconciler.model.placements import Placements
 from reconciler.model.plan import Extend, Place, Plan, Revert
 from reconciler.model.request import Request, RequestRecord
 from tests.requests.asking import deployment, holds, manifests, request, wants
-from tests.situations import NOW, free, situation
+from tests.situations import NOW, free, inputs
 
 CLUSTERS = ("worker-1", "worker-2", "worker-3")
 NAMES = ("a", "b")
@@ -70,17 +70,17 @@ def pass_(ledger: Ledger, step: Step, now: datetime) -> Plan:
     there = replace(
         ledger,
         placements=ledger.placements.changed({}, [one.path for one in gone]),
-        tampered=tuple(Tampered(placement=one, removed=True, files={}) for one in gone),
+        drifted=tuple(Drift(placement=one, removed=True, files={}) for one in gone),
     )
-    ailing: dict[ClusterName, Ward] = {}
+    ailing: dict[ClusterName, ClusterRollouts] = {}
     for one in there.placements.values():
         if one.cluster in step.failed:
-            ailment = Ailment(digest=one.digest, state=EngineState.FAILED, message="gave up", since=now)
-            ward = ailing.get(one.cluster, Ward())
+            ailment = RolloutFailure(digest=one.digest, state=EngineState.FAILED, message="gave up", since=now)
+            ward = ailing.get(one.cluster, ClusterRollouts())
             ailing[one.cluster] = replace(ward, ailing={**ward.ailing, one.path: ailment})
     seen = [free(name, gpus, at=now) for name, gpus in zip(CLUSTERS, step.free, strict=True)]
     wanted = wants(*step.asked, incomplete=step.unreadable)
-    return decide(replace(situation(*seen, wanted=wanted, there=there, now=now), rollouts=Rollouts.of(ailing)))
+    return decide(replace(inputs(*seen, wanted=wanted, there=there, now=now), rollouts=Rollouts.of(ailing)))
 
 
 def applied(ledger: Ledger, step: Step, plan: Plan) -> Ledger:

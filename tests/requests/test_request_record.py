@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.ledger import Records, assembled, is_record, read_record
+from reconciler.core.ledger import LedgerRecords, assembled, is_record, read_record
 from reconciler.core.requestrecord import differences, digest_of, read_request, request_path, write_request
 from reconciler.errors import InvalidInput
 from reconciler.model.gpr import GprTerms, GpuAsk
@@ -140,13 +140,13 @@ def test_a_fault_is_told_with_its_file_and_field(old: str, new: str, told: str):
 
 
 def test_a_broken_record_is_the_requests_and_not_the_templates():
-    ledger = assembled(CommitId("7" * 40), Records().changed({PATH: read_record(b"kind: Nothing\n", PATH)}), ())
+    ledger = assembled(CommitId("7" * 40), LedgerRecords().changed({PATH: read_record(b"kind: Nothing\n", PATH)}), ())
     assert ledger.blocked == {BOOKINFO}
     assert [problem.path for problem in ledger.problems] == [PATH] * len(ledger.problems)
 
 
 def test_a_record_comes_and_goes_with_its_file():
-    there = Records().changed({PATH: read_record(WRITTEN.encode(), PATH)})
+    there = LedgerRecords().changed({PATH: read_record(WRITTEN.encode(), PATH)})
     assert list(there.requests) == [BOOKINFO]
     assert list(there.changed({PATH: None}).requests) == []
     restraint = "ledger/llm/bookinfo.yaml"
@@ -179,14 +179,14 @@ def test_a_record_elsewhere_holds_its_request_up_and_is_nobody_elses(place: str)
 
 @elsewhere
 def test_a_record_elsewhere_is_itself_again_when_it_is_back(place: str):
-    there = Records().changed({place: read_record(WRITTEN.encode(), place)})
+    there = LedgerRecords().changed({place: read_record(WRITTEN.encode(), place)})
     back = there.changed({place: None, PATH: read_record(WRITTEN.encode(), PATH)})
     assert (list(back.requests), dict(back.broken)) == ([BOOKINFO], {})
 
 
 @elsewhere
 def test_a_record_elsewhere_takes_nothing_away_from_the_one_that_it_is_a_copy_of(place: str):
-    there = Records().changed({PATH: read_record(WRITTEN.encode(), PATH)})
+    there = LedgerRecords().changed({PATH: read_record(WRITTEN.encode(), PATH)})
     copied = there.changed({place: read_record(WRITTEN.encode(), place)})
     assert (list(copied.requests), list(copied.broken)) == ([BOOKINFO], [place])
     assert list(copied.changed({place: None}).requests) == [BOOKINFO]
@@ -194,7 +194,7 @@ def test_a_record_elsewhere_takes_nothing_away_from_the_one_that_it_is_a_copy_of
 
 def moved(place: str) -> Ledger:
     """Say what the ledger holds after the record was moved from its own place."""
-    there = Records().changed({PATH: read_record(WRITTEN.encode(), PATH)})
+    there = LedgerRecords().changed({PATH: read_record(WRITTEN.encode(), PATH)})
     gone = there.changed({PATH: None, place: read_record(WRITTEN.encode(), place)})
     return assembled(CommitId("7" * 40), gone, ())
 

@@ -11,7 +11,7 @@ from reconciler.core.decide import sweep
 from reconciler.core.requestrecord import digest_of
 from reconciler.model.gpr import GprTerms
 from reconciler.model.ids import ClusterName
-from reconciler.model.ledger import Tampered
+from reconciler.model.ledger import Drift
 from reconciler.model.placement import Origin
 from reconciler.model.plan import Amend, Close, Extend, Forget, Move, Place, Plan, Reason, Receive, Revert, Why
 from reconciler.model.policy import Availability, Desired
@@ -30,7 +30,7 @@ from tests.requests.asking import (
     request,
     wants,
 )
-from tests.situations import NOW, SOURCE, cluster, desired, free, ordering, plan, seconds, short, situation
+from tests.situations import NOW, SOURCE, cluster, desired, free, inputs, ordering, plan, seconds, short
 
 ENDED = Ended(status=Provisioning.COMPLETED, at=NOW, message="its 15m are over")
 BEGAN = NOW - timedelta(minutes=1)
@@ -176,7 +176,7 @@ def test_a_sweep_ends_it_for_good_as_well_without_any_file():
     began = NOW - timedelta(minutes=16)
     there = holds(record(request("worker-2"), began_at=began), placed=[placed("worker-2", created=began)])
     nothing = Desired(commit=SOURCE, incomplete=True)
-    assert kinds(sweep(situation(wanted=nothing, there=there))) == ["Revert", "Close"]
+    assert kinds(sweep(inputs(wanted=nothing, there=there))) == ["Revert", "Close"]
 
 
 def test_what_lost_its_placement_and_its_time_is_closed():
@@ -302,8 +302,8 @@ def test_an_ended_request_does_not_change():
 
 def test_what_a_person_deleted_is_completed():
     asked = request("worker-2")
-    tampered = Tampered(placement=placed("worker-2"), removed=True, files={})
-    there = holds(record(asked, began_at=BEGAN), tampered=(tampered,))
+    drifted = Drift(placement=placed("worker-2"), removed=True, files={})
+    there = holds(record(asked, began_at=BEGAN), drifted=(drifted,))
     revert, close = plan(free("worker-2", 4), wanted=wants(asked), there=there).changes
     assert isinstance(revert, Revert)
     assert isinstance(close, Close)
@@ -312,8 +312,8 @@ def test_what_a_person_deleted_is_completed():
 
 def test_what_a_person_deleted_on_one_cluster_goes_on_on_the_other():
     asked = request("worker-2", "worker-3")
-    tampered = Tampered(placement=placed("worker-2"), removed=True, files={})
-    there = holds(record(asked, began_at=BEGAN), placed=[placed("worker-3")], tampered=(tampered,))
+    drifted = Drift(placement=placed("worker-2"), removed=True, files={})
+    there = holds(record(asked, began_at=BEGAN), placed=[placed("worker-3")], drifted=(drifted,))
     revert, amend = plan(free("worker-2", 4), free("worker-3", 4), wanted=wants(asked), there=there).changes
     assert isinstance(revert, Revert)
     assert isinstance(amend, Amend)

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from reconciler.core.affinity import selected
 from reconciler.core.engines import Deployment, engine
 from reconciler.core.filling import fill
-from reconciler.core.growth import Growth
+from reconciler.core.growth import CandidateFinder
 from reconciler.core.injecting import of_placement
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.moving import elsewhere
-from reconciler.core.reach import Reach
-from reconciler.core.standing import Standing
+from reconciler.core.reach import ClusterOrder
+from reconciler.core.standing import WorkingPlan
 from reconciler.core.times import format_time
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Node, Pool, ReplicaShape
@@ -29,7 +29,7 @@ from reconciler.model.policy import Desired
 from reconciler.model.prerequisites import Prerequisite
 from reconciler.model.scheduling import NodeTerm, Taint, Toleration
 from reconciler.model.workloadspread import Subset
-from tests.situations import GPU, NOW, VLLM, free, gpus, ledger, plan, short, situation
+from tests.situations import GPU, NOW, VLLM, free, gpus, inputs, ledger, plan, short
 from tests.subsets import OWN, POOL, RENTED, TIER, fleet, out, pooled, stands, subset, term, unknown_pods, with_pods
 
 SPOT = Toleration(key="spot", operator="Exists")
@@ -183,18 +183,18 @@ def test_of_pods_that_are_not_known_a_label_that_affinity_may_require_is_not_pat
     assert out(made) == {}
 
 
-def rented(wanted: Desired, reach: Reach, now: datetime) -> tuple[ReplicaShape, tuple[Prerequisite, ...]]:
+def rented(wanted: Desired, reach: ClusterOrder, now: datetime) -> tuple[ReplicaShape, tuple[Prerequisite, ...]]:
     """Say what a replica asks for on the rented cluster, and what has to be there first, in a pass of this moment."""
-    begun = replace(situation(free("worker-4", 8), wanted=wanted, now=now), reach=reach)
-    growth, template, policy = Growth(begun, Standing(begun)), wanted.templates[VLLM], wanted.policies[VLLM]
-    (rung,) = (one for one in growth.order(VLLM) if one.cluster == "worker-4")
-    return growth.shaped(template, policy, rung, seen(pods())), growth.needed(template, policy, rung)
+    begun = replace(inputs(free("worker-4", 8), wanted=wanted, now=now), reach=reach)
+    finder, template, policy = CandidateFinder(begun, WorkingPlan(begun)), wanted.templates[VLLM], wanted.policies[VLLM]
+    (candidate,) = (one for one in finder.order(VLLM) if one.cluster == "worker-4")
+    return finder.shaped(template, policy, candidate, seen(pods())), finder.needed(template, policy, candidate)
 
 
 def test_a_template_that_reads_the_time_is_counted_as_it_is_in_each_pass() -> None:
     number = f"{{{{ 1 if placement.createdAt == '{format_time(NOW)}' else 2 }}}}"
     wanted = with_pods(fleet(patched({"initContainers": [SIDECAR]})), pods(number=number))
-    reach = Reach(wanted)
+    reach = ClusterOrder(wanted)
     assert rented(wanted, reach, NOW)[0].requests == gpus(2)
     later, _ = rented(wanted, reach, NOW + timedelta(seconds=1))
     assert later.obstacle.startswith("subset rented patches the resources of initContainers probe")
@@ -205,11 +205,11 @@ def test_a_template_that_reads_the_time_is_counted_as_it_is_in_each_pass() -> No
 def test_a_template_that_does_not_is_filled_in_once_for_as_long_as_the_repository_stays(name: str) -> None:
     secret = {"name": "vllm", "envFrom": [{"secretRef": {"name": "token"}}]}
     wanted = with_pods(fleet(patched({"containers": [secret]})), pods(spec={"serviceAccountName": name}))
-    reach = Reach(wanted)
+    reach = ClusterOrder(wanted)
     _, first = rented(wanted, reach, NOW)
     assert "demo/token" in [one.name for one in first]
     assert rented(wanted, reach.enrolling(wanted, ()), NOW + timedelta(hours=1))[1] is first
-    assert rented(wanted, Reach(wanted), NOW)[1] == first
+    assert rented(wanted, ClusterOrder(wanted), NOW)[1] == first
 
 
 # Whatever a patch says
@@ -283,13 +283,13 @@ def test_what_is_counted_is_what_is_written(
     """Where what is written can be: a patch that breaks an object is refused when it is made."""
     subset = Subset(name="rented", required=required, tolerations=tolerations, patch=patch)
     wanted = with_pods(fleet(subset), template)
-    begun = situation(short(5, replica=seen(template)), free("worker-4", 1), wanted=wanted)
-    growth = Growth(begun, Standing(begun))
+    begun = inputs(short(5, replica=seen(template)), free("worker-4", 1), wanted=wanted)
+    finder = CandidateFinder(begun, WorkingPlan(begun))
     policy, template_ = wanted.policies[VLLM], wanted.templates[VLLM]
-    (rung,) = (one for one in growth.order(VLLM) if one.cluster == "worker-4")
-    counted = growth.shaped(template_, policy, rung, seen(template))
-    placement = growth.placement(template_, policy, counted, rung.cluster, 3, subset=rung.subset)
-    choice = Choice(cluster=rung.cluster, rank=1, fits=3, free=gpus(3))
+    (candidate,) = (one for one in finder.order(VLLM) if one.cluster == "worker-4")
+    counted = finder.shaped(template_, policy, candidate, seen(template))
+    placement = finder.placement(template_, policy, counted, candidate.cluster, 3, subset=candidate.subset)
+    choice = Choice(cluster=candidate.cluster, rank=1, fits=3, free=gpus(3))
     pod = _written(wanted, Place(placement=placement, shortage=None, choice=choice))
     assume(pod is not None)
     assert _asks(counted) == _asks(replica_shape(pod["spec"], {**pod["metadata"], "namespace": "demo"}))
@@ -327,8 +327,10 @@ def test_where_nobody_sees_a_replica_one_that_a_patch_has_changed_is_no_shape_fo
     spare = subset("spare", term(tier="own"))
     wanted = fleet(patched({"tolerations": [{"operator": "Exists"}]}), spare)
     there = stands("worker-4", 1, "rented", shape=replace(seen(pods()), tolerations=(Toleration(operator="Exists"),)))
-    begun = situation(free("worker-2", 8), wanted=wanted, there=ledger(there))
-    found, refusals = elsewhere(Growth(begun, Standing(begun)), wanted.templates[VLLM], wanted.policies[VLLM], there)
+    begun = inputs(free("worker-2", 8), wanted=wanted, there=ledger(there))
+    found, refusals = elsewhere(
+        CandidateFinder(begun, WorkingPlan(begun)), wanted.templates[VLLM], wanted.policies[VLLM], there
+    )
     assert found is None
     told = "nobody says what its replicas are without the patch of subset rented"
     assert [one.message for one in refusals if one.cluster == "worker-2"] == [told]

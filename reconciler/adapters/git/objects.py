@@ -9,7 +9,7 @@ from subprocess import Popen
 
 from reconciler.adapters.git.run import Runner, kill
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId, is_name
-from reconciler.model.tree import Entry, FileChange
+from reconciler.model.tree import FileChange, TreeEntry
 
 _ENTRY = re.compile(r"100(?:644|755) blob ([0-9a-f]+)\t([^\0]+)\0")
 _SIZED = re.compile(r"100(?:644|755) blob ([0-9a-f]+) +(\d+)\t([^\0]+)\0")
@@ -27,12 +27,12 @@ def checked_id(one: str) -> CommitId:
     return CommitId(one)
 
 
-def parse_entries(listing: bytes, *, sizes: bool) -> list[Entry]:
+def parse_entries(listing: bytes, *, sizes: bool) -> list[TreeEntry]:
     """Read what ``ls-tree -r -z`` wrote, with ``-l`` if `sizes`, in git's order, which is that of the paths' bytes."""
     text = listing.decode(errors="surrogateescape")
     if sizes:
-        return [Entry(path=path, blob=BlobId(blob), size=int(size)) for blob, size, path in _SIZED.findall(text)]
-    return [Entry(path=path, blob=BlobId(blob)) for blob, path in _ENTRY.findall(text)]
+        return [TreeEntry(path=path, blob=BlobId(blob), size=int(size)) for blob, size, path in _SIZED.findall(text)]
+    return [TreeEntry(path=path, blob=BlobId(blob)) for blob, path in _ENTRY.findall(text)]
 
 
 def parse_changes(listing: bytes) -> list[FileChange]:

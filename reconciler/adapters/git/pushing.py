@@ -16,7 +16,7 @@ _OTHERS_FAULT = ("[rejected] (atomic push failed)", "[remote rejected] (atomic p
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class RefUpdate:
     """A branch by its full name, where it must stand (None: it must not be there), and where it goes."""
 
     branch: str
@@ -24,7 +24,7 @@ class Move:
     new: CommitId
 
 
-def begin(tracking: Tracking, moves: Sequence[Move]) -> Callable[[], None]:
+def begin(tracking: Tracking, moves: Sequence[RefUpdate]) -> Callable[[], None]:
     """Begin to move branches forward on the remote; what is returned waits until they have moved.
 
     Who calls has made sure that each `new` follows its `old`. The leases say what the remote must still have, so a

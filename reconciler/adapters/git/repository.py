@@ -24,15 +24,15 @@ from reconciler.adapters.git.objects import (
     parse_directories,
     parse_entries,
 )
-from reconciler.adapters.git.pushing import Move, doing
+from reconciler.adapters.git.pushing import RefUpdate, doing
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.git.run import Runner
-from reconciler.adapters.git.shelf import Shelf
+from reconciler.adapters.git.shelf import MirrorFiles
 from reconciler.adapters.git.tracking import CLUSTERS, OUTPUT, Tracking, branch_ref
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.branches import ROOT, Advance, Branch, Projection, alone, branch_of
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
-from reconciler.model.tree import Commit, Entry, FileChange, Identity, LoggedCommit, Tips
+from reconciler.model.tree import Commit, FileChange, Identity, LoggedCommit, Tips, TreeEntry
 
 COMMITTER = Identity(name="Overspill", email="overspill@overspill.dev")
 """Who makes our commits, unless configured."""
@@ -83,7 +83,7 @@ class GitRepository:
         ]
         runner = Runner(git_dir=mirror.git_dir, settings=settings, environment=remote.environment(), silence=timeout)
         self._committer = committer
-        self.shelf = Shelf(runner)
+        self.shelf = MirrorFiles(runner)
         try:
             self._tracking = Tracking(remote, mirror, runner, source=source, output=output, clusters=clusters)
         except OverspillError:
@@ -121,7 +121,7 @@ class GitRepository:
         """Ask the remote which branches people have there."""
         return self._tracking.branch_names()
 
-    def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[Entry]:
+    def entries(self, commit: CommitId, *, under: Sequence[str] = (), sizes: bool = False) -> list[TreeEntry]:
         """List the regular files of a commit, sorted by path, below the given directories (none given: all)."""
         flags = ["-r", "-z", "-l"] if sizes else ["-r", "-z"]
         listing = self._tracking.local(["ls-tree", *flags, "--", checked_id(commit), *under])
@@ -238,7 +238,7 @@ class GitRepository:
             raise Conflict(f"{doing(self._tracking, output)}: the branch has moved since this was decided")
         if old is not None and not self._descends(new, old):
             raise Conflict(f"{doing(self._tracking, output)}: {new[:12]} does not follow {old[:12]}")
-        moves = [] if new == old and branches else [Move(branch=output, old=old, new=new)]
+        moves = [] if new == old and branches else [RefUpdate(branch=output, old=old, new=new)]
         stand: dict[ClusterName, Branch] = {}
         for advance in branches:
             branch = branch_of(output, advance.cluster)
@@ -246,7 +246,7 @@ class GitRepository:
             if stands is None or base != advance.old:
                 raise Conflict(f"{doing(self._tracking, branch)}: {advance.new[:12]} does not follow what was there")
             stand[advance.cluster] = stands
-            moves.append(Move(branch=branch, old=advance.old, new=checked_id(advance.new)))
+            moves.append(RefUpdate(branch=branch, old=advance.old, new=checked_id(advance.new)))
         moved = pushing.begin(self._tracking, moves)
 
         def end() -> None:

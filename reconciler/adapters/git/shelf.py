@@ -10,7 +10,7 @@ from reconciler.adapters.git.run import Runner
 from reconciler.model.ids import BlobId
 
 
-class Shelf:
+class MirrorFiles:
     """Blobs of the mirror by id, through a reading process of its own; from any thread, one at a time."""
 
     def __init__(self, runner: Runner) -> None:

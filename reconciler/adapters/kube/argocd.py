@@ -9,13 +9,13 @@ from contextlib import suppress
 from reconciler.adapters.kube.life import beating, cancel
 from reconciler.adapters.kube.login import Door
 from reconciler.adapters.kube.objects import FollowedObjects
-from reconciler.adapters.kube.pace import Pace
+from reconciler.adapters.kube.pace import WatchTiming
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.stream import Scope
 from reconciler.adapters.kube.targets import ArgoCDTarget
 from reconciler.core.kubernetes import clustersecrets, reports
-from reconciler.core.kubernetes.clustersecrets import ClusterSecrets, Login, Unusable
-from reconciler.core.kubernetes.parts import Effect
+from reconciler.core.kubernetes.clustersecrets import ClusterLogin, ClusterSecrets, Unusable
+from reconciler.core.kubernetes.parts import ChangeEffect
 from reconciler.core.kubernetes.resources import Resource
 from reconciler.model.deployed import EngineReport
 from reconciler.ports import Clock
@@ -37,8 +37,8 @@ class FollowedArgoCD:
         door: Door,
         *,
         clock: Clock,
-        pace: Pace,
-        changed: Callable[[Effect], None],
+        pace: WatchTiming,
+        changed: Callable[[ChangeEffect], None],
         renewed: Callable[[], None],
         moved: Callable[[], None],
     ) -> None:
@@ -105,7 +105,7 @@ class FollowedArgoCD:
                 async with asyncio.timeout(self._pace.connect):
                     await self._logins.settled.wait()
 
-    def login(self, cluster: str) -> Login | Unusable | None:
+    def login(self, cluster: str) -> ClusterLogin | Unusable | None:
         """Return the login for a cluster as it is known now; None before the first list."""
         if self._logins is None or not self._logins.complete():
             return None

@@ -12,12 +12,12 @@ from threading import Lock
 from reconciler.adapters.kube.life import beating, cancel
 from reconciler.adapters.kube.mute import muted
 from reconciler.adapters.kube.objects import FollowedObjects
-from reconciler.adapters.kube.pace import Pace
+from reconciler.adapters.kube.pace import WatchTiming
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.silence import Silence
 from reconciler.adapters.kube.stream import Scope, Stream
-from reconciler.adapters.kube.targets import Target
-from reconciler.core.kubernetes.parts import Effect, key_of
+from reconciler.adapters.kube.targets import ClusterTarget
+from reconciler.core.kubernetes.parts import ChangeEffect, key_of
 from reconciler.core.kubernetes.reports import SELECTOR, FluxObjects
 from reconciler.core.kubernetes.resources import Watched, needed
 from reconciler.core.kubernetes.state import ClusterState
@@ -41,7 +41,13 @@ class FollowedCluster:
     """
 
     def __init__(
-        self, target: Target, server: ApiServer, *, clock: Clock, pace: Pace, changed: Callable[[Effect], None]
+        self,
+        target: ClusterTarget,
+        server: ApiServer,
+        *,
+        clock: Clock,
+        pace: WatchTiming,
+        changed: Callable[[ChangeEffect], None],
     ) -> None:
         self.target = target
         self.settled = asyncio.Event()
@@ -67,7 +73,7 @@ class FollowedCluster:
         self._run(needed(target.refs, target.kinds))
         self._run_engine()
 
-    async def retarget(self, target: Target) -> None:
+    async def retarget(self, target: ClusterTarget) -> None:
         """Count other workloads from now on; what was seen last stands until the new ones have been listed."""
         async with self._turning:
             before, self.target = self.target, target
@@ -77,7 +83,7 @@ class FollowedCluster:
                     await self._engine.close()
                 self._run_engine()
 
-    async def _recount(self, target: Target) -> None:
+    async def _recount(self, target: ClusterTarget) -> None:
         with self._lock:
             anew = self._state.follow(target.refs, target.marks, target.kinds)
             self._dirty = True
@@ -102,7 +108,7 @@ class FollowedCluster:
             self._run_customs()
             if self._engine is not None:
                 await self._engine.restart()
-        self._changed(Effect.CAPACITY)
+        self._changed(ChangeEffect.CAPACITY)
 
     async def close(self) -> None:
         """Stop, and close the connection."""
@@ -183,7 +189,7 @@ class FollowedCluster:
             for raw in items:
                 seen.add(key_of(raw))
                 effects.append(self._state.apply(resource, raw))
-        self._note(max(effects, default=Effect.NOTHING))
+        self._note(max(effects, default=ChangeEffect.NOTHING))
 
     def listed(self, resource: Watched, seen: set[str]) -> None:
         """Forget what a complete list does not name; the last of the first lists makes the cluster seen."""
@@ -192,7 +198,7 @@ class FollowedCluster:
                 self._state.retain(resource, seen)
             self._listed_at[resource] = self._clock.now() - timedelta(seconds=self._streams[resource].behind)
         self.heard()
-        self._note(Effect.DEMAND)
+        self._note(ChangeEffect.DEMAND)
 
     def event(self, resource: Watched, type_: str, raw: Json) -> None:
         """Take one change."""
@@ -262,7 +268,7 @@ class FollowedCluster:
     def _failing(self) -> list[Stream]:
         return [one for one in self._streams.values() if one.failures and not one.resource.optional]
 
-    def _note(self, effect: Effect) -> None:
+    def _note(self, effect: ChangeEffect) -> None:
         if effect:
             self._dirty = True
             if not self._turning.locked():

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable
 import structlog
 
 from reconciler.adapters.kube.answers import Expired
-from reconciler.adapters.kube.pace import Pace
+from reconciler.adapters.kube.pace import WatchTiming
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.errors import Transient
 
 log = structlog.get_logger()
 
 
-async def beating(server: ApiServer, pace: Pace, heard: Callable[[], None]) -> None:
+async def beating(server: ApiServer, pace: WatchTiming, heard: Callable[[], None]) -> None:
     """Ask for a sign of life regularly, for ever: between two bookmarks a quiet watch says nothing for a minute."""
     failures = 0
     told = False

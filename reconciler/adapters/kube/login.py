@@ -18,7 +18,7 @@ from kubernetes.aio.config.kube_config import KubeConfigMerger
 from yaml import YAMLError
 
 from reconciler.adapters.kube.plugins import credentials, load
-from reconciler.core.kubernetes.clustersecrets import Login, Plugin, Unusable
+from reconciler.core.kubernetes.clustersecrets import ClusterLogin, Plugin, Unusable
 from reconciler.core.secrets import redacted
 from reconciler.errors import Transient
 from reconciler.model.policy import Connection
@@ -53,7 +53,7 @@ class Logins(Protocol):
         """Wait for a while until they have been read once."""
         ...
 
-    def login(self, cluster: str) -> Login | Unusable | None:
+    def login(self, cluster: str) -> ClusterLogin | Unusable | None:
         """Return the login for a cluster of this name as it is known now; None before they have been read."""
         ...
 
@@ -117,7 +117,7 @@ class SecretDoor:
         """Look at the Secret, and where it is local, at the way there."""
         await self._logins.read()
         login = self._logins.login(self._cluster)
-        return login, await self._local.stamp() if isinstance(login, Login) and login.local else None
+        return login, await self._local.stamp() if isinstance(login, ClusterLogin) and login.local else None
 
     def trouble(self) -> str:
         """Say why there is no login, or none that may be used; empty while there is one."""
@@ -134,7 +134,7 @@ class SecretDoor:
     async def configuration(self) -> AsyncIterator[Configuration]:
         """Make a configuration of the Secret, and run its program where that is allowed."""
         login = self._logins.login(self._cluster)
-        if not isinstance(login, Login):
+        if not isinstance(login, ClusterLogin):
             raise Transient(login.why if login else "the cluster Secrets of Argo CD have not been read yet")
         if why := _forbidden(login, self._plugins):
             raise Transient(why)
@@ -149,7 +149,7 @@ class SecretDoor:
             yield _configured(login, Path(directory))
 
 
-def _forbidden(login: Login, plugins: frozenset[str]) -> str:
+def _forbidden(login: ClusterLogin, plugins: frozenset[str]) -> str:
     if login.plugin is None or login.plugin.command in plugins:
         return ""
     command = login.plugin.command
@@ -159,7 +159,7 @@ def _forbidden(login: Login, plugins: frozenset[str]) -> str:
     )
 
 
-async def _asked(login: Login, plugin: Plugin) -> Login:
+async def _asked(login: ClusterLogin, plugin: Plugin) -> ClusterLogin:
     """Have a program log in, and add what it gives."""
     status = await credentials(plugin)
     return replace(
@@ -170,7 +170,7 @@ async def _asked(login: Login, plugin: Plugin) -> Login:
     )
 
 
-def _overridden(configuration: Any, login: Login) -> Any:
+def _overridden(configuration: Any, login: ClusterLogin) -> Any:
     """Keep the address of Argo CD's own cluster, with the Secret's account where it has one."""
     if authorization := _authorization(login):
         configuration.cert_file = configuration.key_file = None
@@ -179,7 +179,7 @@ def _overridden(configuration: Any, login: Login) -> Any:
     return configuration
 
 
-def _configured(login: Login, directory: Path) -> Any:
+def _configured(login: ClusterLogin, directory: Path) -> Any:
     configuration: Any = Configuration(host=login.server)
     configuration.verify_ssl = not login.insecure
     configuration.ca_cert_data = login.authority.decode("ascii", "replace") or None
@@ -194,7 +194,7 @@ def _configured(login: Login, directory: Path) -> Any:
     return configuration
 
 
-def _authorization(login: Login) -> str:
+def _authorization(login: ClusterLogin) -> str:
     if login.token:
         return f"Bearer {login.token}"
     if login.username:

@@ -9,10 +9,10 @@ from threading import Lock
 
 from reconciler.adapters.kube.life import cancel
 from reconciler.adapters.kube.mute import muted
-from reconciler.adapters.kube.pace import Pace
+from reconciler.adapters.kube.pace import WatchTiming
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.stream import Scope, Stream
-from reconciler.core.kubernetes.parts import Effect, Part, key_of
+from reconciler.core.kubernetes.parts import ChangeEffect, ResourcePart, key_of
 from reconciler.core.kubernetes.resources import Watched
 from reconciler.model.workload import Json
 from reconciler.ports import Clock
@@ -28,12 +28,12 @@ class FollowedObjects:
     def __init__(
         self,
         server: ApiServer,
-        parts: Mapping[Watched, Part],
+        parts: Mapping[Watched, ResourcePart],
         scope: Scope,
         *,
         clock: Clock,
-        pace: Pace,
-        changed: Callable[[Effect], None],
+        pace: WatchTiming,
+        changed: Callable[[ChangeEffect], None],
     ) -> None:
         self.lock = Lock()
         self.settled = asyncio.Event()
@@ -89,7 +89,7 @@ class FollowedObjects:
             for raw in items:
                 seen.add(key_of(raw))
                 effects.append(self._parts[resource].apply(raw))
-        self._note(max(effects, default=Effect.NOTHING))
+        self._note(max(effects, default=ChangeEffect.NOTHING))
 
     def listed(self, resource: Watched, seen: set[str]) -> None:
         """Forget what a complete list does not name. The first list is news even where there is nothing in it."""
@@ -100,7 +100,7 @@ class FollowedObjects:
         if self.complete():
             self.heard()
             self.settled.set()
-        self._note(Effect.DEMAND)
+        self._note(ChangeEffect.DEMAND)
 
     def event(self, resource: Watched, type_: str, raw: Json) -> None:
         """Take one change."""
@@ -114,6 +114,6 @@ class FollowedObjects:
         if self.complete() and not any(one.failures or one.refusal for one in self._streams):
             self._stood_at = self._clock.now()
 
-    def _note(self, effect: Effect) -> None:
+    def _note(self, effect: ChangeEffect) -> None:
         if effect:
             self._changed(effect)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class WatchTiming:
     """Times in seconds.
 
     `silence` is longer than the minute between two bookmarks of an API server, so that a watch which says nothing for

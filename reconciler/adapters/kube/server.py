@@ -17,7 +17,7 @@ from kubernetes.aio.client import ApiClient
 
 from reconciler.adapters.kube.answers import Moved, Silent, Unauthorized, body, check
 from reconciler.adapters.kube.login import Door, plain
-from reconciler.adapters.kube.pace import Pace
+from reconciler.adapters.kube.pace import WatchTiming
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
 
@@ -57,7 +57,7 @@ class ApiServer:
     asked any more.
     """
 
-    def __init__(self, door: Door, pace: Pace, moved: Callable[[], None]) -> None:
+    def __init__(self, door: Door, pace: WatchTiming, moved: Callable[[], None]) -> None:
         self._door = door
         self._pace = pace
         self._moved = moved

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from reconciler.adapters.kube.stream import Stream
 from reconciler.core.kubernetes.resources import SPOKEN, Watched
-from reconciler.model.capacity import Hearing
+from reconciler.model.capacity import SignalFreshness
 
 
 class Silence:
@@ -33,11 +33,11 @@ class Silence:
         """Tell whether what a resource said last is kept although its list came to nothing: it is refused by now."""
         return resource in self._at and bool(streams[resource].refusal)
 
-    def unheard(self, streams: Mapping[Watched, Stream]) -> tuple[Hearing, ...]:
+    def unheard(self, streams: Mapping[Watched, Stream]) -> tuple[SignalFreshness, ...]:
         """Tell of each kind that cannot be heard now when it last was."""
         found = []
         for resource, kind in SPOKEN.items():
             stream, at = streams.get(resource), self._at.get(resource)
             if stream is not None and not stream.heard and (at is not None or not stream.refusal):
-                found.append(Hearing(signal=kind, at=at, trouble=stream.refusal or stream.trouble))
+                found.append(SignalFreshness(signal=kind, at=at, trouble=stream.refusal or stream.trouble))
         return tuple(found)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import structlog
 
 from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, Silent, TooLong
-from reconciler.adapters.kube.pace import Pace
+from reconciler.adapters.kube.pace import WatchTiming
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.sink import Sink
 from reconciler.adapters.kube.versions import served_at
@@ -73,7 +73,9 @@ class Stream:
     has stood at some time.
     """
 
-    def __init__(self, server: ApiServer, resource: Watched, sink: Sink, pace: Pace, scope: Scope = _ALL) -> None:
+    def __init__(
+        self, server: ApiServer, resource: Watched, sink: Sink, pace: WatchTiming, scope: Scope = _ALL
+    ) -> None:
         self._server = server
         self._sink = sink
         self._pace = pace

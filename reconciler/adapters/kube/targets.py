@@ -30,7 +30,7 @@ class ArgoCDTarget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class ClusterTarget:
     """A cluster to follow: how it is reached, whose replicas are counted there by which marks, and where Flux's are.
 
     `kinds` are those that the fleet repository declares. `argocd` is where its login is, if it is reached by one of
@@ -45,7 +45,7 @@ class Target:
     flux: str = ""
     argocd: ArgoCDTarget | None = None
 
-    def same_way(self, other: Target) -> bool:
+    def same_way(self, other: ClusterTarget) -> bool:
         """Tell whether both are reached in one and the same way."""
         return (self.connection, self.argocd) == (other.connection, other.argocd)
 
@@ -57,7 +57,7 @@ class Targets:
     `lost` says of clusters why their way leads nowhere. `nameless` have none, though others have, and what to try.
     """
 
-    clusters: Mapping[ClusterName, Target] = field(default_factory=dict)
+    clusters: Mapping[ClusterName, ClusterTarget] = field(default_factory=dict)
     argocd: ArgoCDTarget | None = None
     deployed: frozenset[ClusterName] = frozenset()
     lost: Mapping[str, str] = field(default_factory=dict)
@@ -77,7 +77,7 @@ def wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> Target
             refs.setdefault(desired.workspaces[workload.workspace].primary, set()).add(ref)
     argocd = _argocd(desired, asked=asked)
     marks = marks_of(desired.kinds)
-    clusters: dict[ClusterName, Target] = {}
+    clusters: dict[ClusterName, ClusterTarget] = {}
     nameless: dict[ClusterName, str] = {}
     for name, cluster in desired.clusters.items():
         connection = cluster.connection or Connection(context=name if name in contexts else "")
@@ -85,7 +85,7 @@ def wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> Target
             if asked and cluster.connection is None:
                 nameless[name] = nearest(name, contexts)
             continue
-        clusters[name] = Target(
+        clusters[name] = ClusterTarget(
             name=name,
             connection=connection,
             refs=frozenset(refs.get(name, ())),

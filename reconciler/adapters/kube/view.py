@@ -18,10 +18,10 @@ from reconciler.adapters.kube.cluster import FollowedCluster
 from reconciler.adapters.kube.contexts import Contexts
 from reconciler.adapters.kube.login import Door, OwnDoor, SecretDoor
 from reconciler.adapters.kube.names import NamingLoop
-from reconciler.adapters.kube.pace import Pace
+from reconciler.adapters.kube.pace import WatchTiming
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.targets import ArgoCDTarget, Target, Targets, wanted
-from reconciler.core.kubernetes.parts import Effect
+from reconciler.adapters.kube.targets import ArgoCDTarget, ClusterTarget, Targets, wanted
+from reconciler.core.kubernetes.parts import ChangeEffect
 from reconciler.errors import Problem, Severity, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.deployed import EngineReport
@@ -55,14 +55,14 @@ class KubeObservations:
         clock: Clock,
         wake: Wake | None = None,
         patience: timedelta = timedelta(),
-        pace: Pace | None = None,
+        pace: WatchTiming | None = None,
         plugins: frozenset[str] = frozenset(),
     ) -> None:
         self._kubeconfig = kubeconfig
         self._clock = clock
         self._wake = wake
         self._patience = patience.total_seconds()
-        self._pace = pace or Pace()
+        self._pace = pace or WatchTiming()
         self._plugins = plugins
         self._contexts = Contexts(kubeconfig)
         self._followed: tuple[Desired | None, frozenset[str]] = (None, frozenset())
@@ -192,7 +192,7 @@ class KubeObservations:
             self._ringing.cancel()
             self._ringing = None
 
-    def _followed_cluster(self, target: Target) -> FollowedCluster:
+    def _followed_cluster(self, target: ClusterTarget) -> FollowedCluster:
         def moved() -> None:
             if self._clusters.get(target.name) is followed:
                 self._begin_anew(target.name)
@@ -226,7 +226,7 @@ class KubeObservations:
         before = self._clusters[name]
         self._clusters[name] = self._followed_cluster(before.target)
         self._do(before.close())
-        self._ring(Effect.CAPACITY)
+        self._ring(ChangeEffect.CAPACITY)
 
     def _do(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Do something beside all else; who is let go of waits for it."""
@@ -234,7 +234,7 @@ class KubeObservations:
         self._doing.add(task)
         task.add_done_callback(self._doing.discard)
 
-    def _door(self, target: Target) -> Door:
+    def _door(self, target: ClusterTarget) -> Door:
         if target.argocd is None or self._argocd is None:
             return OwnDoor(target.connection, self._kubeconfig)
         name = target.connection.argocd
@@ -255,12 +255,12 @@ class KubeObservations:
             for task in late:
                 task.cancel()
 
-    def _ring(self, effect: Effect) -> None:
+    def _ring(self, effect: ChangeEffect) -> None:
         """Wake the daemon soon: changes come in flocks, and demand is more urgent than room."""
         if self._wake is None:
             return
         loop = asyncio.get_running_loop()
-        due = loop.time() + (self._pace.demand if effect is Effect.DEMAND else self._pace.capacity)
+        due = loop.time() + (self._pace.demand if effect is ChangeEffect.DEMAND else self._pace.capacity)
         if self._ringing is not None:
             if self._due <= due:
                 return

@@ -10,10 +10,10 @@ from time import monotonic
 from typing import Protocol
 
 from reconciler.core.answers import lasting
-from reconciler.core.questions import Question, questions
-from reconciler.core.watching import Watch
+from reconciler.core.questions import PrometheusQuestion, questions
+from reconciler.core.watching import WatchedQuery
 from reconciler.errors import InvalidInput, Problem, Severity, Transient
-from reconciler.model.capacity import Ask, Hearing, Observed
+from reconciler.model.capacity import Observed, ReplicaRequest, SignalFreshness
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import Desired
 from reconciler.ports import Clock, Wake
@@ -24,7 +24,7 @@ EVERY = timedelta(seconds=15)
 _MOST_TOLD = 20
 
 
-class Server(Protocol):
+class PrometheusAddress(Protocol):
     """What is asked."""
 
     def ask(self, query: str) -> float:
@@ -47,7 +47,7 @@ class PrometheusSignals:
 
     def __init__(
         self,
-        server: Server,
+        server: PrometheusAddress,
         *,
         clock: Clock,
         wake: Wake | None = None,
@@ -61,10 +61,10 @@ class PrometheusSignals:
         self._every = every.total_seconds()
         self._changed = Condition()
         self._followed: Desired | None = None
-        self._questions: tuple[Question, ...] = ()
+        self._questions: tuple[PrometheusQuestion, ...] = ()
         self._unaskable: tuple[Problem, ...] = ()
         self._max_age = timedelta()
-        self._watches: Mapping[Question, Watch] = {}
+        self._watches: Mapping[PrometheusQuestion, WatchedQuery] = {}
         self._trouble = ""
         self._first = ""
         self._observed = Observed()
@@ -81,7 +81,9 @@ class PrometheusSignals:
             self._followed, self._unaskable = desired, problems
             self._questions = asked if fresh else self._questions
             self._max_age = desired.fleet.observation_max_age
-            self._watches = {question: self._watches.get(question) or Watch(question=question) for question in asked}
+            self._watches = {
+                question: self._watches.get(question) or WatchedQuery(question=question) for question in asked
+            }
             self._publish()
             if asked and self._thread is None:
                 self._thread = Thread(target=self._run, name="prometheus", daemon=True)
@@ -120,11 +122,11 @@ class PrometheusSignals:
                 rest = self._every - (monotonic() - began)
                 self._changed.wait_for(partial(self._disturbed, asked), max(0.0, rest))
 
-    def _disturbed(self, asked: tuple[Question, ...]) -> bool:
+    def _disturbed(self, asked: tuple[PrometheusQuestion, ...]) -> bool:
         """Tell whether there is a reason not to rest."""
         return self._closing or self._questions is not asked
 
-    def _round(self, asked: tuple[Question, ...]) -> None:
+    def _round(self, asked: tuple[PrometheusQuestion, ...]) -> None:
         """Ask each query once, and publish what has come of it. Who does not answer at all is asked once a round."""
         texts = list(dict.fromkeys(question.text for question in asked))
         if self._first in texts:  # what was not reached the last time goes first
@@ -177,8 +179,8 @@ class PrometheusSignals:
 
     def _publish(self) -> None:
         """Make of all answers what a pass sees."""
-        asks: dict[WorkloadId, tuple[Ask, ...]] = {}
-        hearings: dict[WorkloadId, tuple[Hearing, ...]] = {}
+        asks: dict[WorkloadId, tuple[ReplicaRequest, ...]] = {}
+        hearings: dict[WorkloadId, tuple[SignalFreshness, ...]] = {}
         for question, watch in self._watches.items():
             workload = question.workload
             hearings[workload] = (*hearings.get(workload, ()), watch.hearing(self._trouble))
@@ -232,7 +234,7 @@ class NoPrometheus:
         return self._observed
 
 
-def _lasting(question: Question) -> str:
+def _lasting(question: PrometheusQuestion) -> str:
     """Write the query for the past of a question; empty where nothing waits for it."""
     return lasting(question.text, question.window) if question.window else ""
 

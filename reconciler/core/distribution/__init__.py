@@ -9,6 +9,6 @@ Each strategy is a module with the functions of `Strategy`; what all of them hav
 
 from reconciler.core.distribution.bounds import choose
 from reconciler.core.distribution.dividing import Division, give_back, returns, share_out
-from reconciler.core.distribution.target import Target
+from reconciler.core.distribution.target import ClusterShare
 
-__all__ = ["Division", "Target", "choose", "give_back", "returns", "share_out"]
+__all__ = ["ClusterShare", "Division", "choose", "give_back", "returns", "share_out"]

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reconciler.core.distribution import balanced
-from reconciler.core.distribution.target import Target
+from reconciler.core.distribution.target import ClusterShare
 
 RETURNS = "the smallest share is given back first"
 
 
-def precedence(target: Target) -> tuple[int, ...]:
+def precedence(target: ClusterShare) -> tuple[int, ...]:
     """Take those that have some of it first, then the roomiest."""
     return (not target.keeps, -target.free, target.rank)
 
 
-def grow(more: int, targets: Sequence[Target]) -> tuple[int, ...]:
+def grow(more: int, targets: Sequence[ClusterShare]) -> tuple[int, ...]:
     """Share out over the fewest by what is free there, as Karmada does."""
     fewest = {target.cluster for target in _fewest(more, targets)}
     open_to = [target if target.cluster in fewest else _closed(target) for target in targets]
     return balanced.grow(more, open_to)
 
 
-def shrink(kept: int, targets: Sequence[Target]) -> tuple[int, ...]:
+def shrink(kept: int, targets: Sequence[ClusterShare]) -> tuple[int, ...]:
     """Keep the largest whole: the smallest is emptied first."""
     counts = {target.cluster: target.keeps for target in targets}
     for target in sorted(targets, key=lambda target: (-target.most, target.rank)):
@@ -32,13 +32,13 @@ def shrink(kept: int, targets: Sequence[Target]) -> tuple[int, ...]:
     return tuple(counts[target.cluster] for target in targets)
 
 
-def because(target: Target, targets: Sequence[Target]) -> str:
+def because(target: ClusterShare, targets: Sequence[ClusterShare]) -> str:
     """Say how many share it."""
     return f"{target.free} of {sum(other.free for other in targets)} free on the fewest that hold it"
 
 
-def _fewest(more: int, targets: Sequence[Target]) -> list[Target]:
-    chosen: list[Target] = []
+def _fewest(more: int, targets: Sequence[ClusterShare]) -> list[ClusterShare]:
+    chosen: list[ClusterShare] = []
     for target in sorted(targets, key=precedence):
         if more <= 0:
             break
@@ -47,7 +47,7 @@ def _fewest(more: int, targets: Sequence[Target]) -> list[Target]:
     return chosen
 
 
-def _closed(target: Target) -> Target:
-    return Target(
+def _closed(target: ClusterShare) -> ClusterShare:
+    return ClusterShare(
         cluster=target.cluster, rank=target.rank, keeps=target.keeps, most=target.keeps, capacity=target.keeps
     )

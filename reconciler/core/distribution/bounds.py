@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from reconciler.core.distribution.target import Target
+from reconciler.core.distribution.target import ClusterShare
 from reconciler.model.policy import Distribution
 
-Precedence = Callable[[Target], tuple[int, ...]]
+Precedence = Callable[[ClusterShare], tuple[int, ...]]
 
 
 def choose(
-    more: int, targets: Sequence[Target], distribution: Distribution, precedence: Precedence
-) -> tuple[Target, ...]:
+    more: int, targets: Sequence[ClusterShare], distribution: Distribution, precedence: Precedence
+) -> tuple[ClusterShare, ...]:
     """Choose the clusters that so many replicas more are shared out over, as the strategy prefers them.
 
     Without an upper bound these are all that have some or take some.
     """
     fit = sorted((target for target in targets if target.most), key=precedence)
     begun = [target for target in fit if target.keeps]
-    ahead: list[Target] = []
+    ahead: list[ClusterShare] = []
     chosen = _admitted(_unique(begun, fit), distribution)
     while _worth(chosen, more, distribution) < _worth(fit, more, distribution):
         ways = [
@@ -44,19 +44,19 @@ def choose(
     return tuple(sorted(chosen, key=precedence))
 
 
-def reached(targets: Iterable[Target]) -> tuple[int, int]:
+def reached(targets: Iterable[ClusterShare]) -> tuple[int, int]:
     """Count clusters, and values of the label."""
     there = tuple(targets)
     return len(there), len({target.group for target in there})
 
 
-def seeds(targets: Sequence[Target], distribution: Distribution) -> tuple[Target, ...]:
+def seeds(targets: Sequence[ClusterShare], distribution: Distribution) -> tuple[ClusterShare, ...]:
     """List the targets that get one replica before all else, so that there are as many as there have to be.
 
     `targets` are in order of preference; those that keep some are there already.
     """
     found = [target for target in targets if target.keeps]
-    new: list[Target] = []
+    new: list[ClusterShare] = []
     for by_group in (True, False):
         for target in targets:
             clusters, groups = reached(found)
@@ -68,21 +68,21 @@ def seeds(targets: Sequence[Target], distribution: Distribution) -> tuple[Target
     return tuple(new)
 
 
-def _roomiest(targets: Iterable[Target]) -> list[Target]:
+def _roomiest(targets: Iterable[ClusterShare]) -> list[ClusterShare]:
     """Take the roomiest of each group, the roomiest first: no other one of its group could help more."""
-    found: dict[str, Target] = {}
+    found: dict[str, ClusterShare] = {}
     for target in sorted(targets, key=lambda target: (-target.free, target.rank)):
         found.setdefault(target.group, target)
     return list(found.values())
 
 
-def _unique(*lists: Sequence[Target]) -> list[Target]:
+def _unique(*lists: Sequence[ClusterShare]) -> list[ClusterShare]:
     return list(dict.fromkeys(target for targets in lists for target in targets))
 
 
-def _admitted(targets: Sequence[Target], distribution: Distribution) -> list[Target]:
+def _admitted(targets: Sequence[ClusterShare], distribution: Distribution) -> list[ClusterShare]:
     """Take one after the other, as far as the bounds allow and as long as enough places are left for new groups."""
-    taken: list[Target] = []
+    taken: list[ClusterShare] = []
     groups: set[str] = set()
     most = len(targets) + distribution.min_groups if distribution.max_clusters is None else distribution.max_clusters
     for target in targets:
@@ -96,7 +96,7 @@ def _admitted(targets: Sequence[Target], distribution: Distribution) -> list[Tar
     return taken
 
 
-def _worth(targets: Sequence[Target], more: int, distribution: Distribution) -> tuple[int, int, int]:
+def _worth(targets: Sequence[ClusterShare], more: int, distribution: Distribution) -> tuple[int, int, int]:
     """Say how well a choice does: enough groups, enough clusters, and room for all."""
     clusters, groups = reached(targets)
     return (

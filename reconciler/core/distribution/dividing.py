@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reconciler.core.distribution import aggregated, balanced, bounds, ordered, weighted
-from reconciler.core.distribution.target import Strategy, Target
+from reconciler.core.distribution.target import ClusterShare, Strategy
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Distribution, StrategyName
 
@@ -32,11 +32,11 @@ class Division:
 
     counts: Mapping[ClusterName, int]
     because: Mapping[ClusterName, str]
-    left_out: tuple[Target, ...] = ()
+    left_out: tuple[ClusterShare, ...] = ()
     lacking: tuple[int, int] | None = None
 
 
-def share_out(total: int, targets: Sequence[Target], distribution: Distribution) -> Division:
+def share_out(total: int, targets: Sequence[ClusterShare], distribution: Distribution) -> Division:
     """Divide a total; what a target keeps is part of it, and stays even where that is more.
 
     Where fewer clusters or groups can be reached than there have to be, there is one replica for each and no more, as
@@ -64,7 +64,7 @@ def share_out(total: int, targets: Sequence[Target], distribution: Distribution)
     )
 
 
-def give_back(total: int, targets: Sequence[Target], distribution: Distribution) -> Mapping[ClusterName, int]:
+def give_back(total: int, targets: Sequence[ClusterShare], distribution: Distribution) -> Mapping[ClusterName, int]:
     """Say how many of a smaller total stay where; a target keeps nothing for certain, and `most` is what it has.
 
     The least is taken away last, later ones' first; what a policy does not name any more goes before all else.
@@ -87,9 +87,11 @@ def returns(distribution: Distribution) -> str:
     return f"{distribution.strategy}: {_STRATEGIES[distribution.strategy].RETURNS}"
 
 
-def _raised(more: int, targets: Sequence[Target], floors: Mapping[ClusterName, int]) -> tuple[int, tuple[Target, ...]]:
+def _raised(
+    more: int, targets: Sequence[ClusterShare], floors: Mapping[ClusterName, int]
+) -> tuple[int, tuple[ClusterShare, ...]]:
     """Bring each to its floor in the policy's order, as far as there are so many and it holds them."""
-    raised: dict[ClusterName, Target] = {}
+    raised: dict[ClusterName, ClusterShare] = {}
     for target in sorted(targets, key=lambda target: target.rank):
         floor = min(floors.get(target.cluster, 0), target.most)
         given = min(more, max(0, floor - target.keeps))
@@ -98,18 +100,23 @@ def _raised(more: int, targets: Sequence[Target], floors: Mapping[ClusterName, i
     return more, tuple(raised[target.cluster] for target in targets)
 
 
-def _taking(targets: Sequence[Target]) -> list[Target]:
+def _taking(targets: Sequence[ClusterShare]) -> list[ClusterShare]:
     return [target for target in targets if target.weight]
 
 
-def _filled(counts: Sequence[int], taking: Sequence[Target], targets: Sequence[Target]) -> tuple[Target, ...]:
+def _filled(
+    counts: Sequence[int], taking: Sequence[ClusterShare], targets: Sequence[ClusterShare]
+) -> tuple[ClusterShare, ...]:
     """Let those that take part have what the strategy gave them."""
     given = {target.cluster: count for target, count in zip(taking, counts, strict=True)}
     return tuple(replace(target, keeps=given.get(target.cluster, target.keeps)) for target in targets)
 
 
 def _because(
-    chosen: Sequence[Target], counts: Mapping[ClusterName, int], sown: Sequence[Target], distribution: Distribution
+    chosen: Sequence[ClusterShare],
+    counts: Mapping[ClusterName, int],
+    sown: Sequence[ClusterShare],
+    distribution: Distribution,
 ) -> Mapping[ClusterName, str]:
     """Say of each that got more what spoke for it."""
     strategy, said = _STRATEGIES[distribution.strategy], {}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reconciler.core.distribution.target import Target
+from reconciler.core.distribution.target import ClusterShare
 
 RETURNS = "the last cluster in the order gives back first"
 
 
-def precedence(target: Target) -> tuple[int, ...]:
+def precedence(target: ClusterShare) -> tuple[int, ...]:
     """Take them as the policy has them."""
     return (target.rank,)
 
 
-def grow(more: int, targets: Sequence[Target]) -> tuple[int, ...]:
+def grow(more: int, targets: Sequence[ClusterShare]) -> tuple[int, ...]:
     """Fill them in order."""
     counts = [target.keeps for target in targets]
     for place in sorted(range(len(targets)), key=lambda place: precedence(targets[place])):
@@ -24,11 +24,11 @@ def grow(more: int, targets: Sequence[Target]) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def shrink(kept: int, targets: Sequence[Target]) -> tuple[int, ...]:
+def shrink(kept: int, targets: Sequence[ClusterShare]) -> tuple[int, ...]:
     """Keep the first ones: the last cluster gives back first."""
     return grow(kept, targets)
 
 
-def because(target: Target, targets: Sequence[Target]) -> str:
+def because(target: ClusterShare, targets: Sequence[ClusterShare]) -> str:
     """Say its place among them."""
     return f"number {sum(other.rank <= target.rank for other in targets)} in order"

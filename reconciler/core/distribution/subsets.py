@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reconciler.core.distribution.target import Target
+from reconciler.core.distribution.target import ClusterShare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class Layer:
     What its targets keep, or have, counts.
     """
 
-    targets: tuple[Target, ...]
+    targets: tuple[ClusterShare, ...]
     most: int | None = None
     least: int = 0
 

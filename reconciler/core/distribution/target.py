@@ -10,7 +10,7 @@ from reconciler.model.ids import ClusterName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class ClusterShare:
     """A cluster, in replicas of one workload: `keeps` <= what it comes to have <= `most` <= `capacity`.
 
     `capacity` is all that it could hold, what it has included. `rank` is its place in the policy's order and unlike any
@@ -42,14 +42,14 @@ class Strategy(Protocol):
 
     RETURNS: str
 
-    def precedence(self, target: Target) -> tuple[int, ...]:
+    def precedence(self, target: ClusterShare) -> tuple[int, ...]:
         """Return what sorts targets by which is taken first, where not all of them may be."""
 
-    def grow(self, more: int, targets: Sequence[Target]) -> tuple[int, ...]:
+    def grow(self, more: int, targets: Sequence[ClusterShare]) -> tuple[int, ...]:
         """Hand out so many on top of what each keeps, as far as they fit; return what each comes to have."""
 
-    def shrink(self, kept: int, targets: Sequence[Target]) -> tuple[int, ...]:
+    def shrink(self, kept: int, targets: Sequence[ClusterShare]) -> tuple[int, ...]:
         """Say where so many stay, on top of what each keeps, when the others are given back: the reverse of `grow`."""
 
-    def because(self, target: Target, targets: Sequence[Target]) -> str:
+    def because(self, target: ClusterShare, targets: Sequence[ClusterShare]) -> str:
         """Say what spoke for one of them, with its numbers."""

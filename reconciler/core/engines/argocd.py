@@ -92,7 +92,7 @@ class ArgoCDEngine:
         return payload.marker(deployment.placement)
 
 
-def _annotations(item: payload.Item, zero: int, *, retain: bool) -> dict[str, str]:
+def _annotations(item: payload.PayloadObject, zero: int, *, retain: bool) -> dict[str, str]:
     """Give an object its wave, the step `zero` being 0, and keep what must outlive the placement.
 
     A wave that the user wrote on a manifest stands, as does a chart's hook, whose weight Argo CD reads as its wave. To

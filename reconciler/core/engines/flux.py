@@ -99,7 +99,7 @@ def anchor(cluster: ClusterName) -> tuple[str, bytes]:
     return f"clusters/{cluster}/flux/_anchor.yaml", (_ANCHOR + emit(manifest)).encode()
 
 
-def _stages(deployment: Deployment) -> list[list[payload.Item]]:
+def _stages(deployment: Deployment) -> list[list[payload.PayloadObject]]:
     """Lay the objects of all steps out in stages; namespaces go to the first.
 
     Raises InvalidInput when there are none: a Kustomization of nothing fails. So it does where a subset changes what
@@ -109,7 +109,7 @@ def _stages(deployment: Deployment) -> list[list[payload.Item]]:
     charts = _charts(deployment)
     wanted = tuple(chart for number, chart in charts.items() if _has_guests(deployment, made, number, chart))
     namespaces = [*payload.namespaces(wanted, made), *(item for item in made if item.is_namespace)]
-    steps: dict[int, list[payload.Item]] = {}
+    steps: dict[int, list[payload.PayloadObject]] = {}
     for item in made:
         if not item.is_namespace:
             steps.setdefault(item.step, []).append(item)
@@ -117,8 +117,8 @@ def _stages(deployment: Deployment) -> list[list[payload.Item]]:
     patches = [] if left is None else subsetpods.patches(left, deployment.kinds)
     for number, chart in charts.items():
         objects = fluxcharts.objects(deployment.placement.name, chart, deployment.flux, patches)
-        steps[number] = [payload.Item(step=number, name=chart.name, manifest=it) for it in objects]
-    stages: list[list[payload.Item]] = []
+        steps[number] = [payload.PayloadObject(step=number, name=chart.name, manifest=it) for it in objects]
+    stages: list[list[payload.PayloadObject]] = []
     open_ended = False
     for _, items in sorted(steps.items()):
         alone = any(_alone(item.manifest) for item in items)
@@ -144,7 +144,7 @@ def _charts(deployment: Deployment) -> dict[int, HelmConfig]:
     return {number: charts[name] for name, number in found.items()}
 
 
-def _has_guests(deployment: Deployment, made: Sequence[payload.Item], number: int, chart: HelmConfig) -> bool:
+def _has_guests(deployment: Deployment, made: Sequence[payload.PayloadObject], number: int, chart: HelmConfig) -> bool:
     """Tell whether something goes to a chart's namespace before the chart can have made it."""
     target = deployment.placement.target_namespace
     return any(
@@ -162,7 +162,7 @@ def _directory(number: int) -> str:
     return f"stages/{number:02d}"
 
 
-def _annotations(item: payload.Item) -> dict[str, str]:
+def _annotations(item: payload.PayloadObject) -> dict[str, str]:
     """Guard an object's text from substitution, and keep what must outlive the placement.
 
     Flux would fill in ``${...}`` wherever somebody gives a Kustomization variables. A namespace that others made is
@@ -175,7 +175,7 @@ def _annotations(item: payload.Item) -> dict[str, str]:
     return found
 
 
-def _kustomization(deployment: Deployment, number: int, stages: Sequence[Sequence[payload.Item]]) -> Json:
+def _kustomization(deployment: Deployment, number: int, stages: Sequence[Sequence[payload.PayloadObject]]) -> Json:
     placement, spec = deployment.placement, deployment.spec
     retain = spec.deletion_policy is DeletionPolicy.RETAIN
     document: dict[str, Json] = {
@@ -206,7 +206,7 @@ def _kustomization(deployment: Deployment, number: int, stages: Sequence[Sequenc
     return document
 
 
-def _left_alone(deployment: Deployment, stages: Sequence[Sequence[payload.Item]], number: int) -> list[Json]:
+def _left_alone(deployment: Deployment, stages: Sequence[Sequence[payload.PayloadObject]], number: int) -> list[Json]:
     """Say of which objects of a stage an autoscaler owns the replicas, whichever stage that is in."""
     scalers = [item for stage in stages for item in stage if scaling.autoscaler(item.manifest)]
     scaled = scaling.targets((item.manifest, payload.namespace_of(item, deployment)) for item in scalers)
@@ -215,7 +215,7 @@ def _left_alone(deployment: Deployment, stages: Sequence[Sequence[payload.Item]]
     return list(scaling.left_alone(here, scaled, deployment.kinds, every=every))
 
 
-def _timeout(deployment: Deployment, stage: Sequence[payload.Item]) -> timedelta:
+def _timeout(deployment: Deployment, stage: Sequence[payload.PayloadObject]) -> timedelta:
     """Work out how long a stage may take to be ready."""
     for item in stage:
         if group_kind(item.manifest).startswith(f"helm.{TOOLKIT}/"):

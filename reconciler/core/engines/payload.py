@@ -37,7 +37,7 @@ _MAX_STEM = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class PayloadObject:
     """One object and where it comes from.
 
     `step` counts from 0; `ordinal` counts the objects of one chart from 1 and is 0 for anything else. `kept` objects
@@ -58,7 +58,7 @@ class Item:
         return group_kind(self.manifest) == "/Namespace"
 
 
-def items(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> list[Item]:
+def items(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> list[PayloadObject]:
     """List the objects of every step in order; of charts, those that Overspill has `rendered`.
 
     Raises InvalidInput for a command or a chart that the safety rules refuse, and for what the placement's subset
@@ -68,10 +68,10 @@ def items(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> list[Item
     charts = {chart.name: chart for chart in rendered}
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
     lines = {command.name: command.cmd for command in spec.commands}
-    found: list[Item] = []
+    found: list[PayloadObject] = []
     for number, step in enumerate(spec.steps):
         if step.type is StepType.MANIFEST:
-            found.append(Item(step=number, name=step.name, manifest=manifests[step.name]))
+            found.append(PayloadObject(step=number, name=step.name, manifest=manifests[step.name]))
         elif step.type is StepType.COMMAND:
             found.extend(_command(deployment, number, step.name, lines[step.name]))
         elif step.name in charts:
@@ -81,13 +81,13 @@ def items(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> list[Item
     return [*found, *_exports(deployment, found)]
 
 
-def of_subset(found: list[Item]) -> list[Mapping[str, Json] | None]:
+def of_subset(found: list[PayloadObject]) -> list[Mapping[str, Json] | None]:
     """Return the objects that a subset may change; a command's Job and what others may share are none."""
     labels = ("metadata", "labels", commandjobs.STEP_LABEL)
     return [None if one.kept or at(one.manifest, labels) else one.manifest for one in found]
 
 
-def _exports(deployment: Deployment, made: list[Item]) -> Iterator[Item]:
+def _exports(deployment: Deployment, made: list[PayloadObject]) -> Iterator[PayloadObject]:
     """Export the Services among objects, each in the step of its own, where the workspace shares a network."""
     made = [item for item in made if not item.kept]
     objects = [(item.manifest, namespace_of(item, deployment)) for item in made]
@@ -95,27 +95,29 @@ def _exports(deployment: Deployment, made: list[Item]) -> Iterator[Item]:
         yield replace(made[position], manifest=manifest)
 
 
-def _command(deployment: Deployment, number: int, step: str, cmd: str) -> Iterator[Item]:
+def _command(deployment: Deployment, number: int, step: str, cmd: str) -> Iterator[PayloadObject]:
     outcome = commands.read(cmd)
     jobs, account = deployment.workspace.command_jobs, deployment.spec.service_account
     if refusal := commandjobs.refusal(outcome, jobs, account):
         finding = Finding(loc=("spec", "cmdExec"), message=f"{step}: {refusal.message}", hint=refusal.hint)
         raise InvalidInput(problems=(finding.problem(path="", line=0),))
     if isinstance(outcome, commands.Makes):
-        yield Item(step=number, name=step, manifest=outcome.manifest, kept=outcome.kept)
+        yield PayloadObject(step=number, name=step, manifest=outcome.manifest, kept=outcome.kept)
     elif jobs is not None and (argv := commandjobs.argv(outcome, jobs, account)):
         placement = deployment.placement.name
         manifest = commandjobs.job(placement, number + 1, step, argv, image=jobs.image, account=account)
-        yield Item(step=number, name=step, manifest=manifest)
+        yield PayloadObject(step=number, name=step, manifest=manifest)
 
 
-def _chart(deployment: Deployment, number: int, chart: HelmConfig) -> Iterator[Item]:
+def _chart(deployment: Deployment, number: int, chart: HelmConfig) -> Iterator[PayloadObject]:
     manifests = [part for manifest in deployment.charts[chart.name] for part in _parts(manifest)]
     found = validate.objects(manifests, ("spec", "helmConfig", chart.name), deployment.workspace, deployment.kinds)
     if found:
         raise InvalidInput(problems=tuple(finding.problem(path="", line=0) for finding in found))
     for ordinal, manifest in enumerate(manifests, 1):
-        yield Item(step=number, name=chart.name, ordinal=ordinal, manifest=manifest, namespace=chart.release_namespace)
+        yield PayloadObject(
+            step=number, name=chart.name, ordinal=ordinal, manifest=manifest, namespace=chart.release_namespace
+        )
 
 
 def _parts(manifest: Json) -> list[Json]:
@@ -127,24 +129,24 @@ def _parts(manifest: Json) -> list[Json]:
     return parts
 
 
-def namespaces(rendered: tuple[HelmConfig, ...], made: list[Item], but: str = "") -> list[Item]:
+def namespaces(rendered: tuple[HelmConfig, ...], made: list[PayloadObject], but: str = "") -> list[PayloadObject]:
     """Make the namespaces that rendered charts ask for with ``createNamespace`` and no step makes; `but` one."""
     known = {item.manifest["metadata"]["name"] for item in made if item.is_namespace} | {but}
-    found: list[Item] = []
+    found: list[PayloadObject] = []
     for chart in rendered:
         name = chart.release_namespace
         if chart.flags.create_namespace and name not in known:
             known.add(name)
             manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-            found.append(Item(step=0, name=chart.name, manifest=manifest, kept=True))
+            found.append(PayloadObject(step=0, name=chart.name, manifest=manifest, kept=True))
     return found
 
 
 def write(
     deployment: Deployment,
-    objects: list[Item],
-    annotations: Callable[[Item], Mapping[str, str]],
-    directory: Callable[[Item], str] = lambda _: DIRECTORY,
+    objects: list[PayloadObject],
+    annotations: Callable[[PayloadObject], Mapping[str, str]],
+    directory: Callable[[PayloadObject], str] = lambda _: DIRECTORY,
 ) -> dict[str, bytes]:
     """Write the objects as files by path below the cluster's directory.
 
@@ -173,13 +175,13 @@ def write(
     return files
 
 
-def namespace_of(item: Item, deployment: Deployment) -> str:
+def namespace_of(item: PayloadObject, deployment: Deployment) -> str:
     """Return the namespace that an object which lives in one goes to."""
     own = item.manifest["metadata"].get("namespace")
     return str(own) if own else item.namespace or deployment.placement.target_namespace
 
 
-def _finished(item: Item, deployment: Deployment, annotations: Mapping[str, str]) -> dict[str, Json]:
+def _finished(item: PayloadObject, deployment: Deployment, annotations: Mapping[str, str]) -> dict[str, Json]:
     """Copy an object and add what is ours to it: namespace, label, annotations. Nothing of the user's is replaced."""
     placement = deployment.placement
     kind = group_kind(item.manifest)
@@ -239,7 +241,7 @@ def _with_labels(value: Json, way: Path, placement: Placement) -> Json:
     return {**value, part: _with_labels(below, rest, placement)}
 
 
-def _file_name(item: Item, identity: tuple[str, str, str], width: int) -> str:
+def _file_name(item: PayloadObject, identity: tuple[str, str, str], width: int) -> str:
     kind, _, name = identity
     if item.is_namespace:
         return f"00-namespace-{_slug(name, kind)}.yaml"

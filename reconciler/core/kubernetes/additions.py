@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from reconciler.core.kubernetes.parts import namespace_of
+from reconciler.core.kubernetes.parts import namespace_of_key
 from reconciler.core.kubernetes.requests import amounts
 from reconciler.core.kubernetes.shapes import tolerations
 from reconciler.model.scheduling import RuntimeClass
@@ -48,7 +48,7 @@ def by_namespace(limit_ranges: Iterable[tuple[str, Resources]]) -> dict[str, Res
     """
     found: dict[str, dict[str, Quantity]] = {}
     for key, given in limit_ranges:
-        known = found.setdefault(namespace_of(key), {})
+        known = found.setdefault(namespace_of_key(key), {})
         for name, amount in given.amounts.items():
             known[name] = max(known.get(name, Quantity(0)), amount)
     return {namespace: Resources(amounts=given) for namespace, given in sorted(found.items())}

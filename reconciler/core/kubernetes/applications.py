@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from reconciler.core.kubernetes.conditions import since
 from reconciler.core.kubernetes.outages import unreached
-from reconciler.core.wording import told
+from reconciler.core.wording import engine_message
 from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.placement import PLACEMENT_LABEL
@@ -39,7 +39,7 @@ def read_application(raw: Json) -> EngineReport | None:
         digest=(metadata.get("annotations") or {}).get(DIGEST) or "",
         revision=revision,
         state=state,
-        message=told(message),
+        message=engine_message(message),
         since=since(*when),
         leaving="deletionTimestamp" in metadata,
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from reconciler.core.kubernetes.records import Records
+from reconciler.core.kubernetes.records import RecordStore
 from reconciler.core.kubernetes.resources import Owner
-from reconciler.model.capacity import Ask, ReplicaShape
+from reconciler.model.capacity import ReplicaRequest, ReplicaShape
 
 
 class AskRecord(Protocol):
@@ -23,12 +23,12 @@ class AskRecord(Protocol):
         """What one of them needs, where that is said."""
         ...
 
-    def ask(self, pods: int, ready: int) -> Ask | None:
+    def ask(self, pods: int, ready: int) -> ReplicaRequest | None:
         """Say what is asked for while the workload object has so many pods, of which so many are ready."""
         ...
 
 
-def by_owner(parts: Iterable[Records[AskRecord]]) -> Mapping[Owner, list[AskRecord]]:
+def by_owner(parts: Iterable[RecordStore[AskRecord]]) -> Mapping[Owner, list[AskRecord]]:
     """Put together who asks for more of each workload object, by resource and then by name.
 
     Nothing is kept of objects that ask for none, which most do at most times.

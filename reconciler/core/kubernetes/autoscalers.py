@@ -14,7 +14,7 @@ from math import ceil
 
 from reconciler.core.kubernetes.pods import moment
 from reconciler.core.kubernetes.resources import SPOKEN, Owner, Resource, owner_of
-from reconciler.model.capacity import Ask, ReplicaShape
+from reconciler.model.capacity import ReplicaRequest, ReplicaShape
 from reconciler.model.units import ONE, Quantity, parse_quantity
 from reconciler.model.workload import Json
 
@@ -54,7 +54,7 @@ class AutoscalerRecord:
     wishes: tuple[_Wish, ...]
     shape: ReplicaShape | None = None
 
-    def ask(self, pods: int, ready: int) -> Ask:
+    def ask(self, pods: int, ready: int) -> ReplicaRequest:
         """Ask for what the largest metric wants beyond the maximum.
 
         Most metrics are averages over pods that are ready, and mean so many times as many of *those*: what waits for a
@@ -65,7 +65,7 @@ class AutoscalerRecord:
         most = max(self.wishes, key=lambda wish: wish.counted(measured), default=None)
         beyond = most.counted(measured) - self.maximum if most is not None else 0
         told = f", {most.cause}" if most is not None and beyond > 0 else ""
-        return Ask(
+        return ReplicaRequest(
             signal=self.signal,
             replicas=max(1, beyond),
             since=self.since,

@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from reconciler.core.kubernetes.parts import Effect, key_of
+from reconciler.core.kubernetes.parts import ChangeEffect, key_of
 from reconciler.model.workload import Json
 
 SELECTOR = "argocd.argoproj.io/secret-type=cluster"
@@ -41,7 +41,7 @@ class Plugin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Login:
+class ClusterLogin:
     """How to log in to one API server; what is secret of it is not in its repr.
 
     `local` says that the server is the one of Argo CD's own cluster, by the way that we reach that. `authority`,
@@ -77,9 +77,9 @@ class ClusterSecrets:
     """The cluster Secrets of one Argo CD (a `parts.Part`); of each only the login is kept."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[str, Login | Unusable]] = {}
+        self._known: dict[str, tuple[str, ClusterLogin | Unusable]] = {}
 
-    def apply(self, raw: Json) -> Effect:
+    def apply(self, raw: Json) -> ChangeEffect:
         """Take note of a Secret as it is now."""
         key = key_of(raw)
         data = raw.get("data") or {}
@@ -89,32 +89,32 @@ class ClusterSecrets:
             name = ""
         read = (name, _login(key.rpartition("/")[2], data))
         if self._known.get(key) == read:
-            return Effect.NOTHING
+            return ChangeEffect.NOTHING
         self._known[key] = read
-        return Effect.CAPACITY
+        return ChangeEffect.CAPACITY
 
-    def remove(self, key: str) -> Effect:
+    def remove(self, key: str) -> ChangeEffect:
         """Take note that a Secret is gone."""
-        return Effect.NOTHING if self._known.pop(key, None) is None else Effect.CAPACITY
+        return ChangeEffect.NOTHING if self._known.pop(key, None) is None else ChangeEffect.CAPACITY
 
     def keys(self) -> AbstractSet[str]:
         """Name the Secrets that are known."""
         return self._known.keys()
 
-    def login(self, cluster: str) -> Login | Unusable:
+    def login(self, cluster: str) -> ClusterLogin | Unusable:
         """Find the login for a cluster of this name, or say why there is none."""
         found = {key: login for key, (name, login) in self._known.items() if name == cluster}
         if len(found) > 1:
             named = ", ".join(sorted(key.rpartition("/")[2] for key in found))
             return Unusable(why=f"Argo CD has several cluster Secrets for {cluster!r}: {named}")
         if not found and cluster == _LOCAL:
-            return Login(server=_INTERNAL, local=True)
+            return ClusterLogin(server=_INTERNAL, local=True)
         if not found:
             return Unusable(why=f"Argo CD has no cluster Secret whose name is {cluster!r}")
         return next(iter(found.values()))
 
 
-def _login(secret: str, data: Mapping[str, str]) -> Login | Unusable:
+def _login(secret: str, data: Mapping[str, str]) -> ClusterLogin | Unusable:
     """Read a login, or say what is wrong with the Secret of this name."""
     try:
         login = _read(_decoded(data, "server").decode().strip().rstrip("/"), _config(data))
@@ -134,9 +134,9 @@ def _config(data: Mapping[str, str]) -> Mapping[str, Json]:
     return _part({"": config}, "") or {}
 
 
-def _read(server: str, config: Mapping[str, Json]) -> Login:
+def _read(server: str, config: Mapping[str, Json]) -> ClusterLogin:
     tls = _part(config, "tlsClientConfig") or {}
-    return Login(
+    return ClusterLogin(
         server=server,
         local=server == _INTERNAL,
         token=_text(config, "bearerToken").strip(),
@@ -152,7 +152,7 @@ def _read(server: str, config: Mapping[str, Json]) -> Login:
     )
 
 
-def _consistent(login: Login) -> None:
+def _consistent(login: ClusterLogin) -> None:
     """Refuse what no client could follow."""
     if not _http(login.server):
         raise _Flaw("server is no https:// address")

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from reconciler.core.kubernetes import causes
 from reconciler.core.kubernetes.claims import PodClaims, pod_claims
-from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks, Membership, belonging, memberships
+from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, GroupMembership, Marks, belonging, memberships
 from reconciler.core.kubernetes.neighbours import pod_on_node
-from reconciler.core.kubernetes.pods import Held, controller_of, moment
+from reconciler.core.kubernetes.pods import Unscheduled, controller_of, moment
 from reconciler.core.kubernetes.resources import Owner, Resource
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.model.capacity import ReplicaShape
@@ -29,10 +29,10 @@ class ControllerRecord:
     shape: ReplicaShape
     claims: PodClaims
     owner: Owner | None
-    refused: Held | None
+    refused: Unscheduled | None
     ordered: bool
     belongs: tuple[Owner, ...] = ()
-    groups: tuple[Membership, ...] = ()
+    groups: tuple[GroupMembership, ...] = ()
     here: PodOnNode | None = None
 
     @property
@@ -75,12 +75,12 @@ def _pods_of_job(spec: Json, status: Json) -> int:
     return at_once if completions is None else max(0, min(at_once, completions - _or(status.get("succeeded"), 0)))
 
 
-def _refused(status: Json) -> Held | None:
+def _refused(status: Json) -> Unscheduled | None:
     """Read the condition that Deployments and ReplicaSets have while their pods are refused, as by a ResourceQuota."""
     for condition in status.get("conditions") or ():
         since = condition.get("lastTransitionTime")
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True" and since:
-            return Held(since=moment(since), cause=causes.refused(condition.get("message") or ""))
+            return Unscheduled(since=moment(since), cause=causes.refused(condition.get("message") or ""))
     return None
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from reconciler.core.kubernetes.helmreleases import Release
-from reconciler.core.kubernetes.kustomizations import Stage
+from reconciler.core.kubernetes.helmreleases import HelmReleaseRecord
+from reconciler.core.kubernetes.kustomizations import KustomizationStage
 from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName
 
 
-def fold(cluster: ClusterName, stages: Iterable[Stage], releases: Iterable[Release]) -> EngineReport | None:
+def fold(
+    cluster: ClusterName, stages: Iterable[KustomizationStage], releases: Iterable[HelmReleaseRecord]
+) -> EngineReport | None:
     """Fold the stages and charts of one placement into one report; None where there is no stage.
 
     A stage begins only when those before it are ready at the same revision. So the first that is not ready tells how
@@ -29,7 +31,7 @@ def fold(cluster: ClusterName, stages: Iterable[Stage], releases: Iterable[Relea
     return _report(cluster, known, known[-1])
 
 
-def _told(stage: Stage, charts: Sequence[Release]) -> Stage:
+def _told(stage: KustomizationStage, charts: Sequence[HelmReleaseRecord]) -> KustomizationStage:
     """Let the charts of a stage that is not ready speak for it.
 
     Helm knows better why a chart is not ready than the stage, which only waits for it. That it has given up counts once
@@ -51,7 +53,7 @@ def _told(stage: Stage, charts: Sequence[Release]) -> Stage:
     return said
 
 
-def _report(cluster: ClusterName, stages: Sequence[Stage], stage: Stage) -> EngineReport:
+def _report(cluster: ClusterName, stages: Sequence[KustomizationStage], stage: KustomizationStage) -> EngineReport:
     """Make the report of all stages from the one that tells."""
     digests = {one.digest for one in stages}
     return EngineReport(

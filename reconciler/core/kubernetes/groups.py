@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from reconciler.core.kubernetes.claims import PodClaims
 from reconciler.core.kubernetes.controllers import ControllerRecord
-from reconciler.core.kubernetes.marks import Membership
+from reconciler.core.kubernetes.marks import GroupMembership
 from reconciler.core.kubernetes.pods import PodRecord
 from reconciler.core.kubernetes.resources import Owner
 from reconciler.core.selecting import unmingled
@@ -18,7 +18,7 @@ Makers = Sequence[tuple[ControllerRecord, list[PodRecord]]]
 """The objects that make pods, and the pods of each."""
 
 
-def group_of(root: Owner, groups: Iterable[Membership]) -> str:
+def group_of(root: Owner, groups: Iterable[GroupMembership]) -> str:
     """Return which of an object's groups a pod is of; empty where it does not say."""
     return next((one.group for one in groups if one.owner == root), "")
 
@@ -58,7 +58,7 @@ def group_seen(
 
 def _members(
     root: Owner, pods: Iterable[PodRecord], makers: Makers
-) -> Iterator[tuple[Membership, PodRecord | ControllerRecord, int]]:
+) -> Iterator[tuple[GroupMembership, PodRecord | ControllerRecord, int]]:
     """Yield the pods of groups, and those that are yet to be made, with how many there are of each."""
     for pod in pods:
         yield from ((one, pod, 1) for one in pod.groups if one.owner == root)

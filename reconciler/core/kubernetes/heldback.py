@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.core.kubernetes.pods import Held, moment
+from reconciler.core.kubernetes.pods import Unscheduled, moment
 from reconciler.core.kubernetes.resources import Custom
 from reconciler.model.workload import Json
 
@@ -10,7 +10,7 @@ _VOLCANO = "batch.volcano.sh/Job"
 HELD_BACK = "Volcano holds back its pods"
 
 
-def read_unmade(resource: Custom, raw: Json) -> Held | None:
+def read_unmade(resource: Custom, raw: Json) -> Unscheduled | None:
     """Tell since when an object waits to be let in, and so has no pods unless it shows some; None where it does not.
 
     Volcano's job controller makes no pods of a Job while the PodGroup of that is Pending, which it is until the
@@ -21,4 +21,4 @@ def read_unmade(resource: Custom, raw: Json) -> Held | None:
     if resource.name != _VOLCANO or state.get("phase") != "Pending" or "deletionTimestamp" in metadata:
         return None
     since = state.get("lastTransitionTime") or metadata.get("creationTimestamp")
-    return Held(since=moment(since), cause=HELD_BACK) if since else None
+    return Unscheduled(since=moment(since), cause=HELD_BACK) if since else None

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from reconciler.core.kubernetes.conditions import condition, since
 from reconciler.core.kubernetes.outages import unreached
-from reconciler.core.wording import told
+from reconciler.core.wording import engine_message
 from reconciler.model.deployed import EngineState
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import PLACEMENT_LABEL
@@ -21,7 +21,7 @@ _NO_CHART = ("SourceNotReady", "ArtifactFailed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class HelmReleaseRecord:
     """What is kept of a HelmRelease. `stage` is the name of the Kustomization that applied it.
 
     It is `waiting` while its chart is not to be had.
@@ -36,7 +36,7 @@ class Release:
     since: datetime | None
 
 
-def read_helmrelease(raw: Json) -> Release | None:
+def read_helmrelease(raw: Json) -> HelmReleaseRecord | None:
     """Read a HelmRelease; None for one that is of no placement."""
     metadata = raw["metadata"]
     labels = metadata.get("labels") or {}
@@ -45,13 +45,13 @@ def read_helmrelease(raw: Json) -> Release | None:
     ready = condition(raw, "Ready")
     state, message = _state(raw, ready)
     waiting = state is EngineState.PENDING and ready.get("reason") in _NO_CHART
-    return Release(
+    return HelmReleaseRecord(
         name=metadata["name"],
         placement=PlacementName(labels[PLACEMENT_LABEL]),
         stage=labels.get(STAGE_LABEL) or "",
         state=state,
         waiting=waiting,
-        message=told(message),
+        message=engine_message(message),
         since=since(ready.get("lastTransitionTime")),
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from reconciler.core.kubernetes.conditions import condition, since
-from reconciler.core.wording import told
+from reconciler.core.wording import engine_message
 from reconciler.model.deployed import EngineState
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import PLACEMENT_LABEL
@@ -19,7 +19,7 @@ _FORBIDDEN = 'is forbidden: User "'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class KustomizationStage:
     """What is kept of a stage. `name` is that of its Kustomization: ``vllm-7f3a90c1-s01``.
 
     `revision` is the commit that its state is about, `attempted` the one that was tried last, `done` the last at which
@@ -39,7 +39,7 @@ class Stage:
     leaving: bool
 
 
-def read_kustomization(raw: Json) -> Stage | None:
+def read_kustomization(raw: Json) -> KustomizationStage | None:
     """Read a Kustomization; None for one that is no stage of a placement."""
     metadata, status = raw["metadata"], raw.get("status") or {}
     placement = (metadata.get("labels") or {}).get(PLACEMENT_LABEL)
@@ -48,7 +48,7 @@ def read_kustomization(raw: Json) -> Stage | None:
     ready, healthy = condition(raw, "Ready"), condition(raw, "Healthy")
     state, message = _state(raw, ready)
     done, attempted = commit(status.get("lastAppliedRevision")), commit(status.get("lastAttemptedRevision"))
-    return Stage(
+    return KustomizationStage(
         name=metadata["name"],
         placement=PlacementName(placement),
         digest=(metadata.get("annotations") or {}).get(DIGEST) or "",
@@ -56,7 +56,7 @@ def read_kustomization(raw: Json) -> Stage | None:
         attempted=attempted,
         done=done,
         state=state,
-        message=told(message),
+        message=engine_message(message),
         since=since(metadata.get("deletionTimestamp"), ready.get("lastTransitionTime")),
         applied=ready.get("reason") == "HealthCheckFailed" or healthy.get("status") == "Unknown",
         leaving="deletionTimestamp" in metadata,

@@ -24,7 +24,7 @@ _MADE_UP = re.compile(r"(.+)-[bcdfghjklmnpqrstvwxz2456789]{5}")
 _SIZE = re.compile(r"[1-9][0-9]{0,4}")
 
 
-class Membership(NamedTuple):
+class GroupMembership(NamedTuple):
     """That a pod is of one of an object's groups: of which, as its label says, and of how many pods; 0 if none says."""
 
     owner: Owner
@@ -49,16 +49,16 @@ def belonging(metadata: Json, namespace: str, marks: Marks) -> tuple[Owner, ...]
     return tuple(dict.fromkeys(owner for owner, _ in _belonging(metadata, namespace, marks)))
 
 
-def memberships(metadata: Json, namespace: str, marks: Marks) -> tuple[Membership, ...]:
+def memberships(metadata: Json, namespace: str, marks: Marks) -> tuple[GroupMembership, ...]:
     """Say which groups pods with these metadata are of, of those objects that they belong to."""
-    found: dict[Owner, Membership] = {}
+    found: dict[Owner, GroupMembership] = {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     for owner, together in _belonging(metadata, namespace, marks):
         if together is not None:
             size = str(annotations.get(together.size, "")) if together.size else ""
             told = int(size) if _SIZE.fullmatch(size) else 0
             group = str(labels.get(together.label, "")) if together.label else ""
-            found.setdefault(owner, Membership(owner, sys.intern(group), told))
+            found.setdefault(owner, GroupMembership(owner, sys.intern(group), told))
     return tuple(found.values())
 
 

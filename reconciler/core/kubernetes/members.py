@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from reconciler.core.kubernetes.controllers import ControllerRecord, read_controller
 from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks
-from reconciler.core.kubernetes.ours import OurPods
-from reconciler.core.kubernetes.parts import Effect, key_of, namespace_of
+from reconciler.core.kubernetes.ours import PlacementPods
+from reconciler.core.kubernetes.parts import ChangeEffect, key_of, namespace_of_key
 from reconciler.core.kubernetes.pods import PodRecord, read_pod
 from reconciler.core.kubernetes.resources import Owner, Resource
-from reconciler.core.kubernetes.room import NodeRoom
+from reconciler.core.kubernetes.room import NodeTracker
 from reconciler.model.ids import PlacementName
 from reconciler.model.workload import Json, WorkloadRef
 
@@ -48,12 +48,12 @@ class Followed:
 class PodSums:
     """The part of pods (a `parts.Part`): by owner, by placement, and on their nodes. About 400 bytes a pod."""
 
-    def __init__(self, followed: Followed, room: NodeRoom) -> None:
+    def __init__(self, followed: Followed, room: NodeTracker) -> None:
         self._followed = followed
         self._room = room
         self._pods: dict[str, PodRecord] = {}
         self._by_owner: dict[Owner, set[str]] = {}
-        self._ours = OurPods()
+        self._ours = PlacementPods()
         self._claiming: set[str] = set()
 
     @property
@@ -67,7 +67,7 @@ class PodSums:
         return self._by_owner
 
     @property
-    def ours(self) -> OurPods:
+    def ours(self) -> PlacementPods:
         """The pods of our placements."""
         return self._ours
 
@@ -85,11 +85,11 @@ class PodSums:
         counts.subtract(pod.placement for pod in claiming if not allocated >= set(pod.holds))
         return {name: count for name, count in sorted(counts.items()) if count}
 
-    def apply(self, raw: Json) -> Effect:
+    def apply(self, raw: Json) -> ChangeEffect:
         """Take note of a pod."""
         return self._put(key_of(raw), read_pod(raw, self._followed.marks))
 
-    def remove(self, key: str) -> Effect:
+    def remove(self, key: str) -> ChangeEffect:
         """Take note that a pod is gone."""
         return self._put(key, None)
 
@@ -97,10 +97,10 @@ class PodSums:
         """Name the pods that have not finished."""
         return self._pods.keys()
 
-    def _put(self, key: str, record: PodRecord | None) -> Effect:
+    def _put(self, key: str, record: PodRecord | None) -> ChangeEffect:
         before = self._pods.get(key)
         if before == record:
-            return Effect.NOTHING
+            return ChangeEffect.NOTHING
         if before is not None:
             self._count(key, before, -1)
         if record is None:
@@ -110,14 +110,14 @@ class PodSums:
             self._count(key, record, 1)
             self._followed.meet(record.owners)
         told = [one for one in (before, record) if one is not None]
-        if namespace_of(key) in self._followed.namespaces:
-            return Effect.DEMAND
+        if namespace_of_key(key) in self._followed.namespaces:
+            return ChangeEffect.DEMAND
         ours = record is not None and record.placement
         if before and record and not ours and replace(before, ready=record.ready) == record:
-            return Effect.NOTHING  # it has become ready, or is no longer, which counts for placements alone
+            return ChangeEffect.NOTHING  # it has become ready, or is no longer, which counts for placements alone
         if any(one.held or one.placement for one in told):
-            return Effect.DEMAND
-        return Effect.CAPACITY if any(one.node for one in told) else Effect.NOTHING
+            return ChangeEffect.DEMAND
+        return ChangeEffect.CAPACITY if any(one.node for one in told) else ChangeEffect.NOTHING
 
     def _count(self, key: str, pod: PodRecord, sign: int) -> None:
         """Add a pod to the sums that it is part of, or take it off again."""
@@ -142,14 +142,14 @@ class Controllers:
         self._followed = followed
         self._records = records
 
-    def apply(self, raw: Json) -> Effect:
+    def apply(self, raw: Json) -> ChangeEffect:
         """Take note of a workload object."""
         key = key_of(raw)
-        if namespace_of(key) not in self._followed.namespaces:
-            return Effect.NOTHING
+        if namespace_of_key(key) not in self._followed.namespaces:
+            return ChangeEffect.NOTHING
         return self._put(key, read_controller(self._resource, raw, self._followed.marks))
 
-    def remove(self, key: str) -> Effect:
+    def remove(self, key: str) -> ChangeEffect:
         """Take note that a workload object is gone."""
         return self._put(key, None)
 
@@ -158,17 +158,17 @@ class Controllers:
         kind = self._resource.kind
         return {f"{owner.namespace}/{owner.name}" for owner in self._records if owner.kind == kind}
 
-    def _put(self, key: str, record: ControllerRecord | None) -> Effect:
+    def _put(self, key: str, record: ControllerRecord | None) -> ChangeEffect:
         namespace, _, name = key.partition("/")
         owner = Owner(self._resource.kind, namespace, name)
         if self._records.get(owner) == record:
-            return Effect.NOTHING
+            return ChangeEffect.NOTHING
         if record is None:
             del self._records[owner]
         else:
             self._records[owner] = record
             self._followed.meet(record.owners)
-        return Effect.DEMAND
+        return ChangeEffect.DEMAND
 
 
 def _enter(index: dict[Owner, set[str]], owner: Owner, key: str, sign: int) -> None:

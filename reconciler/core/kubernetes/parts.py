@@ -9,7 +9,7 @@ from typing import Protocol
 from reconciler.model.workload import Json
 
 
-class Effect(IntEnum):
+class ChangeEffect(IntEnum):
     """What a change means for deciding: nothing, that room came or went, or that somebody's demand did."""
 
     NOTHING = 0
@@ -17,18 +17,18 @@ class Effect(IntEnum):
     DEMAND = 2
 
 
-class Part(Protocol):
+class ResourcePart(Protocol):
     """What is kept of one resource's objects, by `key_of`.
 
     What it holds after any events is what it would hold after a fresh list: an event told twice is Effect.NOTHING the
     second time. It may keep nothing of an object; `keys` names those that it keeps something of.
     """
 
-    def apply(self, raw: Json) -> Effect:
+    def apply(self, raw: Json) -> ChangeEffect:
         """Take note of an object as it is now."""
         ...
 
-    def remove(self, key: str) -> Effect:
+    def remove(self, key: str) -> ChangeEffect:
         """Take note that an object is gone; it need not have been known."""
         ...
 
@@ -44,6 +44,6 @@ def key_of(raw: Json) -> str:
     return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
 
 
-def namespace_of(key: str) -> str:
+def namespace_of_key(key: str) -> str:
     """Return the namespace in a key of `key_of`."""
     return key.partition("/")[0]

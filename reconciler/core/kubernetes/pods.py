@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from reconciler.core.kubernetes import causes
 from reconciler.core.kubernetes.claims import NO_CLAIMS, PodClaims, claims_held, pod_claims
-from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks, Membership, belonging, memberships
+from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, GroupMembership, Marks, belonging, memberships
 from reconciler.core.kubernetes.neighbours import pod_on_node
 from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.resources import Owner, owner_of
@@ -25,7 +25,7 @@ _FINISHED = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class Unscheduled:
     """That a pod, or what would be one, has been kept off every node since a moment, and by what."""
 
     since: datetime
@@ -51,14 +51,14 @@ class PodRecord:
     placement: PlacementName
     leaving: bool
     ready: bool
-    held: Held | None
+    held: Unscheduled | None
     shape: ReplicaShape | None
     claims: PodClaims
     holds: tuple[str, ...]
     helping: bool = False
     trouble: str = ""
     belongs: tuple[Owner, ...] = ()
-    groups: tuple[Membership, ...] = ()
+    groups: tuple[GroupMembership, ...] = ()
     here: PodOnNode | None = None
 
     @property
@@ -119,7 +119,7 @@ def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def _held(metadata: Json, spec: Json, status: Json) -> Held | None:
+def _held(metadata: Json, spec: Json, status: Json) -> Unscheduled | None:
     """Read since when and by what a pod is kept off every node; None while the scheduler has not looked at it yet."""
     for condition in status.get("conditions") or ():
         if condition.get("type") != "PodScheduled" or condition.get("status") != "False":
@@ -131,7 +131,7 @@ def _held(metadata: Json, spec: Json, status: Json) -> Held | None:
         else:  # SchedulerError and the like: it will be tried again
             cause = None
         since = condition.get("lastTransitionTime") or metadata.get("creationTimestamp")
-        return Held(since=moment(since), cause=cause) if cause and since else None
+        return Unscheduled(since=moment(since), cause=cause) if cause and since else None
     return None
 
 

@@ -11,7 +11,7 @@ from reconciler.core.kubernetes.pods import controller_of, moment
 from reconciler.core.kubernetes.resources import SPOKEN, Owner, Resource
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.secrets import redacted
-from reconciler.model.capacity import Ask, ReplicaShape
+from reconciler.model.capacity import ReplicaRequest, ReplicaShape
 from reconciler.model.workload import Json
 
 _LACKING = frozenset(
@@ -40,7 +40,7 @@ class QueuedRecord:
     cause: str
     shape: ReplicaShape | None
 
-    def ask(self, pods: int, ready: int) -> Ask | None:
+    def ask(self, pods: int, ready: int) -> ReplicaRequest | None:
         """Ask for the pods that the object has not got.
 
         Those that it has are counted by themselves: behind Kueue's scheduling gate where it holds back pods and not the
@@ -50,7 +50,7 @@ class QueuedRecord:
         missing = self.replicas - pods
         if missing <= 0:
             return None
-        return Ask(signal=self.signal, replicas=missing, since=self.since, cause=self.cause, beyond=True)
+        return ReplicaRequest(signal=self.signal, replicas=missing, since=self.since, cause=self.cause, beyond=True)
 
 
 def read_queued(raw: Json) -> QueuedRecord | None:

@@ -7,13 +7,13 @@ from collections.abc import Set as AbstractSet
 from typing import Generic, TypeVar
 
 from reconciler.core.kubernetes.members import Followed
-from reconciler.core.kubernetes.parts import Effect, key_of, namespace_of
+from reconciler.core.kubernetes.parts import ChangeEffect, key_of, namespace_of_key
 from reconciler.model.workload import Json
 
 T = TypeVar("T")
 
 
-class Records(Generic[T]):
+class RecordStore(Generic[T]):
     """The part of one resource (a `parts.Part`): a record of each object that `read` keeps something of.
 
     With `followed`, objects in other namespaces than those of what is followed are passed over. `met` is told of each
@@ -23,7 +23,7 @@ class Records(Generic[T]):
     def __init__(
         self,
         read: Callable[[Json], T | None],
-        effect: Effect,
+        effect: ChangeEffect,
         followed: Followed | None = None,
         met: Callable[[T], None] | None = None,
     ) -> None:
@@ -39,13 +39,13 @@ class Records(Generic[T]):
         """The records by key."""
         return self._records
 
-    def apply(self, raw: Json) -> Effect:
+    def apply(self, raw: Json) -> ChangeEffect:
         """Take note of an object."""
         key = key_of(raw)
-        passed = self._followed is not None and namespace_of(key) not in self._followed.namespaces
+        passed = self._followed is not None and namespace_of_key(key) not in self._followed.namespaces
         return self._put(key, None if passed else self._read(raw))
 
-    def remove(self, key: str) -> Effect:
+    def remove(self, key: str) -> ChangeEffect:
         """Take note that an object is gone."""
         return self._put(key, None)
 
@@ -53,9 +53,9 @@ class Records(Generic[T]):
         """Name the objects that something is kept of."""
         return self._records.keys()
 
-    def _put(self, key: str, record: T | None) -> Effect:
+    def _put(self, key: str, record: T | None) -> ChangeEffect:
         if self._records.get(key) == record:
-            return Effect.NOTHING
+            return ChangeEffect.NOTHING
         self.version += 1
         if record is None:
             del self._records[key]

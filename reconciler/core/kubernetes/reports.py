@@ -10,9 +10,9 @@ from typing import Generic, TypeVar
 
 from reconciler.core.kubernetes.applications import read_application
 from reconciler.core.kubernetes.fluxreports import fold
-from reconciler.core.kubernetes.helmreleases import Release, read_helmrelease
-from reconciler.core.kubernetes.kustomizations import Stage, read_kustomization
-from reconciler.core.kubernetes.parts import Effect, Part, key_of
+from reconciler.core.kubernetes.helmreleases import HelmReleaseRecord, read_helmrelease
+from reconciler.core.kubernetes.kustomizations import KustomizationStage, read_kustomization
+from reconciler.core.kubernetes.parts import ChangeEffect, ResourcePart, key_of
 from reconciler.core.kubernetes.resources import Resource, Watched
 from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName, PlacementName
@@ -36,20 +36,20 @@ class Reports:
             self._told = MappingProxyType(dict(self._known))
         return self._told
 
-    def put(self, path: str, report: EngineReport | None) -> Effect:
+    def put(self, path: str, report: EngineReport | None) -> ChangeEffect:
         """Take note of a report, or that there is none any more.
 
         That a placement has come to another state is more urgent than what is said of it meanwhile.
         """
         before = self._known.get(path)
         if before == report:
-            return Effect.NOTHING
+            return ChangeEffect.NOTHING
         self._told = None
         if report is None:
             del self._known[path]
-            return Effect.DEMAND
+            return ChangeEffect.DEMAND
         self._known[path] = report
-        return Effect.CAPACITY if before is not None and _same(before, report) else Effect.DEMAND
+        return ChangeEffect.CAPACITY if before is not None and _same(before, report) else ChangeEffect.DEMAND
 
 
 def _same(before: EngineReport, report: EngineReport) -> bool:
@@ -66,19 +66,19 @@ class ArgoCDObjects:
 
     def __init__(self, project: str) -> None:
         self.reports = Reports()
-        self.parts: Mapping[Watched, Part] = {Resource.APPLICATIONS: self}
+        self.parts: Mapping[Watched, ResourcePart] = {Resource.APPLICATIONS: self}
         self._project = project
         self._known: dict[str, EngineReport] = {}
         self._by_path: dict[str, dict[str, EngineReport]] = {}
 
-    def apply(self, raw: Json) -> Effect:
+    def apply(self, raw: Json) -> ChangeEffect:
         """Take note of an Application as it is now."""
         report = read_application(raw) if (raw.get("spec") or {}).get("project") == self._project else None
         key = key_of(raw)
         before = self._known.get(key)
         if before == report:
-            return Effect.NOTHING
-        effect = Effect.NOTHING
+            return ChangeEffect.NOTHING
+        effect = ChangeEffect.NOTHING
         if before is not None and (report is None or report.path != before.path):
             effect = self.remove(key)
         if report is None:
@@ -89,11 +89,11 @@ class ArgoCDObjects:
         of[key] = report
         return max(effect, self.reports.put(report.path, report))
 
-    def remove(self, key: str) -> Effect:
+    def remove(self, key: str) -> ChangeEffect:
         """Take note that an Application is gone."""
         report = self._known.pop(key, None)
         if report is None:
-            return Effect.NOTHING
+            return ChangeEffect.NOTHING
         others = self._by_path[report.path]
         del others[key]
         if not others:
@@ -111,25 +111,25 @@ class FluxObjects:
     def __init__(self, cluster: ClusterName) -> None:
         self.reports = Reports()
         self._cluster = cluster
-        self._stages = _Pieces[Stage](read_kustomization, self._fold)
-        self._releases = _Pieces[Release](read_helmrelease, self._fold)
-        self.parts: Mapping[Watched, Part] = {
+        self._stages = _Pieces[KustomizationStage](read_kustomization, self._fold)
+        self._releases = _Pieces[HelmReleaseRecord](read_helmrelease, self._fold)
+        self.parts: Mapping[Watched, ResourcePart] = {
             Resource.KUSTOMIZATIONS: self._stages,
             Resource.HELM_RELEASES: self._releases,
         }
 
-    def _fold(self, placement: PlacementName) -> Effect:
+    def _fold(self, placement: PlacementName) -> ChangeEffect:
         report = fold(self._cluster, self._stages.of(placement), self._releases.of(placement))
         return self.reports.put(f"clusters/{self._cluster}/{placement}", report)
 
 
-P = TypeVar("P", Stage, Release)
+P = TypeVar("P", KustomizationStage, HelmReleaseRecord)
 
 
 class _Pieces(Generic[P]):
     """One resource whose objects are pieces of placements (a `parts.Part`)."""
 
-    def __init__(self, read: Callable[[Json], P | None], changed: Callable[[PlacementName], Effect]) -> None:
+    def __init__(self, read: Callable[[Json], P | None], changed: Callable[[PlacementName], ChangeEffect]) -> None:
         self._read: Callable[[Json], P | None] = read
         self._changed = changed
         self._known: dict[str, P] = {}
@@ -139,11 +139,11 @@ class _Pieces(Generic[P]):
         """Return the pieces of a placement."""
         return list(self._by_placement.get(placement, {}).values())
 
-    def apply(self, raw: Json) -> Effect:
+    def apply(self, raw: Json) -> ChangeEffect:
         """Take note of an object as it is now."""
         return self._put(key_of(raw), self._read(raw))
 
-    def remove(self, key: str) -> Effect:
+    def remove(self, key: str) -> ChangeEffect:
         """Take note that an object is gone."""
         return self._put(key, None)
 
@@ -151,10 +151,10 @@ class _Pieces(Generic[P]):
         """Name the objects that are pieces of placements."""
         return self._known.keys()
 
-    def _put(self, key: str, piece: P | None) -> Effect:
+    def _put(self, key: str, piece: P | None) -> ChangeEffect:
         before = self._known.get(key)
         if before == piece:
-            return Effect.NOTHING
+            return ChangeEffect.NOTHING
         if before is not None:
             others = self._by_placement[before.placement]
             del self._known[key], others[key]

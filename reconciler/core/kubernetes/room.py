@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from reconciler.core.kubernetes.nodes import NodeGroup, NodeRecord, group_nodes, read_node
-from reconciler.core.kubernetes.parts import Effect, key_of
+from reconciler.core.kubernetes.parts import ChangeEffect, key_of
 from reconciler.core.kubernetes.pods import PodRecord
 from reconciler.core.noderoom import PODS
 from reconciler.model.capacity import ClosedNode, Node, Pool
@@ -17,7 +17,7 @@ from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import Json
 
 
-class NodeRoom:
+class NodeTracker:
     """The part of nodes (a `parts.Part`), with what pods take of each: free room is kept, not summed anew."""
 
     def __init__(self) -> None:
@@ -33,11 +33,11 @@ class NodeRoom:
         """Every node; `version` is another after each change of one."""
         return self._nodes
 
-    def apply(self, raw: Json) -> Effect:
+    def apply(self, raw: Json) -> ChangeEffect:
         """Take note of a node."""
         return self._put(key_of(raw), read_node(raw))
 
-    def remove(self, key: str) -> Effect:
+    def remove(self, key: str) -> ChangeEffect:
         """Take note that a node is gone."""
         return self._put(key, None)
 
@@ -93,9 +93,9 @@ class NodeRoom:
         there = self._there.get(node)
         return tuple(one for one in sorted(there, key=_place) for _ in range(there[one])) if there else ()
 
-    def _put(self, name: str, record: NodeRecord | None) -> Effect:
+    def _put(self, name: str, record: NodeRecord | None) -> ChangeEffect:
         if self._nodes.get(name) == record:
-            return Effect.NOTHING
+            return ChangeEffect.NOTHING
         self._groups = None
         self.version += 1
         self._made.pop(name, None)
@@ -103,7 +103,7 @@ class NodeRoom:
             del self._nodes[name]
         else:
             self._nodes[name] = record
-        return Effect.CAPACITY
+        return ChangeEffect.CAPACITY
 
     def _node(self, name: str, group: NodeGroup, devices: tuple[DeviceStock, ...]) -> Node:
         """Return a node with what is free on it, made anew only when something on it has changed."""

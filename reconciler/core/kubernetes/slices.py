@@ -26,7 +26,7 @@ _REPELLING = frozenset({"NoSchedule", "NoExecute"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class DeviceScope:
     """Which nodes can use devices: one by name, all, or those that meet a term; else none that we know how to tell."""
 
     node: str = ""
@@ -40,7 +40,7 @@ class Device:
 
     name: str
     kind: DeviceKind
-    reach: Reach
+    reach: DeviceScope
     usable: bool
     consumes: tuple[tuple[str, str, Quantity], ...]
 
@@ -72,7 +72,7 @@ def read_slice(raw: Json) -> SliceRecord:
     )
 
 
-def _device(raw: Json, driver: str, reach: Reach | None) -> Device:
+def _device(raw: Json, driver: str, reach: DeviceScope | None) -> Device:
     fields = raw.get("basic") or raw
     tainted = any(taint.get("effect") in _REPELLING for taint in fields.get("taints") or ())
     return Device(
@@ -88,7 +88,7 @@ def _device(raw: Json, driver: str, reach: Reach | None) -> Device:
     )
 
 
-def _reach(fields: Json) -> Reach:
+def _reach(fields: Json) -> DeviceScope:
     return _shared_reach(
         fields.get("nodeName") or "", bool(fields.get("allNodes")), node_terms(fields.get("nodeSelector")) or ()
     )
@@ -128,5 +128,5 @@ def _kind(
 
 
 @lru_cache(maxsize=4096)
-def _shared_reach(node: str, everywhere: bool, terms: tuple[NodeTerm, ...]) -> Reach:  # noqa: FBT001 - a cache has no names
-    return Reach(node=node, everywhere=everywhere, terms=terms)
+def _shared_reach(node: str, everywhere: bool, terms: tuple[NodeTerm, ...]) -> DeviceScope:  # noqa: FBT001 - a cache has no names
+    return DeviceScope(node=node, everywhere=everywhere, terms=terms)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from reconciler.core.gpushape import gpus_of_pod
 from reconciler.core.kubernetes.heldback import read_unmade
-from reconciler.core.kubernetes.pods import Held
+from reconciler.core.kubernetes.pods import Unscheduled
 from reconciler.core.kubernetes.resources import Custom
 from reconciler.core.needs import pods_in
 from reconciler.core.workloadkinds import Kinds, known
@@ -19,7 +19,7 @@ _STEPS = (Step(name=_OBJECT, type=StepType.MANIFEST),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpecRecord:
+class CustomWorkloadRecord:
     """How many pods an object wants, and what one of its groups is; None where its pods are in none.
 
     Of groups that want domains of their own, or of which something else cannot be counted, the pods themselves tell.
@@ -30,17 +30,17 @@ class SpecRecord:
     wanted: int
     group: GroupSeen | None
     shape: ReplicaShape
-    unmade: Held | None
+    unmade: Unscheduled | None
 
 
-def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> SpecRecord | None:
+def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> CustomWorkloadRecord | None:
     """Read an object as a template would hold it; None where nobody can count its pods."""
     version = next(iter(resource.versions), "")
     manifest = {"apiVersion": f"{resource.group}/{version}", **raw, "kind": resource.kind}
     pods = pods_in(DeploySpec(manifests=(ManifestResource(name=_OBJECT, manifest=manifest),), steps=_STEPS), kinds)
     if pods.strange or not pods.parts:
         return None
-    alone = SpecRecord(
+    alone = CustomWorkloadRecord(
         wanted=sum(part.replicas for part in pods.parts),
         group=None,
         shape=max(pods.parts, key=lambda part: (gpus_of_pod(part.shape), part.replicas)).shape,

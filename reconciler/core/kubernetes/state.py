@@ -14,9 +14,9 @@ from reconciler.core.kubernetes.claims import read_claim, read_class, read_templ
 from reconciler.core.kubernetes.controllers import ControllerRecord
 from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks
 from reconciler.core.kubernetes.members import Controllers, Followed, PodSums
-from reconciler.core.kubernetes.parts import Effect, Part, namespace_of
+from reconciler.core.kubernetes.parts import ChangeEffect, ResourcePart, namespace_of_key
 from reconciler.core.kubernetes.queued import read_queued
-from reconciler.core.kubernetes.records import Records
+from reconciler.core.kubernetes.records import RecordStore
 from reconciler.core.kubernetes.resources import (
     CAPACITY,
     CONTROLLERS,
@@ -27,10 +27,10 @@ from reconciler.core.kubernetes.resources import (
     Watched,
     customs,
 )
-from reconciler.core.kubernetes.room import NodeRoom
+from reconciler.core.kubernetes.room import NodeTracker
 from reconciler.core.kubernetes.slices import read_slice
-from reconciler.core.kubernetes.specs import SpecRecord, read_spec
-from reconciler.core.kubernetes.stocks import Stocks
+from reconciler.core.kubernetes.specs import CustomWorkloadRecord, read_spec
+from reconciler.core.kubernetes.stocks import NodeDevices
 from reconciler.core.kubernetes.workloads import Members, observe_workloads
 from reconciler.core.workloadkinds import NONE, Kinds
 from reconciler.model.capacity import ClusterObservation
@@ -50,21 +50,21 @@ class ClusterState:
     ) -> None:
         self._followed = Followed(refs, marks)
         self._kinds = kinds
-        self._specs: dict[Custom, Records[SpecRecord]] = {}
-        self._room = NodeRoom()
+        self._specs: dict[Custom, RecordStore[CustomWorkloadRecord]] = {}
+        self._room = NodeTracker()
         self._pods = PodSums(self._followed, self._room)
         self._controllers: dict[Owner, ControllerRecord] = {}
-        self._asks: dict[Resource, Records[AskRecord]] = {
-            Resource.AUTOSCALERS: Records(read_autoscaler, Effect.DEMAND, self._followed, self._meet),
-            Resource.QUEUED: Records(read_queued, Effect.DEMAND, self._followed, self._meet),
+        self._asks: dict[Resource, RecordStore[AskRecord]] = {
+            Resource.AUTOSCALERS: RecordStore(read_autoscaler, ChangeEffect.DEMAND, self._followed, self._meet),
+            Resource.QUEUED: RecordStore(read_queued, ChangeEffect.DEMAND, self._followed, self._meet),
         }
-        self._slices = Records(read_slice, Effect.CAPACITY)
-        self._claims = Records(read_claim, Effect.CAPACITY)
-        self._classes = Records(read_class, Effect.CAPACITY)
-        self._runtime_classes = Records(read_runtime_class, Effect.CAPACITY)
-        self._limit_ranges = Records(read_limit_range, Effect.CAPACITY)
-        self._templates = Records(read_template, Effect.DEMAND, self._followed)
-        self._parts: dict[Watched, Part] = {
+        self._slices = RecordStore(read_slice, ChangeEffect.CAPACITY)
+        self._claims = RecordStore(read_claim, ChangeEffect.CAPACITY)
+        self._classes = RecordStore(read_class, ChangeEffect.CAPACITY)
+        self._runtime_classes = RecordStore(read_runtime_class, ChangeEffect.CAPACITY)
+        self._limit_ranges = RecordStore(read_limit_range, ChangeEffect.CAPACITY)
+        self._templates = RecordStore(read_template, ChangeEffect.DEMAND, self._followed)
+        self._parts: dict[Watched, ResourcePart] = {
             Resource.NODES: self._room,
             Resource.PODS: self._pods,
             **{one: Controllers(one, self._followed, self._controllers) for one in CONTROLLERS},
@@ -78,7 +78,7 @@ class ClusterState:
             Resource.TEMPLATES: self._templates,
         }
         self._follow_specs()
-        self._stocks = Stocks()
+        self._stocks = NodeDevices()
         self._in_stock: tuple[object, Mapping[str, tuple[DeviceStock, ...]]] = (None, {})
 
     def follow(
@@ -116,7 +116,7 @@ class ClusterState:
         for gone in self._specs.keys() - wanted:
             del self._specs[gone], self._parts[gone]
         for new in wanted - self._specs.keys():
-            self._specs[new] = Records(partial(self._read_spec, new), Effect.DEMAND, self._followed)
+            self._specs[new] = RecordStore(partial(self._read_spec, new), ChangeEffect.DEMAND, self._followed)
             self._parts[new] = self._specs[new]
 
     @property
@@ -127,27 +127,27 @@ class ClusterState:
     def _meet(self, record: AskRecord) -> None:
         self._followed.meet((record.owner,))
 
-    def _read_spec(self, resource: Custom, raw: Json) -> SpecRecord | None:
+    def _read_spec(self, resource: Custom, raw: Json) -> CustomWorkloadRecord | None:
         return read_spec(resource, raw, self._kinds)
 
-    def apply(self, resource: Watched, raw: Json) -> Effect:
+    def apply(self, resource: Watched, raw: Json) -> ChangeEffect:
         """Take note of an object as it is now; of a resource that is followed no longer nothing is kept."""
         part = self._parts.get(resource)
-        effect = part.apply(raw) if part is not None else Effect.NOTHING
+        effect = part.apply(raw) if part is not None else ChangeEffect.NOTHING
         if len(self._followed.met) > self._met:
             self._follow_specs()
         return effect
 
-    def remove(self, resource: Watched, key: str) -> Effect:
+    def remove(self, resource: Watched, key: str) -> ChangeEffect:
         """Take note that an object is gone."""
         part = self._parts.get(resource)
-        return part.remove(key) if part is not None else Effect.NOTHING
+        return part.remove(key) if part is not None else ChangeEffect.NOTHING
 
-    def retain(self, resource: Watched, keys: AbstractSet[str]) -> Effect:
+    def retain(self, resource: Watched, keys: AbstractSet[str]) -> ChangeEffect:
         """Forget all objects of a resource but these: what a list does not name is gone."""
         part = self._parts.get(resource)
         gone = set(part.keys()) - keys if part is not None else set()
-        return max((self.remove(resource, key) for key in gone), default=Effect.NOTHING)
+        return max((self.remove(resource, key) for key in gone), default=ChangeEffect.NOTHING)
 
     def observation(
         self, cluster: ClusterName, at: datetime, unknown: AbstractSet[Watched] = frozenset()
@@ -194,4 +194,4 @@ class ClusterState:
         return self._in_stock[1]
 
     def _elsewhere(self, key: str) -> bool:
-        return namespace_of(key) not in self._followed.namespaces
+        return namespace_of_key(key) not in self._followed.namespaces

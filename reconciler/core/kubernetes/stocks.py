@@ -9,24 +9,24 @@ from typing import TypeAlias
 
 from reconciler.core.affinity import meets
 from reconciler.core.kubernetes.nodes import NodeRecord
-from reconciler.core.kubernetes.slices import Device, Reach, SliceRecord
+from reconciler.core.kubernetes.slices import Device, DeviceScope, SliceRecord
 from reconciler.model.devices import DeviceKind, DeviceStock
 
 DeviceId: TypeAlias = tuple[str, str, str]
 """A device by driver, pool and name: the name is the pool's own."""
 
-_Lot: TypeAlias = tuple[Reach, DeviceKind, bool]
+_Lot: TypeAlias = tuple[DeviceScope, DeviceKind, bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stocked:
     """A stock and the nodes that can use it."""
 
-    reach: Reach
+    reach: DeviceScope
     stock: DeviceStock
 
 
-class Stocks:
+class NodeDevices:
     """Sums up the devices that each node can use; a pool of which nothing has changed is not summed up anew.
 
     The rules are the scheduler's (dynamic-resource-allocation's GatherPools): of a pool only the newest generation
@@ -117,7 +117,7 @@ def _fitting(devices: Iterable[Device], left: Mapping[tuple[str, str], int]) -> 
     return count
 
 
-def _reached(reach: Reach, nodes: Mapping[str, NodeRecord]) -> Iterable[str]:
+def _reached(reach: DeviceScope, nodes: Mapping[str, NodeRecord]) -> Iterable[str]:
     """List the nodes that can use what has this reach."""
     if reach.node:
         return [reach.node] if reach.node in nodes else []

@@ -11,10 +11,10 @@ from reconciler.core.kubernetes.asks import AskRecord
 from reconciler.core.kubernetes.claims import NO_CLAIMS, TemplateRecord, with_claims
 from reconciler.core.kubernetes.controllers import ControllerRecord
 from reconciler.core.kubernetes.groups import group_of, group_seen
-from reconciler.core.kubernetes.pods import Held, PodRecord
+from reconciler.core.kubernetes.pods import PodRecord, Unscheduled
 from reconciler.core.kubernetes.resources import Owner
-from reconciler.core.kubernetes.specs import SpecRecord, completed
-from reconciler.model.capacity import ReplicaShape, Waiting, WorkloadObservation
+from reconciler.core.kubernetes.specs import CustomWorkloadRecord, completed
+from reconciler.model.capacity import MissingReplicas, ReplicaShape, WorkloadObservation
 from reconciler.model.workload import WorkloadRef
 
 _ORDER = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
@@ -33,7 +33,7 @@ class Members:
     controllers: Mapping[Owner, ControllerRecord]
     asks: Mapping[Owner, Iterable[AskRecord]]
     templates: Mapping[str, TemplateRecord]
-    specs: Mapping[tuple[str, str], Mapping[str, SpecRecord]] = field(default_factory=dict)
+    specs: Mapping[tuple[str, str], Mapping[str, CustomWorkloadRecord]] = field(default_factory=dict)
 
 
 def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
@@ -114,7 +114,7 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
         wanted=wanted,
         running=sum(1 for pod in pods if pod.runs),
         waiting=tuple(
-            Waiting(replicas=n, since=since, cause=cause, group=group)
+            MissingReplicas(replicas=n, since=since, cause=cause, group=group)
             for (since, cause, group), n in sorted(waiting.items())
         ),
         shape=shape,
@@ -154,11 +154,11 @@ def _makers(
     return [(members.controllers[one], _pods_below(one, members, owned)) for one in makers]
 
 
-def _held(pods: Iterable[PodRecord]) -> list[Held]:
+def _held(pods: Iterable[PodRecord]) -> list[Unscheduled]:
     return [pod.held for pod in pods if pod.held is not None]
 
 
-def _never_made(record: ControllerRecord, pods: list[PodRecord]) -> list[Held]:
+def _never_made(record: ControllerRecord, pods: list[PodRecord]) -> list[Unscheduled]:
     """Tell what holds back replicas that have no pod yet: a refusal, or a pod before them that has no node."""
     held, missing = _held(pods), record.wanted - len(pods)
     if missing <= 0:

@@ -5,16 +5,16 @@ itself into the value of `reconciler.model` that everything else speaks in, and 
 """
 
 from reconciler.core.schema.complaints import complaints
-from reconciler.core.schema.kinds import KINDS, OURS, Standing, json_schema, standing
+from reconciler.core.schema.kinds import KINDS, OURS, KindSupport, json_schema, support
 from reconciler.core.schema.strict import API_VERSION, Strict
 
 __all__ = [
     "API_VERSION",
     "KINDS",
     "OURS",
-    "Standing",
+    "KindSupport",
     "Strict",
     "complaints",
     "json_schema",
-    "standing",
+    "support",
 ]

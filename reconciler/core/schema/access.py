@@ -16,7 +16,7 @@ from reconciler.model.ids import WorkspaceName, is_name
 _MOST_TOKENS = 1000
 """Each call is compared with all of them."""
 _DIGEST = re.compile("[0-9a-f]{64}")
-_ROLES = {str(role): role for role in values.Role}
+_ROLES = {str(role): role for role in values.AccessRole}
 
 
 def _scope(text: str) -> str:
@@ -55,7 +55,7 @@ PersonName = Annotated[str, AfterValidator(_name)]
 Email = Annotated[str, AfterValidator(_email)]
 
 
-def _roles(file: dict[str, RoleName]) -> dict[values.Scope, values.Role]:
+def _roles(file: dict[str, RoleName]) -> dict[values.Scope, values.AccessRole]:
     return {values.EVERYWHERE if name == "*" else WorkspaceName(name): _ROLES[role] for name, role in file.items()}
 
 
@@ -79,7 +79,7 @@ class TokenFile(Strict):
         )
 
 
-class RuleFile(Strict):
+class IssuerRuleFile(Strict):
     """Whom the issuer's tokens give which roles: by exactly one claim."""
 
     group: Text | None = None
@@ -88,26 +88,26 @@ class RuleFile(Strict):
     workspaces: RolesFile = Field(description="A role for each workspace; '*' is all of them.")
 
     @model_validator(mode="after")
-    def _of_one_claim(self) -> RuleFile:
+    def _of_one_claim(self) -> IssuerRuleFile:
         """Refuse a rule for nobody, and one that two claims would have to be joined for."""
         if sum(one is not None for one in (self.group, self.subject, self.email)) != 1:
             raise refusal("must have exactly one of group, subject and email", "try a rule for each")
         return self
 
-    def value_of(self) -> values.Rule:
+    def value_of(self) -> values.IssuerRule:
         """Make the core's value."""
         roles = _roles(self.workspaces)
         if self.group is not None:
-            return values.Rule(claim="group", value=self.group, roles=roles)
+            return values.IssuerRule(claim="group", value=self.group, roles=roles)
         if self.subject is not None:
-            return values.Rule(claim="subject", value=self.subject, roles=roles)
-        return values.Rule(claim="email", value=self.email or "", roles=roles)
+            return values.IssuerRule(claim="subject", value=self.subject, roles=roles)
+        return values.IssuerRule(claim="email", value=self.email or "", roles=roles)
 
 
 class OidcFile(Strict):
     """What tokens of the OpenID Connect issuer are worth here."""
 
-    roles: list[RuleFile] = Field([])
+    roles: list[IssuerRuleFile] = Field([])
 
 
 class AccessFile(Strict):

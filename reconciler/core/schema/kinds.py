@@ -64,7 +64,7 @@ _GENERIC = frozenset({"Cluster", "Workspace", "Fleet"})
 """Names that other projects use too: they are ours only in a group that is nearly our own."""
 
 
-class Standing(StrEnum):
+class KindSupport(StrEnum):
     """What becomes of a document."""
 
     READ = "read"
@@ -76,14 +76,14 @@ class Standing(StrEnum):
 class Verdict:
     """What becomes of a document, and, where it is wrong, which field is and why."""
 
-    standing: Standing
+    support: KindSupport
     model: type[Strict] | None = None
     field: str = ""
     message: str = ""
     hint: str = ""
 
 
-def standing(api_version: Json, kind: Json) -> Verdict:
+def support(api_version: Json, kind: Json) -> Verdict:
     """Tell by its apiVersion and kind what becomes of a document."""
     group, _, version = api_version.partition("/") if isinstance(api_version, str) else ("", "", "")
     ours = OURS.fullmatch(group) is not None
@@ -119,15 +119,15 @@ def standing(api_version: Json, kind: Json) -> Verdict:
             else (f"{kind} is not in {shortened(group)}")
         )
         return _wrong("apiVersion", what, f"try '{expected[0]}'")
-    return Verdict(standing=Standing.READ, model=_MODELS[kind][1])
+    return Verdict(support=KindSupport.READ, model=_MODELS[kind][1])
 
 
-_FOREIGN = Verdict(standing=Standing.FOREIGN)
+_FOREIGN = Verdict(support=KindSupport.FOREIGN)
 
 
 def _wrong(field: str, message: str, hint: str) -> Verdict:
     """Refuse a document for its apiVersion or its kind."""
-    return Verdict(standing=Standing.WRONG, field=field, message=message, hint=hint)
+    return Verdict(support=KindSupport.WRONG, field=field, message=message, hint=hint)
 
 
 def _versions(kind: str) -> tuple[str, ...]:

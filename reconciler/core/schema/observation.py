@@ -88,7 +88,7 @@ class WaitingFile(Strict):
     cause: str = Field("", description="Why, in a few words for the commit message.")
 
 
-class SignalFile(Strict):
+class ObservedSignalFile(Strict):
     """Somebody's word that replicas are missing, beside what the scheduler says."""
 
     name: Text = Field(description="Who says so, as in 'hpa llm/vllm' or 'queue depth'.")
@@ -129,7 +129,9 @@ class WorkloadFile(Strict):
     wanted: Count = Field(description="spec.replicas")
     running: Count = Field(description="Replicas that have a node.")
     unschedulable: list[WaitingFile] = Field([])
-    signals: list[SignalFile] = Field([], description="Who says that replicas are missing, beside the scheduler.")
+    signals: list[ObservedSignalFile] = Field(
+        [], description="Who says that replicas are missing, beside the scheduler."
+    )
     deficit_since: Time | None = Field(None, description="Since when replicas have been missing, where that is known.")
     replica: ReplicaFile | None = None
 

@@ -16,7 +16,7 @@ from reconciler.model.units import format_duration
 _DEFAULTS = model.BurstPolicy(name="defaults")
 
 
-class CandidateFile(Strict):
+class ClusterPreferenceFile(Strict):
     """One rung of the order: a cluster by name, or all clusters of the workspace with these labels."""
 
     name: Name | None = None
@@ -32,7 +32,7 @@ class CandidateFile(Strict):
     )
 
     @model_validator(mode="after")
-    def _one_way(self) -> CandidateFile:
+    def _one_way(self) -> ClusterPreferenceFile:
         """Refuse a rung that selects in two ways or in none."""
         if (self.name is None) == (not self.match_labels):
             both = self.name is not None
@@ -47,9 +47,9 @@ class CandidateFile(Strict):
             )
         return self
 
-    def value_of(self) -> model.Candidate:
+    def value_of(self) -> model.ClusterPreference:
         """Make the model's value."""
-        return model.Candidate(
+        return model.ClusterPreference(
             name=None if self.name is None else ClusterName(self.name),
             match_labels=self.match_labels,
             max_replicas=self.max_replicas,
@@ -138,7 +138,9 @@ class BurstPolicySpec(Strict):
     workspaces: list[Name] = Field([], description="Workspaces that it governs; none named: all.")
     templates: list[Name] = Field([], description="WorkloadTemplates that it governs; none named: all.")
     priority: int = Field(0, description="Who goes first when capacity is short; higher is earlier.")
-    clusters: list[CandidateFile] = Field([], description="Where to, best first; none named: all of the workspace.")
+    clusters: list[ClusterPreferenceFile] = Field(
+        [], description="Where to, best first; none named: all of the workspace."
+    )
     distribution: DistributionFile = Field(
         DistributionFile(), validate_default=True, description="How replicas are shared out over these clusters."
     )
@@ -168,8 +170,8 @@ class BurstPolicySpec(Strict):
     @classmethod
     def _weighed(cls, given: DistributionFile, info: ValidationInfo) -> DistributionFile:
         """Refuse weights that nothing goes by."""
-        clusters: list[CandidateFile] = info.data.get("clusters", [])
-        idle = [place for place, rung in enumerate(clusters) if rung.weight is not None]
+        clusters: list[ClusterPreferenceFile] = info.data.get("clusters", [])
+        idle = [place for place, candidate in enumerate(clusters) if candidate.weight is not None]
         if idle and given.strategy is not model.StrategyName.WEIGHTED:
             raise refusal(
                 f"strategy {given.strategy} does not go by the weight of clusters[{idle[0]}]",
@@ -181,8 +183,8 @@ class BurstPolicySpec(Strict):
     @classmethod
     def _enough(cls, given: int | None, info: ValidationInfo) -> int | None:
         """Refuse minimums that do not fit below the maximum."""
-        clusters: list[CandidateFile] = info.data.get("clusters", [])
-        least = sum(rung.min_replicas for rung in clusters if rung.name is not None)
+        clusters: list[ClusterPreferenceFile] = info.data.get("clusters", [])
+        least = sum(candidate.min_replicas for candidate in clusters if candidate.name is not None)
         if given is not None and least > given:
             raise refusal(
                 f"{given} is less than the minReplicas of its clusters, which come to {least}",
@@ -211,7 +213,7 @@ class BurstPolicyFile(Strict):
             workspaces=tuple(WorkspaceName(name) for name in spec.workspaces),
             templates=tuple(spec.templates),
             priority=spec.priority,
-            candidates=tuple(rung.value_of() for rung in spec.clusters),
+            candidates=tuple(candidate.value_of() for candidate in spec.clusters),
             distribution=spec.distribution.value_of(),
             require_labels=spec.require_labels,
             tolerations=tuple(toleration.value_of() for toleration in spec.tolerations),

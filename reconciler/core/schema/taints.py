@@ -11,7 +11,7 @@ from reconciler.core.schema.strict import Strict, Text
 from reconciler.model.scheduling import Taint, Toleration
 
 
-class Effect(StrEnum):
+class TaintEffect(StrEnum):
     """What a taint does to pods that do not tolerate it."""
 
     NO_SCHEDULE = "NoSchedule"
@@ -35,7 +35,7 @@ class Operator(StrEnum):
     EXISTS = "Exists"
 
 
-EffectField = Annotated[Effect, Field(strict=False)]
+EffectField = Annotated[TaintEffect, Field(strict=False)]
 
 
 class TaintFile(Strict):
@@ -43,7 +43,7 @@ class TaintFile(Strict):
 
     key: Text
     value: str = ""
-    effect: EffectField = Effect.NO_SCHEDULE
+    effect: EffectField = TaintEffect.NO_SCHEDULE
     time_added: str = Field("", description="What kubectl exports; not read.")
 
     def value_of(self) -> Taint:

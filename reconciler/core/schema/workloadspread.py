@@ -151,7 +151,7 @@ class StrategyFile(Strict):
     adaptive: AdaptiveFile | None = None
 
 
-class LabelRequirementFile(Strict):
+class SpreadLabelRequirementFile(Strict):
     """What a label of a pod has to be."""
 
     key: Text
@@ -159,17 +159,19 @@ class LabelRequirementFile(Strict):
     values: list[str] = Field([])
 
 
-class LabelSelectorFile(Strict):
+class SpreadLabelSelectorFile(Strict):
     """Pods by their labels; one that says nothing selects all."""
 
     match_labels: Labels = Field({})
-    match_expressions: list[LabelRequirementFile] = Field([])
+    match_expressions: list[SpreadLabelRequirementFile] = Field([])
 
 
 class TargetFilterFile(Strict):
     """Which pods of the workload are meant, where it has several roles."""
 
-    selector: LabelSelectorFile = Field(LabelSelectorFile(), description="The pods that subsets change; none: all.")
+    selector: SpreadLabelSelectorFile = Field(
+        SpreadLabelSelectorFile(), description="The pods that subsets change; none: all."
+    )
     replicas_path_list: list[str] = Field([], description="Where their replicas are said.")
 
 
