@@ -16,7 +16,7 @@ from reconciler.errors import Severity
 from reconciler.model.workload import Command, DeploySpec, HelmConfig, HelmFlags, Json, ManifestResource, Step, StepType
 
 _PART_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_MOST = 100
+_MOST_FINDINGS = 100
 """Problems of a kind that are told."""
 _MOST_HINTS = 10
 _MOST_COMPARED = 200
@@ -70,8 +70,8 @@ def charts_field(file: DeployFile) -> str:
 
 def check(spec: DeploySpec) -> Iterator[Finding]:
     """Find what is wrong between the parts of a spec: names, steps and expressions."""
-    yield from islice(_parts(spec), _MOST)
-    yield from islice(_steps(spec), _MOST)
+    yield from islice(_parts(spec), _MOST_FINDINGS)
+    yield from islice(_steps(spec), _MOST_FINDINGS)
     yield from templates.check(spec)
 
 

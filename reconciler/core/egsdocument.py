@@ -76,7 +76,7 @@ def rest(request: Request) -> Document:
         body["workloadTemplateName"] = request.template
     if request.ask is not None or request.terms != GprTerms():
         body["gprDetails"] = _terms(request.ask, request.terms)
-    body["helmConfigs"] = [_chart(chart) for chart in spec.helm]
+    body["helmConfigs"] = [_rest_chart(chart) for chart in spec.helm]
     body["manifestResources"] = [_manifest(resource) for resource in spec.manifests]
     body["cmdExec"] = commands(spec)
     body["steps"] = steps(spec)
@@ -138,7 +138,7 @@ def _terms(ask: GpuAsk | None, terms: GprTerms) -> Document:
     return written | ({"dedicatedNodes": True} if terms.dedicated else {})
 
 
-def _chart(chart: HelmConfig) -> Document:
+def _rest_chart(chart: HelmConfig) -> Document:
     """Write a chart as the REST interface does: without its name where that is the release's (R5)."""
     written: Document = {} if chart.name == chart.release_name else {"name": chart.name}
     written |= {

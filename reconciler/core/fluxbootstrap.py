@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from reconciler.core import bounds, commandjobs
 from reconciler.core.dialect import has_expression
 from reconciler.core.engines.exporting import export_kind
-from reconciler.core.engines.fluxnames import APPLIER, HOOK, READER, ROOT, SOURCE, TOOLKIT, lasting
+from reconciler.core.engines.fluxnames import APPLIER, ROOT, SOURCE, TOOLKIT, lasting
 from reconciler.core.kinds import cluster_scoped, group_kind
+from reconciler.core.schema.deploy import HOOK, READER
 from reconciler.core.spelling import nearest
 from reconciler.core.yamlio import emit
 from reconciler.errors import InvalidInput

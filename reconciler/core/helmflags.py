@@ -30,7 +30,7 @@ _ELSEWHERE = {
     "-n": "write it as releaseNamespace:",
     "--repo": "write it as repoURL:",
 }
-_MOST = 20
+_MOST_FLAGS = 20
 """Problems of one line that are told."""
 _KNOWN = "--atomic, --cleanup-on-fail, --create-namespace, --skip-crds, --timeout and --wait are read"
 
@@ -44,7 +44,7 @@ def read_flags(text: str, loc: Loc) -> tuple[HelmFlags, tuple[Finding, ...]]:
     switches: dict[str, bool] = {}
     timeout: timedelta | None = None
     found: list[Finding] = []
-    while words and len(found) < _MOST:
+    while words and len(found) < _MOST_FLAGS:
         option, equals, given = words.popleft().partition("=")
         # 1. A switch, on its own or with =true or =false.
         if option in _SWITCHES and given in ("", "true", "false"):

@@ -62,7 +62,7 @@ GROUPS = {
 """The kinds that Kruise knows without a whitelist, with their groups; Volcano's Job is known here beside them."""
 
 _WHOLE = 100
-_LONGEST = 100
+_LONGEST_SUBSET_NAME = 100
 """Characters of a subset's name: it is told in commits. OpenKruise knows no bound."""
 _SUBSETS: Loc = ("spec", "subsets")
 _TARGET: Loc = ("spec", "targetRef")
@@ -109,9 +109,10 @@ def _names(subsets: list[SubsetFile]) -> Iterator[Finding]:
         loc = (*_SUBSETS, index, "name")
         if not subset.name:
             yield Finding(loc=loc, message="is empty", hint="name it after what it selects")
-        elif not subset.name.isprintable() or len(subset.name) > _LONGEST:
+        elif not subset.name.isprintable() or len(subset.name) > _LONGEST_SUBSET_NAME:
             message = f"{shortened(subset.name, 20)!r} cannot be told in one line"
-            yield Finding(loc=loc, message=message, hint=f"at most {_LONGEST} characters, and no line ends among them")
+            hint = f"at most {_LONGEST_SUBSET_NAME} characters, and no line ends among them"
+            yield Finding(loc=loc, message=message, hint=hint)
         elif subset.name in seen:
             yield Finding(loc=loc, message=KruiseRule.TWICE.format(shortened(subset.name)), hint="try another name")
         seen.add(subset.name)
@@ -173,7 +174,7 @@ def _limits(subsets: list[SubsetFile], *, ordinal: bool) -> Iterator[Finding]:
             return
         most = bound(given)
         if most is None:
-            yield Finding(loc=loc, message=KruiseRule.INVALID, hint=_instead(given))
+            yield Finding(loc=loc, message=KruiseRule.INVALID, hint=_alternative_number(given))
             return
         total += _share(most)
         if total > _WHOLE:
@@ -189,7 +190,7 @@ def _share(most: Bound) -> int:
     return most.number if most.percent else 0
 
 
-def _instead(given: int | str) -> str:
+def _alternative_number(given: int | str) -> str:
     """Guess at the limit that was meant."""
     if isinstance(given, int):
         return "leave it out for no limit" if given > MOST else "try 0, or leave it out for no limit"

@@ -12,7 +12,7 @@ from reconciler.core.schema.workloadspread import SpreadLabelRequirementFile, Sp
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _KEY = re.compile(rf"({_DOMAIN}/)?{_NAME}")
-_LONGEST = 253 + 1 + 63
+_LONGEST_LABEL_KEY = 253 + 1 + 63
 """Characters of a domain, a slash and a name; matching a much longer text would take its time."""
 _VALUE = re.compile(rf"({_NAME})?")
 
@@ -77,4 +77,4 @@ def _label(key: str, loc: Loc) -> Iterator[Finding]:
 
 
 def _is_key(text: str) -> bool:
-    return len(text) <= _LONGEST and _KEY.fullmatch(text) is not None
+    return len(text) <= _LONGEST_LABEL_KEY and _KEY.fullmatch(text) is not None

@@ -57,3 +57,7 @@ class DeviceRequest:
     """Devices that one pod claims: the first of the options that can be met."""
 
     options: tuple[DeviceOption, ...]
+
+
+DeviceId: TypeAlias = tuple[str, str, str]
+"""A device by driver, pool and name: the name is the pool's own."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reconciler.core.fit import ClusterCapacity
 from reconciler.core.kubernetes.causes import NOT_ADMITTED, unschedulable
-from reconciler.core.kubernetes.parts import ChangeEffect, key_of
+from reconciler.core.kubernetes.parts import ChangeEffect
 from reconciler.core.kubernetes.requests import pod_requests
 from reconciler.core.kubernetes.resources import (
     ADDITIONS,
@@ -27,6 +27,7 @@ from reconciler.core.kubernetes.resources import (
 )
 from reconciler.core.kubernetes.shapes import replica_shape
 from reconciler.core.kubernetes.state import ClusterState
+from reconciler.core.objectkey import key_of
 from reconciler.model.capacity import NonGpuPods, ReplicaShape, WorkloadObservation
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.units import ONE, Resources, format_quantity

@@ -17,10 +17,11 @@ from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.silence import Silence
 from reconciler.adapters.kube.stream import Scope, Stream
 from reconciler.adapters.kube.targets import ClusterTarget
-from reconciler.core.kubernetes.parts import ChangeEffect, key_of
+from reconciler.core.kubernetes.parts import ChangeEffect
 from reconciler.core.kubernetes.reports import SELECTOR, FluxObjects
 from reconciler.core.kubernetes.resources import Watched, needed
 from reconciler.core.kubernetes.state import ClusterState
+from reconciler.core.objectkey import key_of
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.deployed import EngineReport
 from reconciler.model.workload import Json

@@ -12,8 +12,9 @@ from reconciler.adapters.kube.mute import muted
 from reconciler.adapters.kube.pace import WatchTiming
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.stream import Scope, Stream
-from reconciler.core.kubernetes.parts import ChangeEffect, ResourcePart, key_of
+from reconciler.core.kubernetes.parts import ChangeEffect, ResourcePart
 from reconciler.core.kubernetes.resources import Watched
+from reconciler.core.objectkey import key_of
 from reconciler.model.workload import Json
 from reconciler.ports import Clock
 

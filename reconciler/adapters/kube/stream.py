@@ -17,8 +17,8 @@ from reconciler.adapters.kube.pace import WatchTiming
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.sink import Sink
 from reconciler.adapters.kube.versions import served_at
-from reconciler.core.kubernetes.parts import key_of
 from reconciler.core.kubernetes.resources import FLUX, Custom, Resource, Watched
+from reconciler.core.objectkey import key_of
 from reconciler.core.workloadkinds import BUILT_IN
 from reconciler.errors import Transient
 from reconciler.model.workload import Json

@@ -19,12 +19,6 @@ ROOT = "overspill-root"
 APPLIER = "overspill-applier"
 """The service account that applies the stages and installs the charts."""
 
-READER = "placements-read"
-"""The Secret by which Flux reads the repository."""
-
-HOOK = "placements-hook"
-"""The Secret that pushes are announced with."""
-
 
 def lasting(duration: timedelta) -> str:
     """Write a duration as Flux reads it: in minutes or seconds, at least one. Flux knows no days."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from reconciler.core.kubernetes.parts import namespace_of_key
 from reconciler.core.kubernetes.requests import amounts
 from reconciler.core.kubernetes.shapes import tolerations
+from reconciler.core.objectkey import namespace_of_key
 from reconciler.model.scheduling import RuntimeClass
 from reconciler.model.units import Quantity, Resources
 from reconciler.model.workload import Json

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from sys import intern
 
-from reconciler.core.kubernetes.stocks import DeviceId
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.devices import CLASS_PREFIX, DeviceOption, DeviceRequest
+from reconciler.model.devices import CLASS_PREFIX, DeviceId, DeviceOption, DeviceRequest
 from reconciler.model.units import ONE, Resources
 from reconciler.model.workload import Json
 

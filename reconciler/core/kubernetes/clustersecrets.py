@@ -16,7 +16,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from reconciler.core.kubernetes.parts import ChangeEffect, key_of
+from reconciler.core.kubernetes.parts import ChangeEffect
+from reconciler.core.objectkey import key_of
 from reconciler.model.workload import Json
 
 SELECTOR = "argocd.argoproj.io/secret-type=cluster"

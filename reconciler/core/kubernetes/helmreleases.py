@@ -43,7 +43,7 @@ def read_helmrelease(raw: Json) -> HelmReleaseRecord | None:
     if not labels.get(PLACEMENT_LABEL):
         return None
     ready = condition(raw, "Ready")
-    state, message = _state(raw, ready)
+    state, message = _release_state(raw, ready)
     waiting = state is EngineState.PENDING and ready.get("reason") in _NO_CHART
     return HelmReleaseRecord(
         name=metadata["name"],
@@ -56,7 +56,7 @@ def read_helmrelease(raw: Json) -> HelmReleaseRecord | None:
     )
 
 
-def _state(raw: Json, ready: Json) -> tuple[EngineState, str]:
+def _release_state(raw: Json, ready: Json) -> tuple[EngineState, str]:
     stalled, released = condition(raw, "Stalled"), condition(raw, "Released")
     # Helm's own words are in the condition of the release: once it is undone, Ready tells of the undoing.
     failure = str(released.get("message") or "") if released.get("status") == "False" else ""

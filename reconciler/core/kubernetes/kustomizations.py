@@ -46,7 +46,7 @@ def read_kustomization(raw: Json) -> KustomizationStage | None:
     if not placement:
         return None
     ready, healthy = condition(raw, "Ready"), condition(raw, "Healthy")
-    state, message = _state(raw, ready)
+    state, message = _kustomization_state(raw, ready)
     done, attempted = commit(status.get("lastAppliedRevision")), commit(status.get("lastAttemptedRevision"))
     return KustomizationStage(
         name=metadata["name"],
@@ -68,7 +68,7 @@ def commit(revision: Json) -> str:
     return str(revision or "").rpartition(":")[2]
 
 
-def _state(raw: Json, ready: Json) -> tuple[EngineState, str]:
+def _kustomization_state(raw: Json, ready: Json) -> tuple[EngineState, str]:
     status, spec = raw.get("status") or {}, raw.get("spec") or {}
     message = str(ready.get("message") or "")
     # 1. It has nothing to say of this generation yet. While it fails it does not count generations.

@@ -10,10 +10,11 @@ from dataclasses import replace
 from reconciler.core.kubernetes.controllers import ControllerRecord, read_controller
 from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks
 from reconciler.core.kubernetes.ours import PlacementPods
-from reconciler.core.kubernetes.parts import ChangeEffect, key_of, namespace_of_key
+from reconciler.core.kubernetes.parts import ChangeEffect
 from reconciler.core.kubernetes.pods import PodRecord, read_pod
 from reconciler.core.kubernetes.resources import Owner, Resource
 from reconciler.core.kubernetes.room import NodeTracker
+from reconciler.core.objectkey import key_of, namespace_of_key
 from reconciler.model.ids import PlacementName
 from reconciler.model.workload import Json, WorkloadRef
 

@@ -7,7 +7,8 @@ from collections.abc import Set as AbstractSet
 from typing import Generic, TypeVar
 
 from reconciler.core.kubernetes.members import Followed
-from reconciler.core.kubernetes.parts import ChangeEffect, key_of, namespace_of_key
+from reconciler.core.kubernetes.parts import ChangeEffect
+from reconciler.core.objectkey import key_of, namespace_of_key
 from reconciler.model.workload import Json
 
 T = TypeVar("T")

@@ -12,8 +12,9 @@ from reconciler.core.kubernetes.applications import read_application
 from reconciler.core.kubernetes.fluxreports import fold
 from reconciler.core.kubernetes.helmreleases import HelmReleaseRecord, read_helmrelease
 from reconciler.core.kubernetes.kustomizations import KustomizationStage, read_kustomization
-from reconciler.core.kubernetes.parts import ChangeEffect, ResourcePart, key_of
+from reconciler.core.kubernetes.parts import ChangeEffect, ResourcePart
 from reconciler.core.kubernetes.resources import Resource, Watched
+from reconciler.core.objectkey import key_of
 from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.placement import PLACEMENT_LABEL

@@ -19,11 +19,11 @@ def amounts(raw: Json) -> dict[str, Quantity]:
 
 def shared(found: Mapping[str, Quantity]) -> Resources:
     """Return these amounts, the same object for the same amounts: thousands of pods ask for the same."""
-    return _shared(tuple(sorted((name, amount) for name, amount in found.items() if amount)))
+    return _shared_resources(tuple(sorted((name, amount) for name, amount in found.items() if amount)))
 
 
 @lru_cache(maxsize=4096)
-def _shared(found: tuple[tuple[str, Quantity], ...]) -> Resources:
+def _shared_resources(found: tuple[tuple[str, Quantity], ...]) -> Resources:
     return Resources(amounts=dict(found))
 
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from reconciler.core.kubernetes.nodes import NodeGroup, NodeRecord, group_nodes, read_node
-from reconciler.core.kubernetes.parts import ChangeEffect, key_of
+from reconciler.core.kubernetes.parts import ChangeEffect
 from reconciler.core.kubernetes.pods import PodRecord
 from reconciler.core.noderoom import PODS
+from reconciler.core.objectkey import key_of
 from reconciler.model.capacity import ClosedNode, Node, Pool
 from reconciler.model.devices import DeviceStock
 from reconciler.model.neighbours import PodOnNode

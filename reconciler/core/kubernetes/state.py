@@ -14,7 +14,7 @@ from reconciler.core.kubernetes.claims import read_claim, read_class, read_templ
 from reconciler.core.kubernetes.controllers import ControllerRecord
 from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks
 from reconciler.core.kubernetes.members import Controllers, Followed, PodSums
-from reconciler.core.kubernetes.parts import ChangeEffect, ResourcePart, namespace_of_key
+from reconciler.core.kubernetes.parts import ChangeEffect, ResourcePart
 from reconciler.core.kubernetes.queued import read_queued
 from reconciler.core.kubernetes.records import RecordStore
 from reconciler.core.kubernetes.resources import (
@@ -32,6 +32,7 @@ from reconciler.core.kubernetes.slices import read_slice
 from reconciler.core.kubernetes.specs import CustomWorkloadRecord, read_spec
 from reconciler.core.kubernetes.stocks import NodeDevices
 from reconciler.core.kubernetes.workloads import Members, observe_workloads
+from reconciler.core.objectkey import namespace_of_key
 from reconciler.core.workloadkinds import NONE, Kinds
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.devices import DeviceStock

@@ -10,10 +10,7 @@ from typing import TypeAlias
 from reconciler.core.affinity import meets
 from reconciler.core.kubernetes.nodes import NodeRecord
 from reconciler.core.kubernetes.slices import Device, DeviceScope, SliceRecord
-from reconciler.model.devices import DeviceKind, DeviceStock
-
-DeviceId: TypeAlias = tuple[str, str, str]
-"""A device by driver, pool and name: the name is the pool's own."""
+from reconciler.model.devices import DeviceId, DeviceKind, DeviceStock
 
 _Lot: TypeAlias = tuple[DeviceScope, DeviceKind, bool]
 

@@ -42,7 +42,7 @@ def unstated(spec: Json, metadata: Json = None) -> Unstated:
     for _, added in running:
         for name, amount in added.items():
             defaults[name] = Quantity(defaults.get(name, 0) + amount)
-    return _shared(
+    return _shared_unstated(
         Unstated(
             runtime_class=spec.get("runtimeClassName") or "",
             overhead=sorted_amounts(amounts(spec.get("overhead"))),
@@ -55,7 +55,7 @@ def unstated(spec: Json, metadata: Json = None) -> Unstated:
 
 
 @lru_cache(maxsize=4096)
-def _shared(found: Unstated) -> Unstated:
+def _shared_unstated(found: Unstated) -> Unstated:
     """Return the same object for the same: thousands of pods leave the same unsaid."""
     return found
 

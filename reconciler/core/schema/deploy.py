@@ -10,10 +10,15 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
-from reconciler.core.engines.fluxnames import HOOK, READER
 from reconciler.core.schema.addresses import ChartAddress
 from reconciler.core.schema.strict import Anything, Duration, Name, Strict, Text, refusal
 from reconciler.model.workload import DeletionPolicy, Json, StepType
+
+READER = "placements-read"
+"""The Secret by which Flux reads the repository."""
+
+HOOK = "placements-hook"
+"""The Secret that pushes are announced with."""
 
 
 def _timeout(value: Json) -> Json:
