@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from reconciler.adapters.foresight import StillClock, StillView
-from reconciler.core.schedule import next_turn
+from reconciler.adapters.what_if import StillClock, StillView
+from reconciler.core.observe.schedule import next_turn
 from reconciler.daemon.reconcile import Memory, View, World, look
 
 _MOST_TURNS = 100

@@ -19,22 +19,22 @@ import structlog
 from reconciler.adapters import logs
 from reconciler.adapters.alarms import Alarms
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.files import FileObservations
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.helm import Helm
 from reconciler.adapters.notify import Notifier, Report
+from reconciler.adapters.observation_files import FileObservations
 from reconciler.adapters.outboxes import JoinedOutbox, PushLog
 from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
-from reconciler.adapters.pushed import PushedObservations
+from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.views import Here, JoinedView
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.bulletin import LatestSnapshot
-from reconciler.daemon.desk import OrderQueue
 from reconciler.daemon.loop import OBSERVATION, Loop
+from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.reconcile import Memory, Outcome, World
-from reconciler.daemon.serving import Counter, Serving
+from reconciler.daemon.serve_orders import Counter, Serving
 from reconciler.daemon.signals import signals_for
+from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import InvalidInput
 from reconciler.model.tree import Identity
@@ -155,8 +155,8 @@ def _listening(
     if settings.listen is None:
         yield ""
         return
-    from reconciler.api import entry  # noqa: PLC0415 - FastAPI is slow to import
     from reconciler.api.app import create_app  # noqa: PLC0415 - FastAPI is slow to import
+    from reconciler.api.door import entry  # noqa: PLC0415 - FastAPI is slow to import
     from reconciler.api.management import Management  # noqa: PLC0415 - FastAPI is slow to import
     from reconciler.api.server import HttpServer  # noqa: PLC0415 - uvicorn is slow to import
 

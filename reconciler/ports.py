@@ -10,12 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from reconciler.model.branches import Advance, Branch, Projection
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.policy import Desired
 from reconciler.model.push import Push
-from reconciler.model.tree import Commit, FileChange, LoggedCommit, Tips, TreeEntry
+from reconciler.model.tree import Advance, Branch, Commit, FileChange, LoggedCommit, Projection, Tips, TreeEntry
 from reconciler.model.workload import HelmConfig, Json
 
 

@@ -16,8 +16,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-from reconciler.core.claims import Issuer
-from reconciler.core.rates import Rate
+from reconciler.access.oidc import Issuer
+from reconciler.access.rate_limit import Rate
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.push import Endpoint
 from reconciler.variables import PREFIX, Listen, Reader

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from reconciler.core.claims import Issuer, is_safe
-from reconciler.core.endpoints import EXAMPLES, read_endpoint
-from reconciler.core.rates import Rate, parse_rate
+from reconciler.access.oidc import Issuer, is_safe
+from reconciler.access.rate_limit import Rate, parse_rate
+from reconciler.core.engines.webhook_endpoint import EXAMPLES, read_endpoint
 from reconciler.errors import Problem
 from reconciler.model.push import Endpoint
 from reconciler.model.units import parse_duration

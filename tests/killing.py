@@ -11,12 +11,12 @@ from datetime import timedelta
 from pathlib import Path
 
 from reconciler.adapters.git import GitRepository
-from reconciler.core import egsbody
-from reconciler.core.egsdocument import document, rest
-from reconciler.core.orders import Order
-from reconciler.core.requestdraft import RequestDraft
-from reconciler.core.requestrecord import read_request
-from reconciler.core.yamlio import emit
+from reconciler.api import placement_body
+from reconciler.core.decide.state.order import Order
+from reconciler.core.ledger.request_record import read_request
+from reconciler.core.schema.egs.request import RequestDraft
+from reconciler.core.schema.egs.resource import document, rest
+from reconciler.core.schema.yaml import emit
 from reconciler.errors import Transient
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.request import Provisioning, Request, Verb
@@ -57,7 +57,7 @@ def calls(step: int) -> tuple[Order, ...]:
 
 
 def call(number: int) -> Order:
-    draft = egsbody.read_create(rest(asked(f"call-{number}", 3)))
+    draft = placement_body.read_create(rest(asked(f"call-{number}", 3)))
     assert isinstance(draft, RequestDraft), draft
     return Order(
         number=number,

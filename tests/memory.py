@@ -12,9 +12,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from reconciler.errors import Conflict
-from reconciler.model.branches import Advance, Branch, Projection, alone
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
-from reconciler.model.tree import Commit, FileChange, Identity, LoggedCommit, Tips, TreeEntry, blob_of
+from reconciler.model.tree import (
+    Advance,
+    Branch,
+    Commit,
+    FileChange,
+    Identity,
+    LoggedCommit,
+    Projection,
+    Tips,
+    TreeEntry,
+    alone,
+    blob_of,
+)
 
 OURS = Identity(name="Overspill", email="overspill@overspill.dev")
 PERSON = Identity(name="Ada", email="ada@example.com")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from reconciler.adapters.helm import Helm
-from reconciler.core.orders import Order
+from reconciler.core.decide.state.order import Order
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, Outcome, View, World, look, reconcile_once
 from reconciler.daemon.source import SourceReader

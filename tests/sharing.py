@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.core.distribution import ClusterShare, give_back, share_out
+from reconciler.core.decide.distribution import ClusterShare, give_back, share_out
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Distribution, StrategyName
 

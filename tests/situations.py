@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from reconciler.core.decide import decide
-from reconciler.core.demand import Demands, History, measure
-from reconciler.core.reach import ClusterOrder
-from reconciler.core.situation import PassInput
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.core.observe.demand import Demands, History, measure
 from reconciler.model.capacity import (
     ClusterObservation,
     MissingReplicas,
@@ -20,9 +20,8 @@ from reconciler.model.capacity import (
     WorkloadObservation,
 )
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.ledger import Ledger
+from reconciler.model.ledger import Ledger, Placements
 from reconciler.model.placement import Placement
-from reconciler.model.placements import Placements
 from reconciler.model.plan import Plan
 from reconciler.model.policy import BurstPolicy, Cluster, ClusterPreference, Desired, EngineName, Workspace
 from reconciler.model.scheduling import Taint

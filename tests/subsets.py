@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from reconciler.core.demand import History, Sample
-from reconciler.core.distribution import ClusterShare
-from reconciler.core.distribution.subsets import Layer, give_back, share_out
+from reconciler.core.decide.distribution import ClusterShare
+from reconciler.core.decide.distribution.subsets import Layer, give_back, share_out
+from reconciler.core.observe.demand import History, Sample
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
@@ -16,7 +16,7 @@ from reconciler.model.plan import Place, Plan, Resize, Revert
 from reconciler.model.policy import BurstPolicy, Cluster, Desired
 from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workload import Json, WorkloadRef
-from reconciler.model.workloadspread import Bound, Subset, WorkloadSpread
+from reconciler.model.workload_spread import Bound, Subset, WorkloadSpread
 from tests.situations import NOW, VLLM, cluster, desired, gpus, placement
 
 POOL, TIER = "pool", "tier"

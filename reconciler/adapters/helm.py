@@ -22,10 +22,10 @@ from functools import cached_property
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from reconciler.adapters.helmoutput import MAX_OUTPUT, objects
-from reconciler.core.findings import shortened
+from reconciler.adapters.helm_output import MAX_OUTPUT, objects
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.workload import HelmConfig, Json
+from reconciler.text.findings import shortened
 
 TIMEOUT = 30.0
 """Seconds that one chart may take, download included."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, TextIO, cast
 
 import structlog
 
-from reconciler.core.secrets import redacted
+from reconciler.text.redaction import redacted
 
 LogFormat = Literal["text", "json"]
 

@@ -16,7 +16,7 @@ from threading import Condition, Thread
 
 import structlog
 
-from reconciler.adapters.announcement import WebhookRejected, announce
+from reconciler.adapters.webhook_call import WebhookRejected, announce
 from reconciler.errors import Problem, Severity
 from reconciler.model.push import Endpoint, Push
 

@@ -20,12 +20,12 @@ from threading import Lock
 import jwt
 import structlog
 
+from reconciler.access.oidc import is_safe
+from reconciler.access.rights import NotAdmitted
 from reconciler.adapters.web import describe_failure, opener
-from reconciler.core.access import NotAdmitted
-from reconciler.core.claims import is_safe
-from reconciler.core.findings import shortened
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.workload import Json
+from reconciler.text.findings import shortened
 
 log = structlog.get_logger()
 

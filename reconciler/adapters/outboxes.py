@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import structlog
 
-from reconciler.core.wording import count
 from reconciler.model.push import Push
 from reconciler.ports import Outbox
+from reconciler.text.wording import count
 
 log = structlog.get_logger("overspill")
 

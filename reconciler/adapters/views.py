@@ -9,9 +9,9 @@ from types import MappingProxyType
 
 from reconciler.errors import Problem
 from reconciler.model.capacity import ClusterObservation, Observed, ReplicaRequest, SignalFreshness
-from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import Desired, EngineName
+from reconciler.model.rollout import EngineReport
 from reconciler.ports import Charts, ClusterView
 
 Reports = Mapping[str, EngineReport]

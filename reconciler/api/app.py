@@ -7,23 +7,21 @@ from collections.abc import Callable, Collection
 from fastapi import FastAPI
 
 from reconciler import __version__
-from reconciler.adapters.pushed import PushedObservations
-from reconciler.api import (
-    egsapi,
-    explaining,
+from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.api import egs_openapi, page, refusal
+from reconciler.api.door.callers import Callers
+from reconciler.api.management import Management
+from reconciler.api.routes import (
+    explain,
     gprs,
     health,
     observations,
-    page,
     placements,
-    refusal,
     templates,
     webhooks,
     whoami,
     workspaces,
 )
-from reconciler.api.callers import Callers
-from reconciler.api.management import Management
 from reconciler.daemon.loop import Vitals
 from reconciler.ports import Clock, Wake
 
@@ -56,12 +54,12 @@ def create_app(
     refusal.install(app, clock)
     callers = callers or Callers(clock)
     if management is not None:
-        for part in (placements, gprs, templates, workspaces, explaining):
+        for part in (placements, gprs, templates, workspaces, explain):
             app.include_router(part.router(callers, management))
     app.include_router(whoami.router(callers))
     app.include_router(observations.router(pushed, wake, clock, token=push_token))
     app.include_router(webhooks.router(wake, clock, secret=webhook_secret, branches=branches))
     app.include_router(health.router(vitals))
-    egsapi.describe(app)
+    egs_openapi.describe(app)
     app.include_router(page.router(app.openapi))
     return app

@@ -11,10 +11,10 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from reconciler.api.refusal import HttpError
-from reconciler.core import yamlio
-from reconciler.core.findings import shortened
+from reconciler.core.schema import yaml
 from reconciler.errors import InvalidInput
 from reconciler.model.workload import Json
+from reconciler.text.findings import shortened
 
 MAX_BODY = 1 << 20
 """In bytes: as much as is read of a file."""
@@ -75,7 +75,7 @@ async def json_body(request: Request) -> bytes:
 def parsed(data: bytes) -> dict[str, Json]:
     """Parse a body; raises Refusal that tells where it is wrong."""
     try:
-        return yamlio.read_object(data, "request")
+        return yaml.read_object(data, "request")
     except InvalidInput as error:
         raise HttpError(HTTPStatus.BAD_REQUEST, str(error.problems[0]), problems=error.problems) from error
 

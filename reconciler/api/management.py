@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 from reconciler.api.refusal import HttpError
-from reconciler.daemon.bulletin import LatestSnapshot, Snapshot
-from reconciler.daemon.desk import OrderQueue
+from reconciler.daemon.order_queue import OrderQueue
+from reconciler.daemon.snapshot import LatestSnapshot, Snapshot
 from reconciler.errors import Transient
 from reconciler.ports import OutputFiles
 

@@ -8,10 +8,10 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from reconciler.core.inventory import Health
+from reconciler.core.explain.inventory import Health
+from reconciler.model.gpr import GprState
 from reconciler.model.placement import Origin, Phase
 from reconciler.model.plan import Reason
-from reconciler.model.provisioning import GprState
 from reconciler.model.request import Provisioning
 from reconciler.model.workload import DeletionPolicy, StepType
 

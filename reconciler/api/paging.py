@@ -7,7 +7,7 @@ import binascii
 from http import HTTPStatus
 
 from reconciler.api.refusal import HttpError
-from reconciler.core.catalogue import Key
+from reconciler.core.explain.catalogue import Key
 
 LIMIT = 100
 MOST = 500

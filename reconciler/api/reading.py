@@ -10,8 +10,8 @@ from fastapi import Request
 
 from reconciler.api.body import beside, json_body, parsed
 from reconciler.api.refusal import HttpError
-from reconciler.core.findings import Finding
 from reconciler.model.workload import Json
+from reconciler.text.findings import Finding
 
 T = TypeVar("T")
 

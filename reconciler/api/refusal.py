@@ -16,12 +16,12 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from reconciler.core.findings import shortened
-from reconciler.core.secrets import redacted
-from reconciler.core.spelling import nearest
-from reconciler.core.wording import listed
 from reconciler.errors import Problem
 from reconciler.ports import Clock
+from reconciler.text.findings import shortened
+from reconciler.text.redaction import redacted
+from reconciler.text.spelling import nearest
+from reconciler.text.wording import listed
 
 log = structlog.get_logger()
 

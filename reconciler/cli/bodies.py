@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reconciler.core.findings import Loc
-from reconciler.core.yamlio import MAX_BYTES, Document, parse
+from reconciler.core.schema.yaml import MAX_BYTES, Document, parse
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.workload import Json
+from reconciler.text.findings import Loc
 
 if TYPE_CHECKING:  # it takes long to import, and most commands ask no daemon
     from reconciler.client import Refused

@@ -10,16 +10,16 @@ from typing import Any, TypeAlias
 
 from reconciler import app
 from reconciler.ahead import look_ahead
-from reconciler.api.showing import Showing
-from reconciler.core.catalogue import Catalogue, CatalogueItem
-from reconciler.core.requeststate import held_back
-from reconciler.core.wording import listed
-from reconciler.daemon.bulletin import Snapshot
+from reconciler.api.serialize import Showing
+from reconciler.core.explain.catalogue import Catalogue, CatalogueItem
+from reconciler.core.explain.request_state import held_back
 from reconciler.daemon.reconcile import draft
+from reconciler.daemon.snapshot import Snapshot
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.placement import Placement
 from reconciler.settings import Settings
+from reconciler.text.wording import listed
 
 Document: TypeAlias = Mapping[str, Any]
 """A placement in the fields of EGS's REST interface."""

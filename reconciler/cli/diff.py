@@ -9,8 +9,8 @@ import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from reconciler.core.times import format_time
 from reconciler.model.tree import Commit
+from reconciler.text.timestamps import format_time
 
 _NO_NEWLINE = b"\\ No newline at end of file\n"
 _ODD = re.compile(r'[^ -~]|["\\]')

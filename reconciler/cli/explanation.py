@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from reconciler.cli import printing
-from reconciler.core.wording import amounts
 from reconciler.model.placement import where
 from reconciler.model.plan import Reason
 from reconciler.model.units import Resources, parse_quantity
+from reconciler.text.wording import amounts
 
 Told: TypeAlias = Mapping[str, Any]
 

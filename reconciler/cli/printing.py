@@ -16,13 +16,13 @@ import click
 
 from reconciler.app import BLIND
 from reconciler.cli.columns import NONE, aligned, fitted, wrapped
-from reconciler.core.plainly import plainly
-from reconciler.core.secrets import redacted
-from reconciler.core.times import format_time
 from reconciler.errors import Problem, Severity
 from reconciler.model.plan import Reason, Suppressed
 from reconciler.model.units import format_duration
 from reconciler.settings import Settings
+from reconciler.text.redaction import redacted
+from reconciler.text.timestamps import format_time
+from reconciler.text.to_json import plainly
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str = "") -> None:

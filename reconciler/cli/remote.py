@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from reconciler.cli import explanation, options, printing
-from reconciler.core.gpuask import described
+from reconciler.core.capacity.gpu_requests import described
 from reconciler.errors import InvalidInput
-from reconciler.model.gpr import GpuAsk
+from reconciler.model.gpr import GprState, GpuAsk, read_state
 from reconciler.model.placement import Origin
-from reconciler.model.provisioning import GprState, read_state
 
 if TYPE_CHECKING:  # it takes long to import, and most commands ask no daemon
     from reconciler.client import Client, Gpr, Node, WaitTime

@@ -13,14 +13,15 @@ from typing import Any
 import click
 
 import reconciler
-from reconciler.cli import daemon, files, options, printing, read, steer
-from reconciler.cli.bootstrap import bootstrap
-from reconciler.cli.demo import demo
-from reconciler.cli.gprs import gprs, inventory, wait_time
-from reconciler.cli.history import history
-from reconciler.cli.placements import placements
-from reconciler.cli.plan import plan
-from reconciler.cli.token import token
+from reconciler.cli import options, printing
+from reconciler.cli.commands import files, run, status, steer
+from reconciler.cli.commands.bootstrap import bootstrap
+from reconciler.cli.commands.demo import demo
+from reconciler.cli.commands.gprs import gprs, inventory, wait_time
+from reconciler.cli.commands.history import history
+from reconciler.cli.commands.placements import placements
+from reconciler.cli.commands.plan import plan
+from reconciler.cli.commands.token import token
 from reconciler.errors import Conflict, InvalidInput, Transient
 
 REFUSED, USAGE, BUG, INTERRUPTED = 1, 2, 3, 130
@@ -97,7 +98,7 @@ def main(ctx: click.Context) -> None:
 
 
 for _command in (
-    files.init, files.check, plan, daemon.once, daemon.run, read.status, history, read.explain, gprs, wait_time,
+    files.init, files.check, plan, run.once, run.run, status.status, history, status.explain, gprs, wait_time,
     inventory, placements, steer.revert, steer.extend, steer.rebalance, steer.sweep,
     files.schema, bootstrap, token, demo,
 ):  # fmt: skip # a list of words, filled line by line

@@ -23,7 +23,7 @@ from reconciler.client.results import (
     Sight,
     WaitTime,
 )
-from reconciler.client.transport import RetryTiming
+from reconciler.client.transport import Pace
 
 __all__ = [
     "Allocation",
@@ -33,12 +33,12 @@ __all__ = [
     "GprState",
     "Inventory",
     "Node",
+    "Pace",
     "Page",
     "PlacementItem",
     "PlacementState",
     "Receipt",
     "Refused",
-    "RetryTiming",
     "Sight",
     "WaitTime",
 ]

@@ -30,7 +30,7 @@ from reconciler.client.results import (
     read,
     rows,
 )
-from reconciler.client.transport import RetryTiming, Transport
+from reconciler.client.transport import Pace, Transport
 
 _PLACEMENTS = "/api/v1/workload-placement"
 _PAGE = 100
@@ -55,9 +55,9 @@ class Client:
         token: str = "",
         ca_file: Path | None = None,
         timeout: timedelta = timedelta(minutes=1),
-        pace: RetryTiming | None = None,
+        pace: Pace | None = None,
     ) -> None:
-        self._transport = Transport(server, token=token, ca_file=ca_file, timeout=timeout, pace=pace or RetryTiming())
+        self._transport = Transport(server, token=token, ca_file=ca_file, timeout=timeout, pace=pace or Pace())
 
     def __enter__(self) -> Self:
         return self

@@ -26,7 +26,7 @@ _BUSY = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetryTiming:
+class Pace:
     """How often a call is tried, and how many seconds lie between: about twice as many each time."""
 
     tries: int = 4
@@ -54,7 +54,7 @@ class Transport:
     except for a daemon on this machine. Certificates are checked against the system's authorities, or those of a file.
     """
 
-    def __init__(self, server: str, *, token: str, ca_file: Path | None, timeout: timedelta, pace: RetryTiming) -> None:
+    def __init__(self, server: str, *, token: str, ca_file: Path | None, timeout: timedelta, pace: Pace) -> None:
         self._base = server_address(server)
         self._pace = pace
         self._patience = timeout.total_seconds()

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
-from reconciler.core import judging
-from reconciler.core.judging import Place
-from reconciler.core.rollouts import Rollouts, RolloutSigns, stale
+from reconciler.core.observe import rollouts
+from reconciler.core.observe.rollouts import Place, Rollouts, RolloutSigns, stale
 from reconciler.daemon.branch import BranchReader
 from reconciler.model.ids import BlobId
 from reconciler.ports import Repository
@@ -28,8 +27,8 @@ class Acceptance:
         """Say what has become of the placements of the ledger; the same signs give the same object."""
         if not signs.same_as(self._rollouts.signs):
             clusters = stale(self._rollouts, signs)
-            held = self._answered(repository, branch, judging.doubts(self._rollouts, signs, clusters))
-            self._rollouts = judging.follow(self._rollouts, signs, clusters, held, now)
+            held = self._answered(repository, branch, rollouts.doubts(self._rollouts, signs, clusters))
+            self._rollouts = rollouts.follow(self._rollouts, signs, clusters, held, now)
         return self._rollouts
 
     def _answered(self, repository: Repository, branch: BranchReader, doubts: frozenset[Place]) -> Mapping[Place, bool]:

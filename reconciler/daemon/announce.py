@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from reconciler.core.rollouts import RolloutFailure, Rollouts
+from reconciler.core.observe.rollouts import RolloutFailure, Rollouts
 from reconciler.daemon.reconcile import Outcome, View
 from reconciler.errors import Problem, Severity
-from reconciler.model.deployed import EngineState
 from reconciler.model.ids import CommitId, WorkloadId
 from reconciler.model.plan import Change, Place, Reason, Resize, Revert, Suppressed
+from reconciler.model.rollout import EngineState
 
 FIRST_SIGHT = timedelta(seconds=10)
 """How long after the start a primary may not have been seen yet before that is news: its first lists take a moment."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reconciler.core.ledger import (
+from reconciler.core.ledger.read import (
     ROOTS,
     LedgerRecords,
     Record,

@@ -8,21 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from reconciler.core import render
+from reconciler.core.commits import write
+from reconciler.core.commits.cluster_branches import BranchState, concerned, project
+from reconciler.core.commits.fill import Sheets
+from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine
-from reconciler.core.filling import Sheets
-from reconciler.core.projection import BranchState, concerned, project
-from reconciler.core.situation import PassInput
 from reconciler.errors import InvalidInput, Transient
-from reconciler.model.branches import Advance
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Extend, Move, Plan, Restore, Revert
-from reconciler.model.tree import Commit, Identity, LoggedCommit, Tips
+from reconciler.model.tree import Advance, Commit, Identity, LoggedCommit, Tips
 from reconciler.model.workload import Json
 from reconciler.ports import Charts, Repository
 
 
-def gather(repository: Repository, charts: Charts, plan: Plan, sheets: Sheets, tips: Tips) -> render.CommitInputs:
+def gather(repository: Repository, charts: Charts, plan: Plan, sheets: Sheets, tips: Tips) -> write.CommitInputs:
     """Fetch what the plan's commits are written from: rendered charts, files to restore, commits that are undone."""
     rendered, failed = _charts(charts, sheets)
     restored = [
@@ -42,7 +41,7 @@ def gather(repository: Repository, charts: Charts, plan: Plan, sheets: Sheets, t
                 blobs[path] = change.drifted.files[f"{path}/placement.yaml"]
         contents = repository.read(blobs.values())
         records = {path: contents[blob] for path, blob in blobs.items()}
-    return render.CommitInputs(
+    return write.CommitInputs(
         charts=rendered,
         failed=failed,
         blobs=repository.read(restored) if restored else {},

@@ -10,29 +10,31 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
-from reconciler.core import demand, losing, projection, render
-from reconciler.core.decide import decide
-from reconciler.core.enrolling import Enrolment
-from reconciler.core.filling import fill
-from reconciler.core.messages import line
-from reconciler.core.orders import Order
-from reconciler.core.requests import left
-from reconciler.core.rollouts import RolloutSigns
-from reconciler.core.situation import Lost, PassInput, given_up
-from reconciler.core.strangers import with_strangers_told
+from reconciler.core.commits import cluster_branches
+from reconciler.core.commits import write as render
+from reconciler.core.commits.fill import fill
+from reconciler.core.commits.messages import line
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.enrolment import Enrolment
+from reconciler.core.decide.state.order import Order
+from reconciler.core.decide.state.pass_input import Lost, PassInput, given_up
+from reconciler.core.decide.steps import lost_cluster
+from reconciler.core.decide.steps.follow_requests import left
+from reconciler.core.observe import demand
+from reconciler.core.observe.rollouts import RolloutSigns
+from reconciler.core.observe.unknown_clusters import with_strangers_told
 from reconciler.daemon.acceptance import Acceptance
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.publish import Publication, gather, publish
-from reconciler.daemon.receiving import received
+from reconciler.daemon.received_orders import received
 from reconciler.daemon.source import SourceReader, missing
 from reconciler.errors import Problem
-from reconciler.model.branches import Advance, branch_of
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
 from reconciler.model.push import MOST_PATHS, Push
-from reconciler.model.tree import Identity, Tips
+from reconciler.model.tree import Advance, Identity, Tips, branch_of
 from reconciler.ports import Charts, Clock, ClusterView, Outbox, Repository
 
 
@@ -106,7 +108,7 @@ class Outcome:
     def lines(self) -> tuple[str, ...]:
         """One line for each change that was pushed, or one for branches that were put right."""
         if self.branches and not self.commits:
-            return (projection.line(self.branches),)
+            return (cluster_branches.line(self.branches),)
         return tuple(line(change) for change in self.rendered.changes)
 
     @property
@@ -144,7 +146,7 @@ def situation_at(
     now = world.clock.now()
     demands = demand.measure(desired, seen, memory.history, now)
     memory.history = demand.remembered(demands)
-    memory.lost = losing.missed(memory.lost, desired, seen, now)
+    memory.lost = lost_cluster.missed(memory.lost, desired, seen, now)
     memory.enrolment = memory.enrolment.following(desired, ledger.requests)
     signs = RolloutSigns.of(ledger, seen, desired.fleet, now)
     return PassInput(

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from reconciler.core.assemble import examine, ignore_patterns
-from reconciler.core.ignoring import ignored
-from reconciler.core.load import is_read, parse_file
-from reconciler.core.parsed import ParsedFile
-from reconciler.core.spelling import nearest
-from reconciler.core.yamlio import MAX_BYTES, too_large
+from reconciler.core.fleet.assemble import examine, ignore_patterns
+from reconciler.core.fleet.file import ParsedFile
+from reconciler.core.fleet.ignore import ignored
+from reconciler.core.fleet.read_file import is_read, parse_file
+from reconciler.core.schema.yaml import MAX_BYTES, too_large
 from reconciler.errors import InvalidInput, Problem, Severity, Transient
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.policy import Desired
 from reconciler.ports import Repository
+from reconciler.text.spelling import nearest
 
 _BATCH = 256
 """Blobs that are read at a time, so that a large repository is never in memory as a whole."""

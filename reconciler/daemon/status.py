@@ -6,17 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from reconciler.core import headcount, lifecycle, requeststate, started
-from reconciler.core.demand import UnseenPrimary, unseen
+from reconciler.core.decide.steps import gang_health
+from reconciler.core.explain import request_state
+from reconciler.core.ledger import lifecycle
+from reconciler.core.observe.demand import UnseenPrimary, unseen
+from reconciler.core.workloads import replica_count
 from reconciler.daemon.reconcile import View
 from reconciler.errors import Problem
 from reconciler.model.demand import Demand
-from reconciler.model.deployed import EngineState
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.placement import Phase, Placement
 from reconciler.model.plan import Suppressed
 from reconciler.model.policy import Cluster, EngineName
 from reconciler.model.request import Asker, Provisioning
+from reconciler.model.rollout import EngineState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +140,9 @@ def status(view: View) -> FleetStatus:
 
 def _requests(view: View) -> Iterator[RequestStatus]:
     """Tell how each request stands, by name."""
-    held = requeststate.held_back(view.plan)
+    held = request_state.held_back(view.plan)
     for workload, record in view.ledger.requests.items():
-        state = requeststate.state(record, view, held.get(workload, ()))
+        state = request_state.state(record, view, held.get(workload, ()))
         yield RequestStatus(
             request=workload,
             asker=record.asker,
@@ -158,17 +161,17 @@ def _requests(view: View) -> Iterator[RequestStatus]:
 def placement_status(view: View, placement: Placement) -> PlacementStatus:
     """Tell how one placement stands."""
     observation = view.observed.clusters.get(placement.cluster)
-    bound = headcount.bound(placement, observation) if observation else None
+    bound = replica_count.bound(placement, observation) if observation else None
     arrived = view.rollouts.has_arrived(placement)
     ailment = view.rollouts.ailing.get(placement.path)
     provided = arrived or (bound or 0) >= placement.replicas
     reported = placement.path in view.observed.reports and arrived
     return PlacementStatus(
         placement=placement,
-        phase=lifecycle.phase(placement, bound or 0, well=started.well(view, placement)),
+        phase=lifecycle.phase(placement, bound or 0, well=gang_health.well(view, placement)),
         provisioning=Provisioning.SUCCESSFUL if provided else Provisioning.PENDING,
         engine=ailment.state if ailment else (EngineState.HEALTHY if reported else None),
-        message=started.describe_partial_gang(view, placement) or (ailment.message if ailment else ""),
+        message=gang_health.describe_partial_gang(view, placement) or (ailment.message if ailment else ""),
         unhealthy_since=ailment.since if ailment else None,
         bound=bound,
         left=max(timedelta(), placement.expires_at - view.now),

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeVar
 
-from reconciler.core.decide import sweep
-from reconciler.core.render import Rendered
-from reconciler.core.situation import PassInput
+from reconciler.core.commits.write import Rendered
+from reconciler.core.decide.decide import sweep
+from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.daemon.backoff import Backoff
 from reconciler.daemon.loop import CONFLICT_TRIES
 from reconciler.daemon.reconcile import Memory, Outcome, View, World, draft, put_down, send, situation_at, write

@@ -13,10 +13,10 @@ from copy import deepcopy
 from datetime import datetime
 from pathlib import Path
 
-from reconciler.core import yamlio
-from reconciler.core.times import format_time
+from reconciler.core.schema import yaml
 from reconciler.model.units import Resources, format_quantity, parse_quantity, total
 from reconciler.model.workload import Json
+from reconciler.text.timestamps import format_time
 
 Committed = Mapping[str, Mapping[str, int]]
 """Replicas by cluster and placement, as the output branch asks for them."""
@@ -147,7 +147,7 @@ class Primary:
 
 def read(path: Path) -> Json:
     """Read one example observation of the layout."""
-    return yamlio.parse(path.read_bytes(), str(path))[0].value
+    return yaml.parse(path.read_bytes(), str(path))[0].value
 
 
 def committed(archive: bytes) -> Committed:
@@ -160,7 +160,7 @@ def committed(archive: bytes) -> Committed:
                 continue
             placements = found.setdefault(parts[1], {})
             placements.setdefault(parts[2], 0)
-            for document in yamlio.parse(content.read(), member.name):
+            for document in yaml.parse(content.read(), member.name):
                 if document.value["kind"] == "Deployment":
                     placements[parts[2]] += document.value["spec"]["replicas"]
     return found

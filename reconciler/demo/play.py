@@ -11,14 +11,14 @@ from datetime import datetime
 from pathlib import Path
 
 from reconciler.adapters.clock import SystemClock
-from reconciler.core.times import format_time
-from reconciler.core.wording import listed
 from reconciler.demo.narrator import Narrator
 from reconciler.demo.process import Daemon, running
 from reconciler.demo.stage import OUTPUT, PROGRAM, DemoDirectory, commit, hurry, prepare
 from reconciler.demo.story import WORKLOAD, Act, Timing, acts, timing
 from reconciler.demo.world import SimulatedWorld
 from reconciler.errors import OverspillError
+from reconciler.text.timestamps import format_time
+from reconciler.text.wording import listed
 
 _TURN = 0.5
 _HURRY = "demo: seconds instead of minutes"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import reconciler
-from reconciler.core import yamlio
+from reconciler.core.schema import yaml
 from reconciler.errors import InvalidInput
 
 OUTPUT = "placements"
@@ -135,7 +135,7 @@ def hurry(stage: DemoDirectory, edits: Mapping[str, Mapping[str, str]]) -> None:
         path = stage.fleet / name
         data = path.read_bytes()
         lines = data.decode().split("\n")
-        document = yamlio.parse(data, name)[0]
+        document = yaml.parse(data, name)[0]
         for field, value in fields.items():
             keys = tuple(field.split("."))
             number = document.line(keys) - 1

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from reconciler.core import yamlio
-from reconciler.core.wording import count
+from reconciler.core.schema import yaml
 from reconciler.demo.clusters import Primary, SimulatedCluster, committed, read
 from reconciler.demo.stage import OUTPUT, DemoDirectory
 from reconciler.demo.story import OTHERS, PRIMARY
 from reconciler.model.workload import Json
+from reconciler.text.wording import count
 
 
 class SimulatedWorld:
@@ -65,7 +65,7 @@ class SimulatedWorld:
     def _write(self, seen: Json) -> None:
         path = self._stage.observations / f"{seen['cluster']}.yaml"
         beside = path.with_name(f".{path.name}.tmp")
-        beside.write_text(yamlio.emit(seen))
+        beside.write_text(yaml.emit(seen))
         beside.replace(path)
 
 

@@ -1,22 +1,79 @@
-"""What was seen of a cluster: its nodes and what is free on them, and the workloads that live there."""
+"""What was seen of a cluster: its nodes and what is free on them, and the workloads that live there.
+
+Devices that pods claim (dynamic resource allocation, DRA): what there is of them, and what a replica asks for.
+
+What a cluster shows of pods that only run together, and what follows from it for what is lent.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TypeAlias
 
 from reconciler.errors import Problem
-from reconciler.model.deployed import EngineReport
-from reconciler.model.devices import DeviceRequest, DeviceStock
-from reconciler.model.groupseen import GroupSeen
 from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
-from reconciler.model.neighbours import PodOnNode, PodRules, Who
 from reconciler.model.policy import EngineName
-from reconciler.model.scheduling import NodeTerm, RuntimeClass, Taint, Toleration
-from reconciler.model.units import Resources
-from reconciler.model.unstated import Unstated
+from reconciler.model.rollout import EngineReport
+from reconciler.model.scheduling import NodeTerm, PodOnNode, PodRules, RuntimeClass, Taint, Toleration, Unstated, Who
+from reconciler.model.units import Quantity, Resources
 from reconciler.model.workload import WorkloadRef
+
+AttributeValue: TypeAlias = str | int | bool
+CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+"""What Kubernetes puts before a DeviceClass to name it as a resource (KEP-5004)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceKind:
+    """What devices have in common, by qualified name (``gpu.nvidia.com/productName``), sorted.
+
+    What tells one device from the next, such as its UUID, is no part of it.
+    """
+
+    driver: str
+    attributes: tuple[tuple[str, AttributeValue], ...] = ()
+    capacity: tuple[tuple[str, Quantity], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceStock:
+    """Devices of one kind that a node can use: how many there are, and how many of them nobody has.
+
+    `shared` names a stock that several nodes can use: it is there once, not once a node. Devices of one `family` are
+    cut from the same hardware: once some of one kind are taken, nobody knows how many of the other kinds are left.
+    """
+
+    kind: DeviceKind
+    free: int
+    total: int
+    shared: str = ""
+    family: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceOption:
+    """One way to meet a request: so many devices of a class that meet every selector, which are CEL expressions.
+
+    `every` asks for all such devices of the node, at least one, and all of them free.
+    """
+
+    device_class: str
+    selectors: tuple[str, ...] = ()
+    count: int = 1
+    every: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRequest:
+    """Devices that one pod claims: the first of the options that can be met."""
+
+    options: tuple[DeviceOption, ...]
+
+
+DeviceId: TypeAlias = tuple[str, str, str]
+"""A device by driver, pool and name: the name is the pool's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,3 +313,34 @@ class Observed:
     reached_by: Mapping[ClusterName, str] = field(default_factory=dict)
     helm: bool = False
     problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSeen:
+    """One group of a workload: so many pods of each shape, the `size` it is to have, and the `number` of groups.
+
+    It is the one of which there is most. Where nothing tells the groups apart, `number` is 0 and all pods of the
+    workload are one. A `size` of 0 says that nobody tells, and so does a `least` of 0: how many of its pods have to be
+    there before any of them runs.
+    """
+
+    pods: tuple[tuple[ReplicaShape, int], ...]
+    size: int = 0
+    number: int = 0
+    least: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupUnit:
+    """What one replica is that goes whole and of which only the primary tells: so many pods of each shape.
+
+    They make so many `groups` of an object that is called `name`; 0 where nothing tells its groups apart. `enough` of
+    them run without the others, 0 where nobody says so. Where nobody knows what a replica is, there are no pods, and
+    `unknown` says what to do about it.
+    """
+
+    name: str
+    pods: tuple[tuple[ReplicaShape, int], ...] = ()
+    groups: int = 0
+    enough: int = 0
+    unknown: str = ""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from reconciler.model.capacity import MissingReplicas, ReplicaShape
-from reconciler.model.groupseen import GroupUnit
+from reconciler.model.capacity import GroupUnit, MissingReplicas, ReplicaShape
 from reconciler.model.ids import ClusterName, WorkloadId
 
 

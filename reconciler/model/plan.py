@@ -218,7 +218,7 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseHolds:
+class Release:
     """The demand has gone once, so holds of a workload end."""
 
     workload: WorkloadId
@@ -278,7 +278,7 @@ class Forget:
 RequestChange = Receive | Amend | Close | Forget
 """What happens to a request itself, and to no placement."""
 
-Change = Place | Resize | Extend | Move | Revert | Hold | ReleaseHolds | Restore | RequestChange
+Change = Place | Resize | Extend | Move | Revert | Hold | Release | Restore | RequestChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

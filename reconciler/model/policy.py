@@ -8,16 +8,15 @@ from datetime import timedelta
 from enum import StrEnum
 
 from reconciler.errors import Problem
-from reconciler.model.autoscaling import ScalableNodes
+from reconciler.model.cluster import ScalableNodes, SharedNetworking
 from reconciler.model.gpr import GprBinding, GprTemplate, WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceName
-from reconciler.model.networking import SharedNetworking
 from reconciler.model.prerequisites import Provides
 from reconciler.model.request import Request
 from reconciler.model.scheduling import Taint, Toleration
 from reconciler.model.workload import WorkloadTemplate
-from reconciler.model.workloadkind import WorkloadKind
-from reconciler.model.workloadspread import WorkloadSpread
+from reconciler.model.workload_kind import WorkloadKind
+from reconciler.model.workload_spread import WorkloadSpread
 
 
 class EngineName(StrEnum):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from reconciler.adapters.accessfile import AccessFileWatcher
-from reconciler.core.access import Access, AccessRole, IssuerRule, Token, digest
-from reconciler.core.accessfile import entry, read
+from reconciler.access.rights import Access, AccessRole, IssuerRule, Token, digest
+from reconciler.adapters.access_file import AccessFileWatcher
+from reconciler.core.schema.access_file import entry, read
 from reconciler.errors import InvalidInput
 from tests.access.door import ADA, CI, LLM, NOON, VISION
 

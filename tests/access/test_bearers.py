@@ -10,9 +10,9 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from reconciler.access.rate_limit import parse_rate
+from reconciler.access.rights import Access, AccessRole
 from reconciler.adapters import logs as logging
-from reconciler.core.access import Access, AccessRole
-from reconciler.core.rates import parse_rate
 from tests.access.door import ACCESS, ADA, CI, OLD, Door, held, open_door
 
 NOBODYS = "ovs_" + "Zz9-" * 10 + "xyz"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.access import AccessRole, IssuerRule, NotAdmitted
-from reconciler.core.claims import Issuer, admitted, is_safe
+from reconciler.access.oidc import Issuer, admitted, is_safe
+from reconciler.access.rights import AccessRole, IssuerRule, NotAdmitted
 from tests.access.door import LLM, NOON, VISION
 
 ISSUER = Issuer(url="https://login.example.com/realm", audience="overspill")

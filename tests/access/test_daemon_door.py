@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core.access import AccessRole
-from reconciler.core.accessfile import entry
+from reconciler.access.rights import AccessRole
+from reconciler.core.schema.access_file import entry
 from tests.access.certificates import write_pair
 from tests.access.door import CI, LLM, Clock, Door, held
 from tests.loop.test_daemon_process import Fleet, until_told

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.yamlio import read_object
+from reconciler.core.schema.yaml import read_object
 from reconciler.errors import InvalidInput
 from tests.access.door import ACCESS, ADA, Answer, Door, open_door
 

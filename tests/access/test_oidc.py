@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.warnings import InsecureKeyLengthWarning
 from structlog.testing import capture_logs
 
+from reconciler.access.oidc import Issuer as Expected
+from reconciler.access.rights import Access, AccessRole, IssuerRule
 from reconciler.adapters.oidc import OpenIdProvider
-from reconciler.api.callers import IssuerLogin
-from reconciler.core.access import Access, AccessRole, IssuerRule
-from reconciler.core.claims import Issuer as Expected
+from reconciler.api.door.callers import IssuerLogin
 from reconciler.errors import InvalidInput, Transient
 from tests.access.certificates import write_pair
 from tests.access.door import ACCESS, CI, LLM, Clock, Door, open_door

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.rates import Buckets, Rate, parse_rate
+from reconciler.access.rate_limit import Buckets, Rate, parse_rate
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.access import AccessRole, Caller, is_called, is_email, joined, may, visible
+from reconciler.access.rights import AccessRole, Caller, is_called, is_email, joined, may, visible
 from reconciler.model.ids import WorkspaceName
 from tests.access.door import LLM, VISION
 

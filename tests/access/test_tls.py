@@ -15,9 +15,9 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 from structlog.testing import capture_logs
 
-from reconciler.api.callers import Callers
+from reconciler.api.door.callers import Callers
+from reconciler.api.door.tls import Certificate
 from reconciler.api.server import HttpServer
-from reconciler.api.tls import Certificate
 from reconciler.errors import InvalidInput
 from tests.access.certificates import write_pair
 from tests.access.door import ACCESS, CI, Clock, Door, app

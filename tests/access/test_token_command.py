@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from reconciler.adapters.accessfile import AccessFileWatcher
+from reconciler.access.rights import TOKEN, bearer, digest
+from reconciler.adapters.access_file import AccessFileWatcher
 from reconciler.cli import main
-from reconciler.core.access import TOKEN, bearer, digest
-from reconciler.core.secrets import credential
 from reconciler.errors import InvalidInput
+from reconciler.text.redaction import credential
 from tests.access.door import open_door
 
 

@@ -16,22 +16,22 @@ from email.message import Message
 from pathlib import Path
 from typing import Any
 
+from reconciler.access.rate_limit import parse_rate
+from reconciler.access.rights import Access, AccessRole, Token, digest
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.helm import Helm
-from reconciler.adapters.pushed import PushedObservations
+from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
-from reconciler.api.callers import Callers
+from reconciler.api.door.callers import Callers
 from reconciler.api.management import Management
 from reconciler.api.server import HttpServer
-from reconciler.core.access import Access, AccessRole, Token, digest
-from reconciler.core.rates import parse_rate
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.bulletin import LatestSnapshot
-from reconciler.daemon.desk import OrderQueue
 from reconciler.daemon.loop import Loop
+from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.reconcile import Memory, Outcome, World
-from reconciler.daemon.serving import Counter, Serving
+from reconciler.daemon.serve_orders import Counter, Serving
+from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, WorkloadObservation
 from reconciler.model.ids import ClusterName, WorkspaceName

@@ -8,7 +8,7 @@ from datetime import datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.catalogue import Catalogue, Key
+from reconciler.core.explain.catalogue import Catalogue, Key
 from reconciler.model.ids import PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Origin
 from reconciler.model.request import Asker, Request, RequestRecord

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.pushed import PushedObservations
+from reconciler.adapters.pushed_observations import PushedObservations
+from reconciler.api import placement_body
 from reconciler.api.app import create_app
 from reconciler.api.management import Management
-from reconciler.core import egsbody
-from reconciler.core.requestdraft import RequestDraft
+from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.bulletin import LatestSnapshot
-from reconciler.daemon.desk import OrderQueue
 from reconciler.daemon.loop import Vitals
+from reconciler.daemon.order_queue import OrderQueue
+from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.model.plan import Reason
 from tests.api.contract import Contract
 from tests.memory import MemoryRepository
@@ -91,7 +91,7 @@ def test_every_example_of_an_answer_fits_its_schema(contract: Contract) -> None:
 def test_every_example_of_a_body_fits_its_schema_and_is_read(contract: Contract) -> None:
     placements = contract.document["paths"]["/api/v1/workload-placement"]
     one = contract.document["paths"]["/api/v1/workload-placement/{name}"]
-    for operation, read in ((placements["post"], egsbody.read_create), (one["put"], egsbody.read_update)):
+    for operation, read in ((placements["post"], placement_body.read_create), (one["put"], placement_body.read_update)):
         told = operation["requestBody"]["content"]["application/json"]
         assert told["examples"]
         for example in told["examples"].values():

@@ -21,7 +21,7 @@ from time import perf_counter
 from reconciler.adapters.git import GitRepository
 from reconciler.adapters.helm import Helm
 from reconciler.app import GARBAGE
-from reconciler.core.kubernetes.state import ClusterState
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.source import SourceReader

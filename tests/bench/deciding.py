@@ -16,11 +16,11 @@ from dataclasses import replace
 from datetime import timedelta
 from time import perf_counter
 
-from reconciler.core import demand
-from reconciler.core.decide import decide
-from reconciler.core.enrolling import Enrolment
-from reconciler.core.load import assemble, parse_file
-from reconciler.core.situation import PassInput
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.enrolment import Enrolment
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.observe import demand
 from reconciler.model.capacity import (
     ClusterObservation,
     MissingReplicas,

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import yaml
 
-from reconciler.core import lifecycle, record
 from reconciler.core.engines import Deployment, engine
+from reconciler.core.ledger import lifecycle, placement_record
 from reconciler.model.capacity import (
     ClusterObservation,
     MissingReplicas,
@@ -168,9 +168,9 @@ def _files(made: Placement, spec: DeploySpec, workspace: Workspace) -> Iterator[
     chosen = engine(made.engine)
     deployment = Deployment(placement=made, spec=spec, workspace=workspace, charts={})
     files: Mapping[str, bytes] = chosen.files(deployment)
-    made = replace(made, digest=record.digest(files, made, spec))
+    made = replace(made, digest=placement_record.digest(files, made, spec))
     marker = chosen.marker(replace(deployment, placement=made))
-    yield f"{made.path}/placement.yaml", record.write_placement(made, spec, charts=chosen.charts_mode(spec))
+    yield f"{made.path}/placement.yaml", placement_record.write_placement(made, spec, charts=chosen.charts_mode(spec))
     for path, data in {**files, chosen.marker_path(made): marker}.items():
         yield f"clusters/{made.cluster}/{path}", data
 

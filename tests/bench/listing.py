@@ -10,20 +10,20 @@ from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter
 
+from reconciler.access.rate_limit import parse_rate
+from reconciler.access.rights import Access, AccessRole, Token, digest
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.pushed import PushedObservations
+from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
-from reconciler.api.callers import Callers
+from reconciler.api.door.callers import Callers
 from reconciler.api.management import Management
 from reconciler.api.server import HttpServer
-from reconciler.core.access import Access, AccessRole, Token, digest
-from reconciler.core.rates import parse_rate
-from reconciler.core.render import Rendered
+from reconciler.core.commits.write import Rendered
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.bulletin import LatestSnapshot
-from reconciler.daemon.desk import OrderQueue
 from reconciler.daemon.loop import Vitals
+from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.reconcile import Outcome
+from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.model.ids import CommitId, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.request import Asker, Request, RequestRecord

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from reconciler.core.decide import decide
-from reconciler.core.enrolling import Enrolment
-from reconciler.core.situation import PassInput
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.enrolment import Enrolment
+from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.model.capacity import ClusterObservation, Node, Observed, Pool
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkspaceName
@@ -15,7 +15,7 @@ from reconciler.model.ledger import Ledger
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Cluster, Desired, EngineName, Workspace
 from reconciler.model.request import Asker, Request, RequestRecord
-from reconciler.model.sortedmap import SortedMap
+from reconciler.model.sorted_map import SortedMap
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import DeploySpec, HelmConfig, Step, StepType
 from tests.bench.fleet import GPU, START

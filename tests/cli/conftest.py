@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from structlog.testing import capture_logs
 
 from reconciler.cli import main
-from reconciler.core.times import format_time
+from reconciler.text.timestamps import format_time
 from tests.api.daemon import EDITOR, Daemon, daemon
 from tests.conftest import Remote
 from tests.passes import SOURCE_FILES

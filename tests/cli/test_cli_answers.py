@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from reconciler.cli import printing
-from reconciler.core.plainly import plainly
 from reconciler.errors import Problem, Severity
 from reconciler.model.plan import Extend, Revert, Why
 from reconciler.model.units import ONE, Quantity, Resources
+from reconciler.text.to_json import plainly
 from tests.recording.samples import PLACEMENT, VLLM
 
 

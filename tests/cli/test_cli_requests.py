@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reconciler.core.requestrecord import read_request
+from reconciler.core.ledger.request_record import read_request
 from reconciler.model.request import Provisioning
 from tests.cli.conftest import ANN, Terminal
 from tests.conftest import Remote

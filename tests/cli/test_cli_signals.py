@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from reconciler.core.times import format_time
+from reconciler.text.timestamps import format_time
 from tests.cli.conftest import Terminal
 from tests.conftest import Remote
 from tests.passes import SOURCE_FILES

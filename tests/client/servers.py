@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from reconciler.client import Client, RetryTiming
+from reconciler.client import Client, Pace
 
-QUICK = RetryTiming(first_backoff=0.001)
+QUICK = Pace(first_backoff=0.001)
 TOKEN = "t0ken-" * 4
 
 

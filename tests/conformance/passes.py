@@ -8,14 +8,14 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.decide import decide
-from reconciler.core.quotas import quotas
+from reconciler.core.decide.assign.subset_quota import quotas
+from reconciler.core.decide.decide import decide
 from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Move, Place, Resize, Revert
 from reconciler.model.policy import Desired
-from reconciler.model.workloadspread import Subset
+from reconciler.model.workload_spread import Subset
 from tests.situations import NOW, VLLM, cluster, free, inputs, ledger, shape, short
 from tests.subsets import fleet, stands, wanted_before
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.distribution import ClusterShare, choose, give_back, ordered, share_out, subsets
-from reconciler.core.distribution.subsets import Layer
-from reconciler.core.distribution.webster import Claim, apportion
-from reconciler.core.reach import order
-from reconciler.core.rebalancing import anew
+from reconciler.core.decide.distribution import ClusterShare, choose, give_back, ordered, share_out, subsets
+from reconciler.core.decide.distribution.subsets import Layer
+from reconciler.core.decide.distribution.webster import Claim, apportion
+from reconciler.core.decide.steps.rebalance import anew
+from reconciler.core.fleet.cluster_order import order
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.plan import Place
 from reconciler.model.policy import BurstPolicy, ClusterPreference, Distribution, StrategyName, Workspace

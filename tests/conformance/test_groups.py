@@ -12,12 +12,12 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core import grouprules
-from reconciler.core.decide import decide
-from reconciler.core.exclusive import subgroup_of
-from reconciler.core.filling import fill
-from reconciler.core.needs import pods_of
-from reconciler.core.reach import order
+from reconciler.core.capacity.exclusive_topology import subgroup_of
+from reconciler.core.capacity.pod_needs import pods_of
+from reconciler.core.commits.fill import fill
+from reconciler.core.decide.decide import decide
+from reconciler.core.fleet.cluster_order import order
+from reconciler.core.safety import group_rules
 from reconciler.model.capacity import Node, Pool
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Move, Place, Plan, Revert
@@ -71,7 +71,7 @@ def field_of(made: Json, name: str) -> Json:
 
 
 def wrong(fields: Mapping[str, Json]) -> bool:
-    return bool([*grouprules.check_groups(lws(fields))])
+    return bool([*group_rules.check_groups(lws(fields))])
 
 
 @pytest.mark.parametrize("case", applying("lws", "groups", "lws_validation"))

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.fieldpath import replicas_at
-from reconciler.core.load import assemble, parse_file
-from reconciler.core.needs import pods_of
-from reconciler.core.workloadkinds import known
+from reconciler.core.capacity.pod_needs import pods_of
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.workloads.builtin_kinds import known
+from reconciler.core.workloads.paths import replicas_at
 from reconciler.model.ids import CommitId
 from reconciler.model.units import parse_quantity
-from reconciler.model.workloadkind import path
+from reconciler.model.workload_kind import path
 from tests.conformance.cases import SUITES, Case, applying, ids, not_applicable, there
 from tests.requests.asking import manifests, request
 

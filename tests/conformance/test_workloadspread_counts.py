@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.distribution import ClusterShare
-from reconciler.core.distribution.subsets import Layer, give_back, share_out
-from reconciler.core.kubernetes.pods import read_pod
-from reconciler.core.narrowing import selects
-from reconciler.core.rebalancing import anew
+from reconciler.core.decide.distribution import ClusterShare
+from reconciler.core.decide.distribution.subsets import Layer, give_back, share_out
+from reconciler.core.decide.steps.rebalance import anew
+from reconciler.core.observe.kubernetes.pods import read_pod
+from reconciler.core.spread.matching import selects
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.policy import Distribution, StrategyName
-from reconciler.model.workloadspread import Subset
+from reconciler.model.workload_spread import Subset
 from tests.conformance.cases import Case, applying, ids, not_applicable, there
 from tests.conformance.passes import HOUR, ROOM, World, over, working_plan
 from tests.situations import NOW, VLLM

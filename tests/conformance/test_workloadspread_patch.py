@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.core.injecting import injected
-from reconciler.core.narrowing import preference
-from reconciler.core.subsets import injection, ordinals_start, pod_of_subset
+from reconciler.core.spread.inject import injected
+from reconciler.core.spread.matching import preference
+from reconciler.core.spread.subset_pods import injection, ordinals_start, pod_of_subset
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Node, Pool
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Cluster, Workspace
 from reconciler.model.scheduling import Taint
 from reconciler.model.workload import WorkloadRef
-from reconciler.model.workloadspread import Bound, Subset, WorkloadSpread
+from reconciler.model.workload_spread import Bound, Subset, WorkloadSpread
 from tests.conformance.cases import Case, applying, ids, not_applicable, there
 from tests.fleet.samples import FLEET, load
 from tests.situations import free, gpus, plan, short

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.fieldpath import replicas_at
-from reconciler.core.spreadwarnings import selects
+from reconciler.core.fleet.spread.warnings import selects
+from reconciler.core.workloads.paths import replicas_at
 from reconciler.errors import Problem, Severity
 from reconciler.model.policy import Desired
-from reconciler.model.workloadkind import path
+from reconciler.model.workload_kind import path
 from tests.conformance.cases import Case, applying, cases, ids, not_applicable, there
 from tests.fleet.samples import FLEET, load
 from tests.spreads.files import governing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 
-from reconciler.core.times import format_time
+from reconciler.text.timestamps import format_time
 from tests.api.daemon import ABC_FILE
 from tests.passes import SOURCE_FILES
 

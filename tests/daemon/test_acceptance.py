@@ -9,9 +9,9 @@ import pytest
 
 from reconciler.adapters.git import GitRepository
 from reconciler.model.capacity import Observed
-from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.placement import Placement
+from reconciler.model.rollout import EngineReport, EngineState
 from tests.conftest import Remote
 from tests.memory import MemoryRepository
 from tests.passes import SOURCE_FILES, Passes

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.core import record
+from reconciler.core.ledger import placement_record
 from reconciler.errors import Conflict
 from tests.memory import MemoryRepository
 from tests.passes import BRANCHES, SOURCE_FILES, Passes, seconds
@@ -228,5 +228,5 @@ def test_what_the_record_says_is_what_was_deployed() -> None:
     passes.run()
     (placement,) = passes.placements()
     data = passes.repository.tree()[f"{placement.path}/placement.yaml"]
-    spec = record.read_spec(data, "placement.yaml")
+    spec = placement_record.read_spec(data, "placement.yaml")
     assert spec.manifests[0].manifest["spec"]["replicas"] == 2

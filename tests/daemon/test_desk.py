@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core.orders import Order
-from reconciler.core.render import Rendered
-from reconciler.daemon.desk import OrderQueue, OrderResult
+from reconciler.core.commits.write import Rendered
+from reconciler.core.decide.state.order import Order
+from reconciler.daemon.order_queue import OrderQueue, OrderResult
 from reconciler.daemon.reconcile import Outcome
 from reconciler.errors import Conflict, InvalidInput, Transient
 from reconciler.model.ids import CommitId, WorkspaceName

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 
 from reconciler.adapters.git import GitRepository
-from reconciler.core.requestrecord import request_path
-from reconciler.daemon import serving
+from reconciler.core.ledger.request_record import request_path
+from reconciler.daemon import serve_orders
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.bulletin import LatestSnapshot
-from reconciler.daemon.desk import OrderQueue, OrderResult
+from reconciler.daemon.order_queue import OrderQueue, OrderResult
 from reconciler.daemon.reconcile import Outcome
-from reconciler.daemon.serving import MANY, Counter, Serving
+from reconciler.daemon.serve_orders import MANY, Counter, Serving
+from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.errors import Conflict, OverspillError, Transient
 from reconciler.model.ids import CommitId, TemplateName
 from reconciler.model.plan import Reason
@@ -120,7 +120,7 @@ def test_what_a_batch_received_can_be_deleted_by_the_next(shop: Shop) -> None:
 
 
 def test_callers_do_not_keep_everything_else_waiting(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "LONGEST_RUSH", 0.0)
+    monkeypatch.setattr(serve_orders, "LONGEST_RUSH", 0.0)
     shop.ask(*crowd())
     shop.serve(fetch=False)
     assert shop.placed() == set(crowd())

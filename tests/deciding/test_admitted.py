@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.admitted import admitted
-from reconciler.core.explain import explain
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.kubernetes.requests import pod_requests
-from reconciler.core.kubernetes.shapes import replica_shape
+from reconciler.core.capacity.admission_defaults import admitted
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.explain.workload import explain
+from reconciler.core.workloads.pod_requests import pod_requests
+from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Move, Place, Plan, Reason

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.affinity import described, meets, wanted_labels
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.kubernetes.shapes import node_terms, replica_shape
-from reconciler.core.replicafile import read_shape, write_shape
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.ledger.replica_record import read_shape, write_shape
+from reconciler.core.workloads.node_affinity import described, meets, wanted_labels
+from reconciler.core.workloads.pod_shape import node_terms, replica_shape
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.scheduling import NodeRequirement, NodeTerm

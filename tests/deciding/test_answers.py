@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.answers import MOST, SignalLevel, replicas, risen, value
-from reconciler.core.questions import questions, quoted
+from reconciler.core.expressions.promql import questions, quoted
+from reconciler.core.observe.prometheus import MOST, SignalLevel, replicas, risen, value
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import Query

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from reconciler.core import demand
-from reconciler.core.demand import UnseenPrimary
+from reconciler.core.observe import demand
+from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.model.capacity import Observed
 from reconciler.model.demand import Demand, Sample
 from tests.situations import NOW, VLLM, desired, ordering, seconds, short

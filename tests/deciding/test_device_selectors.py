@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core.deviceselectors import selector
-from reconciler.model.devices import DeviceKind
+from reconciler.core.capacity.device_selectors import selector
+from reconciler.model.capacity import DeviceKind
 from reconciler.model.units import parse_quantity
 
 D = "gpu.nvidia.com"

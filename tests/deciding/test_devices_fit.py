@@ -11,14 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.core.devices import asked
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.replicafile import read_shape, write_shape
-from reconciler.core.wording import amounts
-from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
-from reconciler.model.devices import CLASS_PREFIX, DeviceKind, DeviceOption, DeviceRequest, DeviceStock
+from reconciler.core.capacity.devices import asked
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.ledger.replica_record import read_shape, write_shape
+from reconciler.model.capacity import (
+    CLASS_PREFIX,
+    ClusterObservation,
+    DeviceKind,
+    DeviceOption,
+    DeviceRequest,
+    DeviceStock,
+    Node,
+    Pool,
+    ReplicaShape,
+)
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE, Quantity, Resources
+from reconciler.text.wording import amounts
 from tests.situations import NOW
 
 D = "gpu.nvidia.com"

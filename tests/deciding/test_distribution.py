@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.distribution import ClusterShare, give_back, share_out
+from reconciler.core.decide.distribution import ClusterShare, give_back, share_out
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Distribution, StrategyName
 from tests.sharing import CLUSTERS, MANY, target

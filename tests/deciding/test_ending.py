@@ -5,14 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core import lifecycle
-from reconciler.core.decide import decide
-from reconciler.core.explain import explain
+from reconciler.core.decide.decide import decide
+from reconciler.core.explain.workload import explain
+from reconciler.core.ledger import lifecycle
 from reconciler.model.demand import Sample
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Drift
 from reconciler.model.placement import Event, Phase, Restraint, RestraintKind
-from reconciler.model.plan import Hold, Move, Place, Reason, ReleaseHolds, Resize, Restore, Revert, Why
+from reconciler.model.plan import Hold, Move, Place, Reason, Release, Resize, Restore, Revert, Why
 from reconciler.model.policy import Availability
 from tests.situations import (
     NOW,
@@ -188,7 +188,7 @@ def test_hold_ends_when_the_demand_has_gone_once() -> None:
     there = ledger(restraints={VLLM: (hold,)})
     assert plan(short(3), free("worker-2", 8), there=there, history=WATCHED).changes == ()
     (change,) = plan(short(0), there=there, history=WATCHED).changes
-    assert isinstance(change, ReleaseHolds)
+    assert isinstance(change, Release)
 
 
 def test_hold_outlasts_demand_that_is_away_for_less_than_the_scale_down_window() -> None:

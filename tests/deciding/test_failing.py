@@ -8,16 +8,16 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from reconciler.core import judging
-from reconciler.core.decide import decide
-from reconciler.core.rollouts import Rollouts, RolloutSigns, stale
+from reconciler.core.decide.decide import decide
+from reconciler.core.observe import rollouts
+from reconciler.core.observe.rollouts import Rollouts, RolloutSigns, stale
 from reconciler.model.capacity import ClusterObservation, NonGpuPods, Observed, PendingPods
-from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Phase, Placement, Restraint, RestraintKind
 from reconciler.model.plan import Place, Plan, Reason, Resize, Revert, Why
 from reconciler.model.policy import EngineName, Fleet
+from reconciler.model.rollout import EngineReport, EngineState
 from tests.situations import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, shape, short
 
 MINUTE = timedelta(minutes=1)
@@ -61,17 +61,17 @@ def followed(
     *,
     now: datetime = NOW,
     before: Rollouts | None = None,
-    held: dict[judging.Place, bool] | None = None,
+    held: dict[rollouts.Place, bool] | None = None,
 ) -> Rollouts:
     return told(RolloutSigns.of(there, observed, Fleet(), now), before or Rollouts(), held or {}, now)
 
 
-def told(signs: RolloutSigns, before: Rollouts, held: dict[judging.Place, bool], now: datetime = NOW) -> Rollouts:
-    return judging.follow(before, signs, stale(before, signs), held, now)
+def told(signs: RolloutSigns, before: Rollouts, held: dict[rollouts.Place, bool], now: datetime = NOW) -> Rollouts:
+    return rollouts.follow(before, signs, stale(before, signs), held, now)
 
 
-def doubts(before: Rollouts, signs: RolloutSigns) -> frozenset[judging.Place]:
-    return judging.doubts(before, signs, stale(before, signs))
+def doubts(before: Rollouts, signs: RolloutSigns) -> frozenset[rollouts.Place]:
+    return rollouts.doubts(before, signs, stale(before, signs))
 
 
 def decided(there: Ledger, observed: Observed, known: Rollouts, *, now: datetime = NOW, **policy: object) -> Plan:

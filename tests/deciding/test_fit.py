@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.tainting import repelled
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.workloads.taints import repelled
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.scheduling import Taint, Toleration

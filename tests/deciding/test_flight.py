@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from reconciler.core.rollouts import ClusterRollouts, Rollouts
-from reconciler.core.standing import WorkingPlan
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.observe.rollouts import ClusterRollouts, Rollouts
 from reconciler.model.capacity import NonGpuPods, PendingPods, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from reconciler.adapters.foresight import StillView
-from reconciler.core import lifecycle
-from reconciler.core.decide import decide
-from reconciler.core.demand import measure, remembered
-from reconciler.core.explain import explain
-from reconciler.core.messages import line, message
-from reconciler.core.situation import PassInput
+from reconciler.adapters.what_if import StillView
+from reconciler.core.commits.messages import line, message
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.explain.workload import explain
+from reconciler.core.ledger import lifecycle
+from reconciler.core.observe.demand import measure, remembered
 from reconciler.model.capacity import MissingReplicas, Observed, ReplicaRequest, SignalFreshness
 from reconciler.model.demand import Sample
-from reconciler.model.plan import Place, Reason, ReleaseHolds, Revert
+from reconciler.model.plan import Place, Reason, Release, Revert
 from reconciler.model.policy import BurstPolicy, Desired, Query
 from tests.situations import NOW, SOURCE, VLLM, desired, free, inputs, ledger, ordering, placement, seconds, short
 
@@ -58,7 +58,7 @@ def test_hold_outlasts_a_signal_that_is_not_heard() -> None:
     there = ledger(restraints={VLLM: (hold,)})
     assert decide(heard(hearings=(hearing(at=None),), there=there)).changes == ()
     (change,) = decide(heard(there=there)).changes
-    assert isinstance(change, ReleaseHolds)
+    assert isinstance(change, Release)
 
 
 def test_what_prometheus_asks_for_is_placed_and_named_in_the_commit() -> None:

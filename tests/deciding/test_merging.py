@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.merging import due, merged
+from reconciler.core.observe.merge_signals import due, merged
 from reconciler.model.capacity import MissingReplicas, ReplicaRequest
 from tests.situations import NOW, seconds
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.autoscaling import grown
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.model.autoscaling import ScalableNodes
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.explain.wait_time import grown
+from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.model.capacity import ClosedNode, ClusterObservation, ReplicaShape
+from reconciler.model.cluster import ScalableNodes
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Place
 from tests.deciding.neighbourhood import (

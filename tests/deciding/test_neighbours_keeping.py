@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.observation import read
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.observe.observation_file import read
+from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.plan import Move, Place, Plan
 from reconciler.model.policy import Availability

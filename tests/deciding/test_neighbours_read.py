@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core import observation
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.kubernetes.requests import pod_requests
-from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.needs import pods_of
-from reconciler.core.replicafile import read_shape, write_shape
+from reconciler.core.capacity.pod_needs import pods_of
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.ledger.replica_record import read_shape, write_shape
+from reconciler.core.observe import observation_file
+from reconciler.core.workloads.pod_requests import pod_requests
+from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
-from reconciler.model.neighbours import Evenly, HostPort, LabelRequirement, PodOnNode, PodRule, PodRules
+from reconciler.model.scheduling import Evenly, HostPort, LabelRequirement, PodOnNode, PodRule, PodRules
 from reconciler.model.units import format_quantity
 from reconciler.model.workload import Json
 from tests.deciding.neighbourhood import HOST, LABELS, ZONE, apart, evenly, node, other, pod, seen, term
@@ -104,7 +104,7 @@ workloads:
 
 
 def test_a_file_says_of_nodes_which_pods_are_there_or_nothing() -> None:
-    [read] = observation.read(FILE.encode(), "observation.yaml")
+    [read] = observation_file.read(FILE.encode(), "observation.yaml")
     pods = {one.name: one.pods for one in (*read.pools[0].nodes, *read.closed)}
     vllm = PodOnNode(namespace="llm", labels=(("app", "vllm"),))
     exporter = PodOnNode(namespace="kube-system", ports=(HostPort(port=9100),))
@@ -117,7 +117,7 @@ def test_a_file_says_of_nodes_which_pods_are_there_or_nothing() -> None:
 
 
 def test_a_replica_in_a_file_is_read_as_its_pod_would_be() -> None:
-    [read] = observation.read(FILE.encode(), "observation.yaml")
+    [read] = observation_file.read(FILE.encode(), "observation.yaml")
     same = pod(
         "llm", **apart(HOST), topologySpreadConstraints=[evenly(ZONE)], ports=[{"containerPort": 1, "hostPort": 8080}]
     )
@@ -137,7 +137,7 @@ def test_a_replica_in_a_file_is_read_as_its_pod_would_be() -> None:
 )
 def test_a_file_that_says_it_wrong_is_told_where(change: tuple[str, str], field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        observation.read(FILE.replace(*change).encode(), "observation.yaml")
+        observation_file.read(FILE.replace(*change).encode(), "observation.yaml")
     assert field in str(caught.value.problems[0])
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.core.decide import decide
+from reconciler.core.decide.decide import decide
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Move, Place, Plan, Reason, Refusal, Resize
 from reconciler.model.policy import Availability, ClusterPreference
-from reconciler.model.workloadspread import Bound
+from reconciler.model.workload_spread import Bound
 from tests.situations import VLLM, free, inputs, ledger, plan, short
 from tests.subsets import CLUSTERS, OWN, RENTED, fleet, kept, named, numbered, out, stands, subset, term, wanted_before
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.overstepping import overstepping
-from reconciler.core.situation import PassInput
-from reconciler.core.standing import WorkingPlan
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps.end import overstepping
 from reconciler.model.ids import WorkloadId
-from reconciler.model.placements import Placements
+from reconciler.model.ledger import Placements
 from tests.situations import VLLM, cluster, desired, inputs, ordering, placement
 
 LIMITED = desired(

@@ -7,9 +7,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.decide import decide
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.situation import PassInput
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Place

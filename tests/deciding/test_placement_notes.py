@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from reconciler.core.explain import explain
+from reconciler.core.explain.workload import explain
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
-from reconciler.model.workloadspread import PreferredTerm
+from reconciler.model.workload_spread import PreferredTerm
 from tests.kinds.bursting import SET, lent
 from tests.kinds.bursting import fleet as grouping
 from tests.situations import NOW, VLLM, free, inputs, ledger, placement, short

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.decide import decide
-from reconciler.core.distribution import ClusterShare, share_out
-from reconciler.core.rebalancing import anew, rebalance
-from reconciler.core.situation import PassInput
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.distribution import ClusterShare, share_out
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.steps.rebalance import anew, rebalance
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import PendingPods
 from reconciler.model.gpr import WorkspaceLimits

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from reconciler.core.decide import decide
-from reconciler.core.quotas import quotas
-from reconciler.core.rebalancing import rebalance
-from reconciler.core.seats import seated
+from reconciler.core.decide.assign.subset_quota import quotas
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.steps.rebalance import rebalance
+from reconciler.core.spread.placement_subset import seated
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.gpr import WorkspaceLimits
@@ -22,7 +22,7 @@ from reconciler.model.placement import Placement, Restraint, RestraintKind
 from reconciler.model.plan import Place, Plan, Resize, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.scheduling import NodeRequirement, NodeTerm
-from reconciler.model.workloadspread import Bound, Subset
+from reconciler.model.workload_spread import Bound, Subset
 from tests.deciding.test_spread_passes import NUMBERS, PERCENTAGES, Case, after, cases
 from tests.situations import NOW, VLLM, free, inputs, ledger, plan, seconds, shape, short
 from tests.subsets import OWN, RENTED, TIER, adaptive, fleet, named, numbered, stands, subset, wanted_before

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from reconciler.core.decide import decide
-from reconciler.core.explain import explain
-from reconciler.core.ledger import Restraints, read_record
-from reconciler.core.messages import line, message
-from reconciler.core.restraints import ledger_path, write_restraints
+from reconciler.core.commits.messages import line, message
+from reconciler.core.decide.decide import decide
+from reconciler.core.explain.workload import explain
+from reconciler.core.ledger.read import Restraints, read_record
+from reconciler.core.ledger.restraints import ledger_path, write_restraints
 from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import CommitId

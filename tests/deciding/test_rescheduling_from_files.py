@@ -9,16 +9,16 @@ from datetime import datetime
 
 import pytest
 
-from reconciler.core.decide import decide
-from reconciler.core.kubernetes.resources import Resource
-from reconciler.core.kubernetes.state import ClusterState
-from reconciler.core.observation import read
-from reconciler.core.times import format_time
+from reconciler.core.decide.decide import decide
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.resources import Resource
+from reconciler.core.observe.observation_file import read
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Place, Plan, Resize
+from reconciler.text.timestamps import format_time
 from tests.deciding.test_rescheduling import adaptive
 from tests.kube.objects import GPU, NO_GPU, node, pod
 from tests.situations import NOW, VLLM, free, inputs, ledger, placement, seconds, short

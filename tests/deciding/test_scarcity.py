@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.kubernetes.causes import unschedulable
-from reconciler.core.wording import amounts, is_gpu, model
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.observe.kubernetes.pod_failures import unschedulable
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import Resources, parse_quantity
+from reconciler.text.wording import amounts, is_gpu, model
 from tests.situations import NOW
 
 GPUS = [

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.core.decide import decide
-from reconciler.core.explain import explain
-from reconciler.core.schedule import first_after, next_turn, planned
+from reconciler.core.decide.decide import decide
+from reconciler.core.explain.workload import explain
+from reconciler.core.observe.schedule import first_after, next_turn, planned
 from reconciler.model.plan import Place, Reason, Revert
 from reconciler.model.policy import BurstPolicy, Schedule
 from tests.situations import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, plan, seconds, short

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from reconciler.core.demand import Sample
-from reconciler.core.explain import explain
-from reconciler.core.messages import message
+from reconciler.core.commits.messages import message
+from reconciler.core.explain.workload import explain
+from reconciler.core.observe.demand import Sample
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Revert

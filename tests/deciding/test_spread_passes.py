@@ -10,16 +10,16 @@ from functools import partial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.core.decide import decide
-from reconciler.core.quotas import quotas
-from reconciler.core.seats import seated
-from reconciler.core.situation import PassInput
-from reconciler.core.standing import WorkingPlan
+from reconciler.core.decide.assign.subset_quota import quotas
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.spread.placement_subset import seated
 from reconciler.model.ids import PlacementName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Move, Place, Plan, Resize, Revert
 from reconciler.model.policy import Desired
-from reconciler.model.workloadspread import Bound, Subset
+from reconciler.model.workload_spread import Bound, Subset
 from tests.situations import VLLM, inputs, ledger, short
 from tests.subsets import fleet, named, numbered, pooled, stands, term, wanted_before
 

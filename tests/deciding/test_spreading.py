@@ -6,17 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core.decide import decide
-from reconciler.core.explain import explain
-from reconciler.core.messages import message
-from reconciler.core.situation import given_up
+from reconciler.core.commits.messages import message
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.pass_input import given_up
+from reconciler.core.explain.workload import explain
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId
-from reconciler.model.neighbours import LabelRequirement, PodRule, PodRules
 from reconciler.model.plan import Move, Place, Reason, Revert
 from reconciler.model.policy import Availability, BurstPolicy, ClusterPreference
-from reconciler.model.scheduling import NodeRequirement, NodeTerm, Taint, Toleration
-from reconciler.model.workloadspread import Bound, PreferredTerm
+from reconciler.model.scheduling import (
+    LabelRequirement,
+    NodeRequirement,
+    NodeTerm,
+    PodRule,
+    PodRules,
+    Taint,
+    Toleration,
+)
+from reconciler.model.workload_spread import Bound, PreferredTerm
 from tests.gprs.asking import binding, gpr_template
 from tests.situations import (
     NOW,

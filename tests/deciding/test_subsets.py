@@ -7,8 +7,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.distribution import ClusterShare
-from reconciler.core.distribution.subsets import Counts, Layer, give_back, share_out
+from reconciler.core.decide.distribution import ClusterShare
+from reconciler.core.decide.distribution.subsets import Counts, Layer, give_back, share_out
 from reconciler.model.ids import ClusterName
 
 TOTALS = st.integers(0, 40)

@@ -10,16 +10,16 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.core.evicting import Evictions
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.growth import CandidateFinder
-from reconciler.core.lending import bursts_that_wait
-from reconciler.core.placing import requests_that_wait
-from reconciler.core.queueing import serve
-from reconciler.core.reserving import reservations_that_wait
-from reconciler.core.rooms import FleetCapacity
-from reconciler.core.situation import PassInput
-from reconciler.core.standing import WorkingPlan
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.candidates.free_capacity import FleetCapacity
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps.place_requests import requests_that_wait
+from reconciler.core.decide.steps.preempt import Evictions
+from reconciler.core.decide.steps.queue import serve
+from reconciler.core.decide.steps.reserve import reservations_that_wait
+from reconciler.core.decide.steps.scale_up import bursts_that_wait
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.gpr import GprTerms, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName

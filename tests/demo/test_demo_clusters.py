@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core import observation, yamlio
+from reconciler.core.observe import observation_file
+from reconciler.core.schema import yaml
 from reconciler.demo.clusters import Primary, SimulatedCluster, committed, read
 from reconciler.demo.stage import DemoDirectory, hurry
 from reconciler.demo.story import acts, timing
@@ -53,8 +54,8 @@ def test_replicas_without_a_node_are_reported_with_the_moment_the_scheduler_firs
     cluster.apply({"vllm-1": room + 2})
 
     def homeless() -> dict[str, tuple[int, datetime | None]]:
-        text = yamlio.emit(cluster.observation(NOON + timedelta(minutes=1)))
-        (seen,) = observation.read(text.encode(), "seen.yaml")
+        text = yaml.emit(cluster.observation(NOON + timedelta(minutes=1)))
+        (seen,) = observation_file.read(text.encode(), "seen.yaml")
         return {name: (one.replicas, one.since) for name, one in seen.homeless.items()}
 
     assert homeless() == {"vllm-1": (room + 2, None)}
@@ -83,7 +84,7 @@ def test_cordoned_nodes_take_nothing(primary: Primary) -> None:
 def test_what_is_bound_is_reported_as_used(cluster: SimulatedCluster) -> None:
     cluster.apply({"vllm-1": 3})
     cluster.schedule(NOON)
-    (seen,) = observation.read(yamlio.emit(cluster.observation(NOON)).encode(), "seen.yaml")
+    (seen,) = observation_file.read(yaml.emit(cluster.observation(NOON)).encode(), "seen.yaml")
     assert seen.observed_at == NOON
     assert seen.bound == {"vllm-1": 3}
     (node,) = seen.pools[0].nodes
@@ -94,7 +95,7 @@ def test_the_newest_waiting_replicas_are_the_first_to_go(primary: Primary) -> No
     primary.scale(3, NOON)
     primary.scale(6, NOON + timedelta(seconds=5))
     primary.scale(2, NOON + timedelta(seconds=9))
-    (seen,) = observation.read(yamlio.emit(primary.observation(NOON)).encode(), "seen.yaml")
+    (seen,) = observation_file.read(yaml.emit(primary.observation(NOON)).encode(), "seen.yaml")
     (workload,) = seen.workloads
     assert [(wait.replicas, wait.since) for wait in workload.waiting] == [(2, NOON)]
     assert (workload.wanted, workload.running) == (18, 16)
@@ -116,7 +117,7 @@ def test_the_engine_counts_deployments_only_where_engines_look() -> None:
 
 
 def test_the_layouts_example_replica_is_what_its_template_deploys(primary: Primary) -> None:
-    template = yamlio.parse((LAYOUT / "templates" / "vllm.yaml").read_bytes(), "vllm.yaml")[0].value
+    template = yaml.parse((LAYOUT / "templates" / "vllm.yaml").read_bytes(), "vllm.yaml")[0].value
     (server,) = [one for one in template["spec"]["manifestResources"] if one["name"] == "server"]
     pod = server["manifest"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]

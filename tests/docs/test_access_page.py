@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconciler.core import accessfile
-from reconciler.core.access import AccessRole
+from reconciler.access.rights import AccessRole
+from reconciler.core.schema import access_file
 from reconciler.core.schema.access import AccessFile, IssuerRuleFile, TokenFile
 
 PAGE = (Path(__file__).parents[2] / "docs" / "access.md").read_text()
@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "access.md").read_text()
 
 def test_the_file_of_the_page_is_read() -> None:
     (text,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    access = accessfile.read(text.encode(), "access.yaml")
+    access = access_file.read(text.encode(), "access.yaml")
     assert ([token.name for token in access.tokens], len(access.rules)) == (["ci", "ada"], 2)
 
 

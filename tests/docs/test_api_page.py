@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.pushed import PushedObservations
+from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
-from reconciler.api.finding import Filters
+from reconciler.api.lookup import Filters
 from reconciler.api.management import Management
 from reconciler.api.paging import LIMIT, MOST
 from reconciler.api.refusal import envelope
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.bulletin import LatestSnapshot
-from reconciler.daemon.desk import OrderQueue
 from reconciler.daemon.loop import Vitals
+from reconciler.daemon.order_queue import OrderQueue
+from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.model.plan import Reason
 from reconciler.model.request import Denial
 from tests.api.daemon import daemon

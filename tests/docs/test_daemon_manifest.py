@@ -43,7 +43,7 @@ def test_user_port_and_cache_are_those_of_the_image():
 
 
 def test_probes_ask_for_addresses_that_the_daemon_has():
-    health = (CHECKOUT / "reconciler" / "api" / "health.py").read_text()
+    health = (CHECKOUT / "reconciler" / "api" / "routes" / "health.py").read_text()
     for probe in ("livenessProbe", "readinessProbe"):
         assert f'"{CONTAINER[probe]["httpGet"]["path"]}"' in health
 

@@ -9,18 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core.schema.binding import BindingSpec, ClusterBindingFile, LimitsFile, WorkspacePolicySpec
-from reconciler.core.schema.deploy import (
-    CommandFile,
-    HelmConfigFile,
-    HelmFlagsFile,
-    ManifestResourceFile,
-    StepFile,
-)
-from reconciler.core.schema.gpr import DetailsFile, GprSpec, GprTemplateSpec, TemplateTermsFile
-from reconciler.core.schema.placement import Body, PlacementSpec
-from reconciler.core.schema.strict import Strict
-from reconciler.core.schema.template import SelectorFile, TemplateSpec
+from reconciler.core.schema.egs.deploy import CommandFile, HelmConfigFile, HelmFlagsFile, ManifestResourceFile, StepFile
+from reconciler.core.schema.egs.gpr import DetailsFile, GprSpec, GprTemplateSpec, TemplateTermsFile
+from reconciler.core.schema.egs.gpr_binding import BindingSpec, ClusterBindingFile, LimitsFile, WorkspacePolicySpec
+from reconciler.core.schema.egs.placement import Body, PlacementSpec
+from reconciler.core.schema.egs.template import SelectorFile, TemplateSpec
+from reconciler.core.schema.strict_model import Strict
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "egs.md").read_text()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.needs import pods_of
+from reconciler.core.capacity.pod_needs import pods_of
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.workloads.pod_shape import replica_shape
 from tests.deciding.neighbourhood import HOST, LABELS, ZONE, apart, evenly, node, other, pod, seen, term, why_not
 from tests.deciding.scheduler import REQUIRED, Raw
 from tests.requests.asking import deployment, manifests, request

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.core import yamlio
-from reconciler.core.dialect import CONTEXT
-from reconciler.core.load import assemble, parse_file
-from reconciler.core.sandbox import FILTERS
-from reconciler.core.schema import KINDS, json_schema
-from reconciler.core.schema.deploy import DeployFile
+from reconciler.core.expressions.dialect import CONTEXT
+from reconciler.core.expressions.sandbox import FILTERS
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.schema import KINDS, json_schema, yaml
+from reconciler.core.schema.egs.deploy import DeployFile
 from reconciler.model.ids import CommitId
 
 CHECKOUT = Path(__file__).parents[2]
@@ -56,7 +55,7 @@ def test_every_kind_has_an_example_that_is_in_force_without_a_complaint() -> Non
     }
     desired = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in files.items()})
     assert desired.problems == ()
-    kinds = [document.value["kind"] for path, text in files.items() for document in yamlio.parse(text.encode(), path)]
+    kinds = [document.value["kind"] for path, text in files.items() for document in yaml.parse(text.encode(), path)]
     assert {*kinds} == {*KINDS_THERE}
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from reconciler.cli import remote
-from reconciler.core.terms import BANDS
-from reconciler.model.provisioning import TRANSITIONS, GprEvent, GprState, read_state
+from reconciler.core.decide.candidates.gpr_terms import BANDS
+from reconciler.model.gpr import TRANSITIONS, GprEvent, GprState, read_state
 
 PAGE = (Path(__file__).parents[2] / "docs" / "gprs.md").read_text()
 SECTION = PAGE.partition("\n## States\n")[2].partition("\n## ")[0]

@@ -6,17 +6,19 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from reconciler.core import templates, validate, yamlio
-from reconciler.core.load import assemble, parse_file
-from reconciler.core.needs import Gang, Pods, pods_of
-from reconciler.core.workloadkinds import BUILT_IN
+from reconciler.core.capacity.pod_needs import Gang, Pods, pods_of
+from reconciler.core.expressions import render
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.safety import rules
+from reconciler.core.schema import yaml
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.ids import CommitId
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.plan import Place
 from reconciler.model.units import ONE
 from reconciler.model.workload import Json
-from reconciler.model.workloadkind import Count, Mark, PodTemplate, WorkloadKind
-from reconciler.model.workloadkind import Path as Way
+from reconciler.model.workload_kind import Count, Mark, PodTemplate, WorkloadKind
+from reconciler.model.workload_kind import Path as Way
 from tests.kinds.bursting import fleet, lacks
 from tests.kinds.gangs import torch
 from tests.kinds.samples import SAMPLES, lws
@@ -58,7 +60,7 @@ def test_the_examples_are_in_force_and_count_what_the_page_says() -> None:
     files = {"a.yaml": declared, "b.yaml": configuration}
     desired = assemble(CommitId(""), {path: parse_file(text.encode()) for path, text in files.items()})
     assert desired.problems == ()
-    (document,) = yamlio.parse(counted.encode(), "c.yaml")
+    (document,) = yaml.parse(counted.encode(), "c.yaml")
     (part,) = pods_of(request(spec=manifests(document.value)), desired.kinds).parts
     gpus = part.shape.requests.amounts[GPU] // ONE
     assert f"This one counts as {part.replicas} pods of {gpus} GPUs" in PAGE
@@ -71,18 +73,18 @@ def test_the_chart_it_shows_has_its_share_where_the_annotation_says() -> None:
     desired = assemble(CommitId(""), {path: parse_file(data) for path, data in files.items()})
     assert desired.problems == ()
     (shown,) = (one.spec for workload, one in desired.templates.items() if workload.name == "vllm-helm")
-    (model,) = templates.render(shown, context(shown)).helm[0].values["servingEngineSpec"]["modelSpec"]
+    (model,) = render.render(shown, context(shown)).helm[0].values["servingEngineSpec"]["modelSpec"]
     assert model == {"name": "llama3", "replicaCount": 3, "requestGPU": 1}
 
 
 def test_the_label_that_it_shows_for_a_train_job_is_taken_and_filled_in() -> None:
-    (document,) = yamlio.parse(examples()[0].encode(), "job.yaml")
+    (document,) = yaml.parse(examples()[0].encode(), "job.yaml")
     job, patches = SAMPLES["TrainJob"][0], document.value["spec"]
     metadata = {**job["metadata"], "namespace": "vllm-demo"}
     spec = manifests({**job, "metadata": metadata, "spec": {**job["spec"], **patches}})
     given = context(spec)
-    assert [*validate.check_safety(spec, given.workspace), *templates.check(spec)] == []
-    (made,) = templates.render(spec, given).manifests
+    assert [*rules.check_safety(spec, given.workspace), *render.check(spec)] == []
+    (made,) = render.render(spec, given).manifests
     assert given.placement is not None
     assert f"{{'{PLACEMENT_LABEL}': '{given.placement.name}'}}" in str(made.manifest["spec"]["runtimePatches"])
 

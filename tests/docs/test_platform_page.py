@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from reconciler.core import yamlio
-from reconciler.core.engines.scaling import autoscaler
-from reconciler.core.load import assemble, parse_file
+from reconciler.core.engines.autoscaled_replicas import autoscaler
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.schema import yaml
+from reconciler.model.cluster import NetworkApi
 from reconciler.model.ids import ClusterName, CommitId, WorkspaceName
-from reconciler.model.networking import NetworkApi
 from reconciler.model.prerequisites import Category
 
 CHECKOUT = Path(__file__).parents[2]
@@ -42,6 +42,6 @@ def test_the_cluster_and_the_workspace_that_it_shows_are_in_force() -> None:
 
 
 def test_the_autoscaler_that_it_shows_is_one() -> None:
-    (document,) = yamlio.parse(EXAMPLES[1].encode(), "a.yaml")
+    (document,) = yaml.parse(EXAMPLES[1].encode(), "a.yaml")
     assert autoscaler(document.value)
     assert document.value["spec"]["scaleTargetRef"]["name"] == "vllm"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from reconciler.core.load import assemble, parse_file
+from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.model.ids import CommitId
 from reconciler.model.request import Provisioning
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core.load import assemble, parse_file
-from reconciler.core.schedule import planned
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.observe.schedule import planned
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from reconciler.core.load import assemble, parse_file
-from reconciler.core.spreadrules import KruiseRule
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.fleet.spread.rules import KruiseRule
 from reconciler.model.ids import CommitId, WorkloadId
 
 CHECKOUT = Path(__file__).parents[2]

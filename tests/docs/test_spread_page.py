@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from reconciler.core.distribution import returns
-from reconciler.core.load import assemble, parse_file
-from reconciler.core.remainders import shares
+from reconciler.core.decide.distribution import returns
+from reconciler.core.expressions.sandbox import shares
+from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Distribution, StrategyName
 from tests import subsets

@@ -7,9 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from reconciler.core import observation, yamlio
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.kubernetes.shapes import replica_shape
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.observe import observation_file
+from reconciler.core.schema import yaml
+from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.model.capacity import ReplicaShape
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
@@ -93,7 +94,7 @@ class Mix:
             "runtimeClasses": [{"name": "heavy", "overhead": RUNTIME}],
             "limitRanges": [{"namespace": NAMESPACE, "defaultRequest": GIVEN}],
         }
-        [seen] = observation.read(yamlio.emit(file).encode(), "observation.yaml")
+        [seen] = observation_file.read(yaml.emit(file).encode(), "observation.yaml")
         return ClusterCapacity(seen).count(self._shape(), 1 if self.apart else LIMIT)
 
     def pods(self, replicas: int) -> int:

@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from reconciler.core import yamlio
+from reconciler.core.schema import yaml
 from tests.e2e import flux
 from tests.e2e.api_server import Json
 from tests.e2e.control_plane import Cluster
@@ -185,7 +185,7 @@ class Scenario:
         told: Counter[str] = Counter()
         for path in files:
             text = self.fleet.git("show", f"placements:{path}", at=self.fleet.bare)
-            [record] = yamlio.parse(text.encode(), str(path))
+            [record] = yaml.parse(text.encode(), str(path))
             told[path.parts[1]] += int(record.value["metadata"]["annotations"]["overspill.dev/replicas"])
         return dict(told)
 

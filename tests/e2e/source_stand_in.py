@@ -24,7 +24,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from reconciler.core import yamlio
+from reconciler.core.schema import yaml
 from tests.e2e.api_server import Access, ApiServer, Json, Refused
 
 GROUP = "/apis/source.toolkit.fluxcd.io/v1"
@@ -157,7 +157,7 @@ def _store(file: Path, content: bytes) -> None:
 def _index(url: str) -> Json:
     """Read the index of a chart repository: versions by chart."""
     with urllib.request.urlopen(f"{url.rstrip('/')}/index.yaml", timeout=10) as answer:
-        [document] = yamlio.parse(answer.read(), "index.yaml")
+        [document] = yaml.parse(answer.read(), "index.yaml")
     return document.value["entries"]
 
 

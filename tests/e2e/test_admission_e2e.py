@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.core.admitted import admitted, as_stated
-from reconciler.core.kubernetes.requests import pod_requests
-from reconciler.core.kubernetes.resources import Resource
-from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.kubernetes.state import ClusterState
+from reconciler.core.capacity.admission_defaults import admitted, as_stated
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.resources import Resource
+from reconciler.core.workloads.pod_requests import pod_requests
+from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
 from tests.e2e.api_server import Json, Refused

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 import yaml
 
-from reconciler.core.kubernetes.applications import read_application
-from reconciler.model.deployed import EngineReport, EngineState
+from reconciler.core.observe.kubernetes.argocd_application import read_application
+from reconciler.model.rollout import EngineReport, EngineState
 from tests.e2e import command_step, webhooks
 from tests.e2e.argo_cd import APPLICATIONS, KINDS, NAMESPACE, ArgoCD, missing, teach
 from tests.e2e.charts import PUBLISHED

@@ -12,10 +12,10 @@ import pytest
 
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.kube import KubeObservations
-from reconciler.core.load import assemble, parse_file
+from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.model.capacity import Observed
-from reconciler.model.deployed import EngineState
 from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.rollout import EngineState
 from tests.e2e.argo_cd import NAMESPACE, ArgoCD, missing, teach
 from tests.e2e.components import Missing, sources
 from tests.e2e.conftest import LAYOUT, Fleet

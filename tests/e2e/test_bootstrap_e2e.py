@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from reconciler.core import yamlio
+from reconciler.core.schema import yaml
 from tests.e2e.argo_cd import teach
 from tests.e2e.components import Missing, sources
 from tests.e2e.conftest import LAYOUT
@@ -32,7 +32,7 @@ def test_argo_cd_bootstrap_is_accepted_with_every_field_kept(cluster: Cluster) -
     text = BOOTSTRAP.read_text()
     cluster.kubectl(*STRICTLY, "--dry-run=server", stdin=text)
     cluster.kubectl(*STRICTLY, stdin=text)
-    for document in yamlio.parse(BOOTSTRAP.read_bytes(), BOOTSTRAP.name):
+    for document in yaml.parse(BOOTSTRAP.read_bytes(), BOOTSTRAP.name):
         sent: Json = document.value
         path = f"/apis/argoproj.io/v1alpha1/namespaces/argocd/{KINDS[sent['kind']]}/{sent['metadata']['name']}"
         assert cluster.call("GET", path)["spec"] == sent["spec"], "a field was dropped, or filled in otherwise"

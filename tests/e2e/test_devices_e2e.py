@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.kubernetes.resources import CAPACITY, Resource
-from reconciler.core.kubernetes.state import ClusterState
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.resources import CAPACITY, Resource
 from reconciler.model.ids import ClusterName
 from reconciler.model.workload import WorkloadRef
 from tests.e2e.control_plane import Cluster, Json

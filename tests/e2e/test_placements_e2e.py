@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core import yamlio
+from reconciler.core.schema import yaml
 from tests.e2e.conftest import LAYOUT, Fleet
 from tests.e2e.control_plane import Cluster, Json, missing, program
 
@@ -27,7 +27,7 @@ def world(start_cluster: Callable[[str], Cluster]) -> dict[str, Cluster]:
     for name in ("worker-2", "worker-3"):
         cluster = clusters[name] = start_cluster(name)
         path = LAYOUT / "observations" / f"{name}.yaml"
-        [document] = yamlio.parse(path.read_bytes(), path.name)
+        [document] = yaml.parse(path.read_bytes(), path.name)
         for pool in document.value["pools"]:
             for node in pool["nodes"]:
                 cluster.add_node(

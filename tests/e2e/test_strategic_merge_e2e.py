@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.mergedlists import Unmergeable
-from reconciler.core.strategicmerge import merge
+from reconciler.core.workloads.strategic_merge import Unmergeable, merge
 from tests.e2e.components import Missing, find
 from tests.spreads.patches import pair
 

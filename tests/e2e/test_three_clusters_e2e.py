@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from reconciler.core import yamlio
+from reconciler.core.schema import yaml
 from tests.e2e.api_server import Json
 from tests.e2e.argo_cd import APPLICATIONS
 from tests.e2e.conftest import Fleet
@@ -55,7 +55,7 @@ def replicas(fleet: Fleet) -> dict[str, int]:
     tree = fleet.check_out()
     counts: dict[str, int] = {}
     for file in tree.glob("clusters/*/*/**/*.yaml"):
-        for document in yamlio.parse(file.read_bytes(), file.name):
+        for document in yaml.parse(file.read_bytes(), file.name):
             if document.value["kind"] == "Deployment":
                 counts[file.relative_to(tree).parts[1]] = document.value["spec"]["replicas"]
     return counts

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.admission import admit
-from reconciler.core.egsbody import read_create, read_update
-from reconciler.core.egsdocument import rest
-from reconciler.core.requestdraft import RequestDraft, merged
+from reconciler.api.placement_body import read_create, read_update
+from reconciler.core.fleet.admission import admit
+from reconciler.core.schema.egs.request import RequestDraft, merged
+from reconciler.core.schema.egs.resource import rest
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.request import Request
 from reconciler.model.workload import DeletionPolicy, Json

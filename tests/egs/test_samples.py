@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.admission import admit
-from reconciler.core.egsbody import read_create, read_update
-from reconciler.core.requestdraft import RequestDraft
+from reconciler.api.placement_body import read_create, read_update
+from reconciler.core.fleet.admission import admit
+from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.model.ids import WorkloadId
 from reconciler.model.request import Request
 from reconciler.model.workload import Command, DeletionPolicy, HelmFlags, Step, StepType, WorkloadRef

@@ -8,10 +8,10 @@ from datetime import timedelta
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.core import yamlio
-from reconciler.core.egsbody import read_create
-from reconciler.core.egsdocument import document, read_request, rest
-from reconciler.core.requestdraft import RequestDraft
+from reconciler.api.placement_body import read_create
+from reconciler.core.schema import yaml
+from reconciler.core.schema.egs.request import RequestDraft
+from reconciler.core.schema.egs.resource import document, read_request, rest
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.request import Request
 from reconciler.model.workload import (
@@ -149,7 +149,7 @@ def reservations(draw: st.DrawFn) -> Request:
 
 @given(placements() | reservations())
 def test_a_resource_reads_back_as_the_request_that_it_was_written_from(request):
-    (read,) = yamlio.parse(yamlio.emit(document(request)).encode(), "x.yaml")
+    (read,) = yaml.parse(yaml.emit(document(request)).encode(), "x.yaml")
     assert read_request(read.value) == request
 
 

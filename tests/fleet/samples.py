@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from textwrap import dedent
 
-from reconciler.core.load import assemble, parse_file
+from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.errors import Problem, Severity
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired

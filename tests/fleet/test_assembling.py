@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.ignoring import ignored
-from reconciler.core.load import assemble, is_read, parse_file
+from reconciler.core.fleet.ignore import ignored
+from reconciler.core.fleet.read_file import assemble, is_read, parse_file
 from reconciler.errors import Severity
 from reconciler.model.ids import BlobId, CommitId, WorkloadId
 from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, lines, load, policy, warnings, workspace

@@ -8,10 +8,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from reconciler.core import observation
-from reconciler.core.load import assemble, is_read, parse_file
+from reconciler.core.fleet.read_file import assemble, is_read, parse_file
+from reconciler.core.observe import observation_file
 from reconciler.core.schema import KINDS, json_schema
-from reconciler.core.yamlio import parse
+from reconciler.core.schema.yaml import parse
 from reconciler.model.ids import CommitId, WorkloadId
 
 TOP = Path(__file__).resolve().parents[2]
@@ -47,7 +47,7 @@ def test_every_cluster_has_an_observation_and_the_primary_is_short_of_gpus():
     seen = {
         one.cluster: one
         for path in sorted((LAYOUT / "observations").glob("*.yaml"))
-        for one in observation.read(path.read_bytes(), path.name)
+        for one in observation_file.read(path.read_bytes(), path.name)
     }
     desired = load(layout())
     assert set(seen) == set(desired.clusters)

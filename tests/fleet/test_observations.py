@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.core.observation import read
-from reconciler.core.yamlio import parse
+from reconciler.core.observe.observation_file import read
+from reconciler.core.schema.yaml import parse
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import MissingReplicas, ReplicaRequest
-from reconciler.model.deployed import EngineState
 from reconciler.model.ids import PlacementName
+from reconciler.model.rollout import EngineState
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Taint, Toleration
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload import WorkloadRef

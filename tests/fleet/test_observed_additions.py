@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core.observation import read
+from reconciler.core.observe.observation_file import read
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ClusterObservation
-from reconciler.model.scheduling import RuntimeClass, Toleration
+from reconciler.model.scheduling import RuntimeClass, Toleration, Unstated
 from reconciler.model.units import Resources, parse_quantity
-from reconciler.model.unstated import Unstated
 from tests.fleet.samples import text
 
 HEAD = text("""

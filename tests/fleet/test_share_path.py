@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from reconciler.core import templates
-from reconciler.core.sharepath import REPLICAS
+from reconciler.core.expressions import render
+from reconciler.core.fleet.replica_paths import REPLICAS
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json
@@ -64,7 +64,7 @@ def rendered(desired: Desired) -> DeploySpec:
     """Fill the template in for a placement of three replicas."""
     assert errors(desired) == []
     spec = desired.templates[WorkloadId(WorkspaceName("llm"), TemplateName("vllm"))].spec
-    return templates.render(spec, context(spec))
+    return render.render(spec, context(spec))
 
 
 def test_the_share_is_written_at_a_path_of_a_charts_values_and_nowhere_else() -> None:

@@ -7,8 +7,8 @@ from itertools import islice, permutations
 
 import pytest
 
-from reconciler.core.draft import draft
-from reconciler.core.schema.template import WorkloadTemplateFile
+from reconciler.core.fleet.template import draft
+from reconciler.core.schema.egs.template import WorkloadTemplateFile
 from reconciler.model.ids import WorkloadId
 from reconciler.model.workload import DeletionPolicy, HelmFlags, Step, StepType, WorkloadRef
 from tests.egs.samples import sample

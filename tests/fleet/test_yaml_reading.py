@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.yamlio import MAX_BYTES, MAX_DEPTH, MAX_NODES, parse
+from reconciler.core.schema.yaml import MAX_BYTES, MAX_DEPTH, MAX_NODES, parse
 from reconciler.errors import InvalidInput
 
 

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.yamlio import MAX_DEPTH, MAX_NODES, emit, parse, reads_back
+from reconciler.core.schema.yaml import MAX_DEPTH, MAX_NODES, emit, parse, reads_back
 from reconciler.errors import InvalidInput
 
 TRICKY = [

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.core.decide import decide
-from reconciler.core.requests import left
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.steps.follow_requests import left
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
-from reconciler.model.ledger import Ledger
+from reconciler.model.ledger import Ledger, Placements
 from reconciler.model.placement import Origin, Placement
-from reconciler.model.placements import Placements
 from reconciler.model.plan import Amend, Close, Place, Plan, Revert, Why
 from reconciler.model.policy import Desired
 from reconciler.model.request import Provisioning, RequestRecord

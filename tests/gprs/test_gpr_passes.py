@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from reconciler.adapters.git import GitRepository
-from reconciler.core.gprs import gprs
+from reconciler.core.explain.gprs import gprs
 from reconciler.model.capacity import Node, Observed, Pool
-from reconciler.model.provisioning import GprState
+from reconciler.model.gpr import GprState
 from tests.conftest import Remote
 from tests.passes import QUIET, SOURCE_FILES, Passes
 from tests.situations import gpus

@@ -6,13 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.decide import decide
-from reconciler.core.gprs import GprView, gprs
-from reconciler.core.situation import PassInput
-from reconciler.model.gpr import GprTerms, GpuAsk
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.explain.gprs import GprView, gprs
+from reconciler.model.gpr import GprState, GprTerms, GpuAsk
 from reconciler.model.placement import Origin
 from reconciler.model.plan import Place, Plan, Revert, Why
-from reconciler.model.provisioning import GprState
 from reconciler.model.request import Ended, Provisioning
 from tests.gprs.asking import TRAIN, binding, gpr_template, record, request
 from tests.kinds.bursting import SET, lacks

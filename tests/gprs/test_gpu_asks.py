@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.gpuask import missing, shapes
-from reconciler.model.capacity import ClusterObservation, Node, Pool
-from reconciler.model.devices import DeviceKind, DeviceStock
+from reconciler.core.capacity.gpu_requests import missing, shapes
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.model.capacity import ClusterObservation, DeviceKind, DeviceStock, Node, Pool
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.scheduling import Taint
 from reconciler.model.units import Resources

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from reconciler.core.gpushape import Gpus, gpus, same_model
-from reconciler.model.capacity import Node, Pool
-from reconciler.model.devices import DeviceKind, DeviceStock
+from reconciler.core.capacity.gpu_models import Gpus, gpus, same_model
+from reconciler.model.capacity import DeviceKind, DeviceStock, Node, Pool
 from reconciler.model.units import Resources, parse_quantity
 
 

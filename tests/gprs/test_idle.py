@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.decide import decide
-from reconciler.core.observation import read
-from reconciler.core.situation import PassInput
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.observe.observation_file import read
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.placement import Origin, Placement

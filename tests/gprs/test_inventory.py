@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import timedelta
 
-from reconciler.api.gprdocument import inventory_document
-from reconciler.core.inventory import GpuInventory, Health, inventory
-from reconciler.core.observation import read
+from reconciler.api.gpr_document import inventory_document
+from reconciler.core.explain.inventory import GpuInventory, Health, inventory
+from reconciler.core.observe.observation_file import read
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import WorkspaceName
 from tests.gprs.seen import H100, cluster_of, h100, nodes

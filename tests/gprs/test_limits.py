@@ -5,18 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.decide import decide
-from reconciler.core.explain import explain
-from reconciler.core.explaining import explain_request
-from reconciler.core.gprs import gprs
-from reconciler.core.steer import prolong
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.steps.steer import prolong
+from reconciler.core.explain.gprs import gprs
+from reconciler.core.explain.request import explain_request
+from reconciler.core.explain.workload import explain
 from reconciler.errors import InvalidInput
-from reconciler.model.gpr import GpuAsk, GpuLimits, WorkspaceLimits
+from reconciler.model.gpr import GprState, GpuAsk, GpuLimits, WorkspaceLimits
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Origin
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Suppressed
 from reconciler.model.policy import Availability
-from reconciler.model.provisioning import GprState
 from tests.gprs.asking import LLM, TRAIN, binding, gpr_template, record, request, reservation
 from tests.requests.asking import deployment, manifests
 from tests.situations import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, shape, short

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.model.provisioning import TRANSITIONS, GprEvent, GprState, read_state, step
+from reconciler.model.gpr import TRANSITIONS, GprEvent, GprState, read_state, step
 
 E, S = GprEvent, GprState
 LEGAL = {

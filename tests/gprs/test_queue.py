@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.decide import decide
+from reconciler.core.decide.decide import decide
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.plan import Place, Reason
 from tests.gprs.asking import TRAIN, binding, gpr_template, record, request

@@ -5,20 +5,19 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.decide import decide
-from reconciler.core.gprs import gprs
-from reconciler.core.holding import uses
-from reconciler.core.requestmessages import subject
-from reconciler.core.requestrecord import read_request, request_path, write_request
-from reconciler.core.requests import left
-from reconciler.core.situation import PassInput
-from reconciler.core.waiting import GpuDemand, waits
-from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
+from reconciler.core.commits.message_parts import subject
+from reconciler.core.decide.candidates.reservations import uses
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.steps.follow_requests import left
+from reconciler.core.explain.gprs import gprs
+from reconciler.core.explain.wait_time import GpuDemand, waits
+from reconciler.core.ledger.request_record import read_request, request_path, write_request
+from reconciler.model.gpr import GprState, GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.ledger import Ledger
 from reconciler.model.plan import Amend, Close, Forget, Place, Plan, Reason
 from reconciler.model.policy import Availability, Desired
-from reconciler.model.provisioning import GprState
 from reconciler.model.request import Asker, Provisioning, RequestRecord
 from reconciler.model.scheduling import Taint
 from tests.gprs.asking import LLM, record, request, reservation

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core.situation import PassInput
-from reconciler.core.terms import band, priority, terms
+from reconciler.core.decide.candidates.gpr_terms import band, priority, terms
+from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Desired

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.core.fit import ClusterCapacity
+from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE, Quantity, Resources

@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.decide import decide
-from reconciler.core.situation import PassInput
-from reconciler.core.waiting import GpuDemand, WaitEstimate, spelt, waits
-from reconciler.model.autoscaling import ScalableNodes
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.explain.wait_time import GpuDemand, WaitEstimate, spelt, waits
 from reconciler.model.capacity import ClusterObservation
+from reconciler.model.cluster import ScalableNodes
 from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Availability, Cluster, Desired

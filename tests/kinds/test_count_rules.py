@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core import countrules
-from reconciler.core.findings import dotted
+from reconciler.core.workloads import pod_counts
 from reconciler.model.workload import Json
-from reconciler.model.workloadkind import Count, Group, PodTemplate, WorkloadKind, path
+from reconciler.model.workload_kind import Count, Group, PodTemplate, WorkloadKind, path
+from reconciler.text.findings import dotted
 from tests.fleet.samples import FLEET, TEMPLATE, errors, load
 from tests.kinds.samples import SAMPLES, lws, pod, template, workload
 from tests.kinds.test_kind_rules import findings
@@ -110,7 +110,7 @@ def test_it_is_told_once_and_at_its_field(made: Json, where: str, told: str) -> 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_nothing_is_wrong_with_the_samples_of_any_kind(name: str) -> None:
-    assert [*countrules.check_counts(SAMPLES[name][0])] == []
+    assert [*pod_counts.check_counts(SAMPLES[name][0])] == []
 
 
 RIGHT = {
@@ -137,9 +137,9 @@ def test_the_numbers_of_a_kind_that_is_declared_are_looked_at_as_well() -> None:
     kind = WorkloadKind(group="game.example.com", kind="GameServerSet", templates=(one,))
     roles = [{"size": 2, "least": 3}, {"size": "2"}]
     made = workload("game.example.com/v1", "GameServerSet", {"roles": roles})
-    found = [*countrules.check_counts(made, (), {kind.name: kind})]
+    found = [*pod_counts.check_counts(made, (), {kind.name: kind})]
     assert [dotted(finding.loc) for finding in found] == ["spec.roles[1].size", "spec.roles[0].least"]
-    assert [*countrules.check_counts(made)] == []
+    assert [*pod_counts.check_counts(made)] == []
 
 
 def test_pods_of_a_template_that_may_be_missing_and_is_are_not_there_for_a_minimum() -> None:
@@ -150,7 +150,7 @@ def test_pods_of_a_template_that_may_be_missing_and_is_are_not_there_for_a_minim
 
     def told(**roles: Json) -> list[str]:
         made = workload("game.example.com/v1", "GameServerSet", {"size": 2, "atLeast": 3, **roles})
-        return [finding.message for finding in countrules.check_counts(made, (), {kind.name: kind})]
+        return [finding.message for finding in pod_counts.check_counts(made, (), {kind.name: kind})]
 
     assert told(worker=template()) == ["is 3, and there are 2 pods, so that none of them ever starts"]
     assert told(worker=template(), leader=template()) == []

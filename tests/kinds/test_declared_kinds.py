@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from reconciler.core.needs import pods_of
+from reconciler.core.capacity.pod_needs import pods_of
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
 from tests.fleet.samples import FLEET, errors, load, warnings

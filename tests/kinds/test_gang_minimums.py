@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.needs import needs_of, pods_in, pods_of
-from reconciler.core.starting import start
+from reconciler.core.capacity.pod_needs import needs_of, pods_in, pods_of
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.decide.candidates.gang_start import start
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
 from tests.fleet.samples import FLEET, errors, load

@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.decide import decide
-from reconciler.core.explain import explain
-from reconciler.core.explaining import explain_request
-from reconciler.core.filling import fill
-from reconciler.core.messages import line, message
+from reconciler.core.commits.fill import fill
+from reconciler.core.commits.messages import line, message
+from reconciler.core.decide.decide import decide
+from reconciler.core.explain.request import explain_request
+from reconciler.core.explain.workload import explain
 from reconciler.model.capacity import Node, Pool
 from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import TemplateName, WorkloadId

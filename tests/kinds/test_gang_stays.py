@@ -7,15 +7,15 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.decide import decide
-from reconciler.core.explain import explain
-from reconciler.core.messages import line
-from reconciler.core.requeststate import phase_of, state
-from reconciler.core.rollouts import ClusterRollouts, RolloutFailure, Rollouts
+from reconciler.core.commits.messages import line
+from reconciler.core.decide.decide import decide
+from reconciler.core.explain.request_state import phase_of, state
+from reconciler.core.explain.workload import explain
+from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts
 from reconciler.model.capacity import ClusterObservation, PendingPods
-from reconciler.model.deployed import EngineState
 from reconciler.model.placement import Phase, Placement
 from reconciler.model.plan import Move, Plan, Reason, Revert
+from reconciler.model.rollout import EngineState
 from tests.kinds.bursting import fleet, lacks
 from tests.kinds.gangs import JOB, burst, placed
 from tests.requests.asking import deployment, holds, manifests, record, request, wants

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core.decide import decide
-from reconciler.core.explain import Explanation, explain
-from reconciler.core.filling import fill
+from reconciler.core.commits.fill import fill
+from reconciler.core.decide.decide import decide
+from reconciler.core.explain.workload import Explanation, explain
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Node, Pool
 from reconciler.model.gpr import GprTerms, GpuLimits, WorkspaceLimits
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core.exclusive import SUBGROUPS, subgroup_of
+from reconciler.core.capacity.exclusive_topology import SUBGROUPS, subgroup_of
 from reconciler.model.capacity import ClosedNode, ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
-from reconciler.model.neighbours import PodOnNode
 from reconciler.model.plan import Place, Plan, Reason
+from reconciler.model.scheduling import PodOnNode
 from reconciler.model.workload import Json
 from tests.kinds.bursting import fleet, lacks
 from tests.kinds.samples import lws, template, workload

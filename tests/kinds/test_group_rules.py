@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core import grouprules
-from reconciler.core.exclusive import SUBGROUPS
+from reconciler.core.capacity.exclusive_topology import SUBGROUPS
+from reconciler.core.safety import group_rules
 from reconciler.model.workload import Json
 from tests.kinds.samples import lws
 from tests.kinds.test_kind_rules import findings
@@ -59,7 +59,7 @@ def test_it_is_told_at_its_field(manifest: Json, where: str, message: str) -> No
 def test_domains_of_subgroups_need_subgroups() -> None:
     one = lws()
     one["metadata"]["annotations"] = {SUBGROUPS: "rack"}
-    (finding,) = grouprules.check_groups(one)
+    (finding,) = group_rules.check_groups(one)
     assert finding.message == "asks for domains of subgroups, and the set has no subgroups"
 
 

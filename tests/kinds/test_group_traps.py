@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from reconciler.core.decide import decide
-from reconciler.core.filling import fill
-from reconciler.core.messages import subject
-from reconciler.core.rollouts import ClusterRollouts, RolloutFailure, Rollouts
-from reconciler.core.situation import PassInput
-from reconciler.model.deployed import EngineState
+from reconciler.core.commits.fill import fill
+from reconciler.core.commits.messages import subject
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts
 from reconciler.model.ids import BlobId, TemplateName, WorkloadId
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan, Reason, Resize, Revert
 from reconciler.model.policy import Desired
+from reconciler.model.rollout import EngineState
 from tests.kinds.bursting import SET, fleet, lacks, lent
 from tests.kinds.samples import lws
 from tests.requests.asking import holds, manifests, placed, record, request, wants

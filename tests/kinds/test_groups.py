@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reconciler.core.explaining import explain_request
-from reconciler.core.gprs import gprs
+from reconciler.core.explain.gprs import gprs
+from reconciler.core.explain.request import explain_request
 from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.workload import Json
 from tests.kinds.samples import SAMPLES, lws

@@ -9,16 +9,15 @@ from itertools import product
 
 import pytest
 
-from reconciler.core.decide import decide
-from reconciler.core.explain import explain
-from reconciler.core.filling import fill
-from reconciler.core.grouping import whole
-from reconciler.core.kubernetes.resources import Resource
-from reconciler.core.kubernetes.state import ClusterState
-from reconciler.core.wholes import GangWorkload
-from reconciler.model.capacity import ClusterObservation, MissingReplicas, ReplicaShape
+from reconciler.core.capacity.gangs import GangWorkload
+from reconciler.core.commits.fill import fill
+from reconciler.core.decide.candidates.gang import whole
+from reconciler.core.decide.decide import decide
+from reconciler.core.explain.workload import explain
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.resources import Resource
+from reconciler.model.capacity import ClusterObservation, GroupSeen, MissingReplicas, ReplicaShape
 from reconciler.model.gpr import GpuLimits, WorkspaceLimits
-from reconciler.model.groupseen import GroupSeen
 from reconciler.model.ids import BlobId, ClusterName, WorkspaceName
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Revert
 from reconciler.model.policy import Availability, BurstPolicy, Desired, EngineName

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from reconciler.adapters.git.repository import GitRepository
-from reconciler.core.explaining import explain_request
+from reconciler.core.explain.request import explain_request
 from reconciler.model.workload import Json
 from tests.conftest import Remote
 from tests.kinds.samples import GAME_SERVERS, SAMPLES, asked, game_servers, lws, template

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from reconciler.core import podtemplate, validate
-from reconciler.core.findings import dotted
-from reconciler.core.workloadkinds import BUILT_IN
+from reconciler.core.safety import rules
+from reconciler.core.workloads import pod_template
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import Json
-from reconciler.model.workloadkind import Count, PodTemplate, WorkloadKind, path
+from reconciler.model.workload_kind import Count, PodTemplate, WorkloadKind, path
+from reconciler.text.findings import dotted
 from tests.kinds.samples import SAMPLES, lws, workload
 from tests.rendering.specs import WORKSPACE, files, objects, spec
 
@@ -28,9 +29,9 @@ def written(made: Json) -> Json:
     return one
 
 
-def findings(made: Json, **kinds: object) -> list[validate.Finding]:
+def findings(made: Json, **kinds: object) -> list[rules.Finding]:
     """Find what is wrong below the spec of an object."""
-    found = validate.check_safety(spec(("web", made)), WORKSPACE, **kinds)
+    found = rules.check_safety(spec(("web", made)), WORKSPACE, **kinds)
     return [finding for finding in found if "metadata" not in finding.loc]
 
 
@@ -81,18 +82,18 @@ def test_a_variable_that_is_no_text_is_found_in_every_template(name: str):
 @pytest.mark.parametrize("name", WITH_CONTAINERS)
 def test_an_amount_that_is_none_is_found_in_every_template(name: str):
     made = changed(SAMPLES[name][0], resources={"limits": {"cpu": "a lot"}})
-    (finding,) = podtemplate.check_pod_template(made)
+    (finding,) = pod_template.check_pod_template(made)
     assert dotted(finding.loc).endswith("resources.limits.cpu")
 
 
 def test_an_amount_that_stands_apart_is_looked_at():
     made = _copy(SAMPLES["TrainJob"][0])
     made["spec"]["trainer"]["resourcesPerNode"]["limits"] = {"cpu": "many"}
-    (finding,) = podtemplate.check_pod_template(made)
+    (finding,) = pod_template.check_pod_template(made)
     assert dotted(finding.loc) == "spec.trainer.resourcesPerNode.limits.cpu"
     named_gpus = {"requests": {"gpu": "1", "gpuType": "gpu.intel.com/xe", "custom": {"rdma/ib": "1"}}}
     graph = {"services": {"Decode": {"resources": named_gpus}}}
-    assert [*podtemplate.check_pod_template(workload("nvidia.com/v1alpha1", "DynamoGraphDeployment", graph))] == []
+    assert [*pod_template.check_pod_template(workload("nvidia.com/v1alpha1", "DynamoGraphDeployment", graph))] == []
 
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if name not in UNLABELLED])
@@ -136,10 +137,10 @@ def test_a_kind_that_is_declared_is_looked_into_and_labelled_as_well():
     assert dotted(variable.loc) == (
         "spec.manifestResources[0].manifest.spec.roles[0].template.spec.containers[0].env[0].value"
     )
-    (amount,) = podtemplate.check_pod_template(made, (), kinds)
+    (amount,) = pod_template.check_pod_template(made, (), kinds)
     assert dotted(amount.loc) == "spec.roles[0].template.spec.containers[0].resources.limits.cpu"
     assert told.loc[-len(amount.loc) :] == amount.loc
-    assert [*podtemplate.check_pod_template(made)] == []
+    assert [*pod_template.check_pod_template(made)] == []
 
 
 def test_flux_leaves_the_replicas_of_what_is_autoscaled_alone_wherever_they_are():

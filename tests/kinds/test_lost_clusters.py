@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from reconciler.core.decide import decide
-from reconciler.core.losing import missed
-from reconciler.core.messages import message
+from reconciler.core.commits.messages import message
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.steps.lost_cluster import missed
 from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId

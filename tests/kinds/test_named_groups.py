@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core.grouped import wholes
-from reconciler.core.makers import ObjectOwners
+from reconciler.core.capacity.gangs import wholes
+from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json, WorkloadRef

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core import countrules
-from reconciler.core.decide import decide
-from reconciler.core.grouping import whole
-from reconciler.core.needs import pods_of
+from reconciler.core.capacity.pod_needs import pods_of
+from reconciler.core.decide.candidates.gang import whole
+from reconciler.core.decide.decide import decide
+from reconciler.core.workloads import pod_counts
 from reconciler.model.plan import Place, Reason
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
@@ -70,10 +70,10 @@ def test_a_service_of_one_node_goes_pod_by_pod_as_before() -> None:
 
 
 def test_a_share_where_it_makes_one_copy_anyhow_is_an_error_at_its_field() -> None:
-    (found,) = countrules.check_counts(served("{{ replicas }}"))
+    (found,) = pod_counts.check_counts(served("{{ replicas }}"))
     assert found.loc == ("spec", "predictor", "minReplicas")
     assert found.message == "makes no more copies of what has a workerSpec: it goes whole, as one"
-    assert [*countrules.check_counts(served(2))] == []
+    assert [*pod_counts.check_counts(served(2))] == []
 
 
 def test_a_request_still_says_that_nobody_knows_what_it_needs() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.kubernetes.resources import Resource
-from reconciler.core.kubernetes.state import ClusterState
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired

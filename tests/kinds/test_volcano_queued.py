@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.gpushape import gpus_of_pod
-from reconciler.core.kubernetes.parts import ChangeEffect
-from reconciler.core.kubernetes.resources import Custom, Resource, needed
-from reconciler.core.kubernetes.state import ClusterState
+from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.part import ChangeEffect
+from reconciler.core.observe.kubernetes.resources import Custom, Resource, needed
 from reconciler.model.capacity import MissingReplicas
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Plan

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.fieldpath import replicas_at
-from reconciler.core.needs import Pods, pods_of
-from reconciler.core.workloadkinds import BUILT_IN
+from reconciler.core.capacity.pod_needs import Pods, pods_of
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.core.workloads.paths import replicas_at
 from reconciler.model.units import ONE, Quantity
 from reconciler.model.workload import Json
-from reconciler.model.workloadkind import path
+from reconciler.model.workload_kind import path
 from tests.kinds.samples import ELSEWHERE, SAMPLES, lws, template, workload
 from tests.requests.asking import manifests, request
 from tests.situations import GPU

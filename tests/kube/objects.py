@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reconciler.core.kubernetes.resources import Resource
+from reconciler.core.observe.kubernetes.resources import Resource
 
 GPU = "nvidia.com/gpu"
 SINCE = "2026-11-20T10:00:00Z"

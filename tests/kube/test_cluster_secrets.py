@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.kubernetes.clustersecrets import ClusterLogin, ClusterSecrets, Plugin, Unusable
-from reconciler.core.kubernetes.parts import ChangeEffect
+from reconciler.core.observe.kubernetes.argocd_cluster_secret import ClusterLogin, ClusterSecrets, Plugin, Unusable
+from reconciler.core.observe.kubernetes.part import ChangeEffect
 
 TOKEN = "sesame-" * 3
 SERVER = "https://10.0.0.7:6443"

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.kubernetes.causes import NOT_ADMITTED, unschedulable
-from reconciler.core.kubernetes.parts import ChangeEffect
-from reconciler.core.kubernetes.requests import pod_requests
-from reconciler.core.kubernetes.resources import (
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.part import ChangeEffect
+from reconciler.core.observe.kubernetes.pod_failures import NOT_ADMITTED, unschedulable
+from reconciler.core.observe.kubernetes.resources import (
     ADDITIONS,
     CAPACITY,
     CONTROLLERS,
@@ -25,9 +25,9 @@ from reconciler.core.kubernetes.resources import (
     Resource,
     needed,
 )
-from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.kubernetes.state import ClusterState
-from reconciler.core.objectkey import key_of
+from reconciler.core.workloads.object_key import key_of
+from reconciler.core.workloads.pod_requests import pod_requests
+from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.model.capacity import NonGpuPods, ReplicaShape, WorkloadObservation
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.units import ONE, Resources, format_quantity

@@ -8,12 +8,11 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.core.growth import CandidateFinder
-from reconciler.core.kubernetes.resources import Resource
-from reconciler.core.kubernetes.state import ClusterState
-from reconciler.core.standing import WorkingPlan
-from reconciler.model.capacity import ReplicaShape
-from reconciler.model.devices import CLASS_PREFIX, DeviceOption, DeviceRequest
+from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.resources import Resource
+from reconciler.model.capacity import CLASS_PREFIX, DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE
 from tests.kube.objects import DRIVER, GPU, NO_GPU, SINCE, Raw, claim, device, device_class, node, pod, resource_slice

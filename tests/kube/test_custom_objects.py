@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.kube import stream
-from reconciler.core.kubernetes.marks import marks_of
-from reconciler.core.kubernetes.resources import Custom, Resource, customs, needed
-from reconciler.core.kubernetes.state import ClusterState
-from reconciler.core.workloadkinds import BUILT_IN, NONE, Kinds
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.ownership import marks_of
+from reconciler.core.observe.kubernetes.resources import Custom, Resource, customs, needed
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NONE, Kinds
 from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE
 from reconciler.model.workload import WorkloadRef
-from reconciler.model.workloadkind import Count, PodTemplate, WorkloadKind, path
+from reconciler.model.workload_kind import Count, PodTemplate, WorkloadKind, path
 from tests.fleet.samples import FLEET, load
 from tests.kinds.gangs import torch, volcano
 from tests.kinds.samples import SAMPLES, lws

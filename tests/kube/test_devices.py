@@ -6,13 +6,12 @@ import random
 
 import pytest
 
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.kubernetes.parts import ChangeEffect
-from reconciler.core.kubernetes.resources import Resource
-from reconciler.core.kubernetes.state import ClusterState
-from reconciler.core.messages import message
-from reconciler.model.capacity import ReplicaShape
-from reconciler.model.devices import DeviceOption, DeviceRequest
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.commits.messages import message
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.part import ChangeEffect
+from reconciler.core.observe.kubernetes.resources import Resource
+from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE, Resources
 from reconciler.model.workload import WorkloadRef

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.kube import KubeObservations, WatchTiming
-from reconciler.core.kubernetes.parts import ChangeEffect
-from reconciler.core.kubernetes.reports import ArgoCDObjects, FluxObjects
-from reconciler.core.kubernetes.resources import Resource
-from reconciler.model.deployed import EngineReport, EngineState
+from reconciler.core.observe.kubernetes.engine_reports import ArgoCDObjects, FluxObjects
+from reconciler.core.observe.kubernetes.part import ChangeEffect
+from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import ArgoCD, Connection, Desired, EngineName
 from reconciler.model.policy import Fleet as ModelFleet
+from reconciler.model.rollout import EngineReport, EngineState
 from tests.kube.apiserver import Cluster, kubeconfig, serving
 from tests.kube.engines import COMMIT, DIGEST, application, kustomization, release
 from tests.kube.watched import ONE_NAME, PATIENCE, QUICK, TWO_NAME, Fleet, free, seen, until

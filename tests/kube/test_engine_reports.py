@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.kubernetes.applications import read_application
-from reconciler.core.kubernetes.fluxreports import fold
-from reconciler.core.kubernetes.helmreleases import read_helmrelease
-from reconciler.core.kubernetes.kustomizations import read_kustomization
-from reconciler.core.wording import engine_message
-from reconciler.model.deployed import MAX_MESSAGE, EngineReport, EngineState
+from reconciler.core.observe.kubernetes.argocd_application import read_application
+from reconciler.core.observe.kubernetes.flux import fold, read_helmrelease, read_kustomization
 from reconciler.model.ids import ClusterName
+from reconciler.model.rollout import MAX_MESSAGE, EngineReport, EngineState
+from reconciler.text.wording import engine_message
 
 Raw = dict[str, Any]
 OURS = "0123456789abcdef0123456789abcdef01234567"

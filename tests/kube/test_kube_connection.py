@@ -12,8 +12,8 @@ import pytest
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.kube import KubeObservations
 from reconciler.adapters.kube.contexts import Contexts
-from reconciler.core.load import assemble, parse_file
-from reconciler.core.strangers import with_strangers_told
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.observe.unknown_clusters import with_strangers_told
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.policy import Connection, Desired

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.kube import stream
-from reconciler.core import yamlio
-from reconciler.core.kubernetes.resources import CAPACITY, CONTROLLERS, FLUX, SIGNALS, Resource, customs
-from reconciler.core.workloadkinds import BUILT_IN
+from reconciler.core.observe.kubernetes.resources import CAPACITY, CONTROLLERS, FLUX, SIGNALS, Resource, customs
+from reconciler.core.schema import yaml
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.policy import ArgoCD, Flux
 from reconciler.model.workload import WorkloadRef
 
@@ -34,7 +34,7 @@ PARTS = {
 
 
 def documents(name: str) -> list[dict[str, Any]]:
-    return [document.value for document in yamlio.parse((BOOTSTRAP / name).read_bytes(), name)]
+    return [document.value for document in yaml.parse((BOOTSTRAP / name).read_bytes(), name)]
 
 
 @pytest.mark.parametrize("name", PARTS)

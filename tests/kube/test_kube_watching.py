@@ -12,7 +12,7 @@ from pathlib import Path
 from reconciler.model.ids import PlacementName
 from reconciler.model.policy import Connection
 from reconciler.model.workload import WorkloadRef
-from reconciler.model.workloadkind import Mark, WorkloadKind
+from reconciler.model.workload_kind import Mark, WorkloadKind
 from tests.kube.apiserver import kubeconfig
 from tests.kube.objects import GPU, NO_GPU, node, pod, workload
 from tests.kube.watched import ONE_NAME, QUICK, TWO_NAME, Fleet, fleet, free, seen, until

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.adapters.kube import plugins
+from reconciler.adapters.kube import login_plugins
 from tests.kube.watched import QUICK, Fleet, free, until
 
 VERSION = "client.authentication.k8s.io/v1"
@@ -102,7 +102,7 @@ def test_program_that_fails_is_named_without_its_words_and_nothing_is_asked(prog
 def test_program_that_hangs_is_ended_with_all_that_it_has_started(
     programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugins, "PATIENCE", 0.2)
+    monkeypatch.setattr(login_plugins, "PATIENCE", 0.2)
     programs.use(programs.write("sleep 60 & sleep 60"))
     (said,) = told(programs)
     assert said.endswith("log-in' gave no answer in 0.2 s")

@@ -10,8 +10,8 @@ import pytest
 import structlog
 from kubernetes.aio.client import Configuration
 
-from reconciler.adapters.kube.life import beating, cancel
 from reconciler.adapters.kube.server import ApiServer
+from reconciler.adapters.kube.tasks import beating, cancel
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
 from tests.kube.watched import QUICK, Fleet

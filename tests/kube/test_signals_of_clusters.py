@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reconciler.core.kubernetes.parts import ChangeEffect
-from reconciler.core.kubernetes.resources import Resource
-from reconciler.core.kubernetes.state import ClusterState
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.part import ChangeEffect
+from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.model.capacity import ReplicaRequest, WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import format_quantity

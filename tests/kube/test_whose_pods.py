@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.kubernetes.marks import belonging, marks_of
-from reconciler.core.kubernetes.resources import CONTROLLERS, Resource
-from reconciler.core.kubernetes.state import ClusterState
-from reconciler.core.workloadkinds import BUILT_IN
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.ownership import belonging, marks_of
+from reconciler.core.observe.kubernetes.resources import CONTROLLERS, Resource
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE
 from reconciler.model.workload import WorkloadRef
-from reconciler.model.workloadkind import Group, Mark, WorkloadKind
+from reconciler.model.workload_kind import Group, Mark, WorkloadKind
 from tests.kube.objects import GPU, NO_GPU, NO_QUOTA, SINCE, autoscaler, pod, workload
 from tests.kube.test_cluster_state import AT, NAME, state
 

@@ -8,15 +8,15 @@ from datetime import datetime
 import pytest
 from structlog.testing import capture_logs
 
-from reconciler.core.render import Rendered
-from reconciler.core.rollouts import ClusterRollouts, RolloutFailure, Rollouts, RolloutSigns
+from reconciler.core.commits.write import Rendered
+from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts, RolloutSigns
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.reconcile import Outcome, View
 from reconciler.errors import Problem, Severity
 from reconciler.model.capacity import ClusterObservation
-from reconciler.model.deployed import EngineState
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Change, Extend, Plan, Reason, Resize, Revert, Suppressed, Why
+from reconciler.model.rollout import EngineState
 from reconciler.model.tree import Tips
 from tests.situations import NOW, SOURCE, VLLM, desired, inputs, placement, seconds, short
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core.access import digest
+from reconciler.access.rights import digest
 from tests.prometheus.metrics import serving
 
 LAYOUT = Path(__file__).parents[2] / "repo-layout"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core import observation
-from reconciler.core.deviceselectors import selector
+from reconciler.core.capacity.device_selectors import selector
+from reconciler.core.observe import observation_file
 from reconciler.core.schema import json_schema
-from reconciler.model.deployed import EngineState
 from reconciler.model.ids import PlacementName
+from reconciler.model.rollout import EngineState
 from reconciler.model.units import ONE
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "observations.md").read_text()
@@ -26,7 +26,7 @@ def example() -> bytes:
 
 
 def test_example_is_read_as_the_guide_tells_it(example: bytes) -> None:
-    (seen,) = observation.read(example, "docs/observations.md")
+    (seen,) = observation_file.read(example, "docs/observations.md")
     assert (seen.cluster, seen.observed_at) == ("worker-1", datetime(2026, 11, 20, 10, tzinfo=UTC))
     (pool,) = seen.pools
     assert {node.name: node.free.amounts["nvidia.com/gpu"] for node in pool.nodes} == {"gpu-1": 0, "gpu-2": 5 * ONE}
@@ -51,7 +51,15 @@ def test_every_field_of_the_format_is_told() -> None:
     parts = json_schema("Observation")["$defs"]
     fields = {
         name
-        for part in ("NodeFile", "PoolFile", "WaitingFile", "SignalFile", "WorkloadFile", "PlacedFile", "HomelessFile")
+        for part in (
+            "NodeFile",
+            "PoolFile",
+            "WaitingFile",
+            "ObservedSignalFile",
+            "WorkloadFile",
+            "PlacedFile",
+            "HomelessFile",
+        )
         for name in parts[part]["properties"]
     }
     assert fields | set(json_schema("Observation")["properties"]) - {"apiVersion", "kind"} <= told

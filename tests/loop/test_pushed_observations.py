@@ -12,18 +12,18 @@ import pytest
 from starlette.testclient import TestClient
 from structlog.testing import capture_logs
 
-from reconciler.adapters import pushed as pushing
-from reconciler.adapters.files import FileObservations
-from reconciler.adapters.pushed import PushedObservations
+from reconciler.adapters import pushed_observations as pushing
+from reconciler.adapters.observation_files import FileObservations
+from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.views import JoinedView
 from reconciler.api.app import create_app
 from reconciler.api.server import HttpServer
 from reconciler.daemon.loop import Vitals
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ClusterObservation, Observed, ReplicaRequest
-from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import EngineName
+from reconciler.model.rollout import EngineReport, EngineState
 
 TOKEN = "between" + "-us-" + "alone"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core.claims import Issuer
-from reconciler.core.rates import Rate
+from reconciler.access.oidc import Issuer
+from reconciler.access.rate_limit import Rate
 from reconciler.errors import InvalidInput
 from reconciler.settings import VARIABLES, from_environment
 from reconciler.variables import Listen

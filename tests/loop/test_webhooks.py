@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import pytest
 from starlette.testclient import TestClient
 
-from reconciler.adapters.pushed import PushedObservations
+from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.daemon.loop import Vitals
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.placements import Placements
+from reconciler.model.ledger import Placements
 from tests.situations import NOW, VLLM, placement
 
 MADE = [

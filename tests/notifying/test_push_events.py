@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.pushevent import MOST_BYTES, signed, web_page
+from reconciler.core.engines.webhook_event import MOST_BYTES, signed, web_page
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import EngineName
 from reconciler.model.push import MOST_PATHS, Endpoint, Push

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from reconciler.core.prerequisites import prerequisites
-from reconciler.core.workloadkinds import NONE
+from reconciler.core.fleet.prerequisites import prerequisites
+from reconciler.core.workloads.builtin_kinds import NONE
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Cluster, Desired, Workspace
 from reconciler.model.prerequisites import Category, Prerequisite

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.needs import needs, pods_of
-from reconciler.model.capacity import ReplicaShape
-from reconciler.model.devices import DeviceOption, DeviceRequest
+from reconciler.core.capacity.pod_needs import needs, pods_of
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.workload import Json
 from tests.kinds.samples import lws
 from tests.platform.samples import deployment, obj

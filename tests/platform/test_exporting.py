@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from reconciler.core.fluxbootstrap import flux
-from reconciler.core.prerequisites import prerequisites
-from reconciler.core.workloadkinds import NONE
+from reconciler.core.engines.flux_bootstrap import flux
+from reconciler.core.fleet.prerequisites import prerequisites
+from reconciler.core.workloads.builtin_kinds import NONE
 from reconciler.errors import Severity
+from reconciler.model.cluster import NetworkApi, SharedNetworking
 from reconciler.model.ids import ClusterName, CommitId, WorkspaceName
-from reconciler.model.networking import NetworkApi, SharedNetworking
 from reconciler.model.policy import Cluster, Desired, EngineName, Fleet
 from reconciler.model.workload import DeploySpec, Json
 from tests.fleet.samples import FLEET, cluster, load, policy, workspace

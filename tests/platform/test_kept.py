@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.kinds import PLATFORM_SCOPED
-from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.validate import check_safety
-from reconciler.core.wording import is_gpu
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.safety.rules import check_safety
+from reconciler.core.workloads.api_kinds import PLATFORM_SCOPED
+from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import EngineName
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.model.workload import Json
+from reconciler.text.wording import is_gpu
 from tests.platform.samples import deployment, needed, obj
 from tests.rendering.specs import WORKSPACE, files, spec
 from tests.situations import NOW

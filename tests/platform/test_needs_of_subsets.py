@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from reconciler.core.decide import decide
-from reconciler.core.explain import explain
-from reconciler.core.prerequisites import prerequisites
-from reconciler.core.workloadkinds import NONE
+from reconciler.core.decide.decide import decide
+from reconciler.core.explain.workload import explain
+from reconciler.core.fleet.prerequisites import prerequisites
+from reconciler.core.workloads.builtin_kinds import NONE
 from reconciler.model.plan import Plan, Reason, Refusal
 from reconciler.model.policy import Cluster, Desired
 from reconciler.model.workload import Json
-from reconciler.model.workloadspread import Subset
+from reconciler.model.workload_spread import Subset
 from tests.platform.samples import obj, providing
 from tests.rendering.specs import chart, spec
 from tests.requests.asking import manifests

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core.prerequisites import prerequisites
-from reconciler.core.workloadkinds import NONE
+from reconciler.core.fleet.prerequisites import prerequisites
+from reconciler.core.workloads.builtin_kinds import NONE
 from reconciler.model.workload import Command, DeploySpec, Json, Step, StepType
 from tests.kinds.samples import lws
 from tests.platform.samples import WORKSPACE, deployment, needed, obj

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core.explain import explain
-from reconciler.core.filling import fill
-from reconciler.core.load import assemble, parse_file
-from reconciler.core.provided import lacking
+from reconciler.core.commits.fill import fill
+from reconciler.core.explain.workload import explain
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.workloads.cluster_provides import lacking
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Place, Plan, Reason

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.core.engines import scaling
-from reconciler.core.engines.deployment import autoscaled
-from reconciler.core.fieldpath import at
+from reconciler.core.engines import autoscaled_replicas
+from reconciler.core.engines.engine import autoscaled
+from reconciler.core.workloads.paths import at
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import Json
-from reconciler.model.workloadkind import WorkloadKind, path
+from reconciler.model.workload_kind import WorkloadKind, path
 from tests.kinds.samples import lws
 from tests.platform.samples import deployment, obj
 from tests.rendering.specs import chart, files, spec
@@ -86,10 +86,15 @@ def test_a_kind_that_is_declared_is_scaled_where_it_says() -> None:
     kinds = {kind.name: kind}
     made = obj("game.example.com/v1", "GameServerSet", spec={"rooms": {"size": 3, "of": 2}})
     scaler = hpa("GameServerSet", "game.example.com/v1")
-    way = scaling.owned(made, "ml", scaling.targets([(scaler, "ml")]), kinds)
+    way = autoscaled_replicas.owned(made, "ml", autoscaled_replicas.targets([(scaler, "ml")]), kinds)
     assert way == path("spec.rooms.size")
-    assert scaling.without(made, way)["spec"] == {"rooms": {"of": 2}}
-    assert scaling.owned(made, "ml", scaling.targets([(scaler, "ml")]), {kind.name: replace(kind, replicas=())}) == ()
+    assert autoscaled_replicas.without(made, way)["spec"] == {"rooms": {"of": 2}}
+    assert (
+        autoscaled_replicas.owned(
+            made, "ml", autoscaled_replicas.targets([(scaler, "ml")]), {kind.name: replace(kind, replicas=())}
+        )
+        == ()
+    )
 
 
 def test_flux_puts_right_what_is_not_scaled_and_leaves_alone_what_is() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.core.unbounded import unbounded
+from reconciler.core.fleet.warn_autoscaled import unbounded
 from reconciler.model.workload import Json
 from tests.kinds.samples import lws
 from tests.platform.samples import deployment, obj

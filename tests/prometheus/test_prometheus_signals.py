@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
-from reconciler.core.demand import measure
+from reconciler.core.observe.demand import measure
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import BurstPolicy, Desired, Query

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.git import GitRepository
-from reconciler.core.decide import sweep
-from reconciler.core.projection import caught_up
+from reconciler.core.commits.cluster_branches import caught_up
+from reconciler.core.decide.decide import sweep
 from reconciler.daemon.reconcile import reconcile_once
 from reconciler.daemon.steer import carry_out, drafted, guarded
 from reconciler.errors import Conflict, InvalidInput
-from reconciler.model.branches import Advance, branch_of
 from reconciler.model.ids import ClusterName, CommitId
+from reconciler.model.tree import Advance, branch_of
 from tests.conftest import Remote
 from tests.passes import BRANCHES, SOURCE_FILES, Passes
 

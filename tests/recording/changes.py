@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import replace
 from datetime import timedelta
 
-from reconciler.core.messages import message
+from reconciler.core.commits.messages import message
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName
 from reconciler.model.ledger import Drift
@@ -24,7 +24,7 @@ from reconciler.model.plan import (
     Reason,
     Receive,
     Refusal,
-    ReleaseHolds,
+    Release,
     Resize,
     Restore,
     Revert,
@@ -95,7 +95,7 @@ COOL_DOWN = restraint(
 )
 REVERT = Revert(placement=LONGER, why=Why.EXPIRED, detail="its 40m are over", restraint=COOL_DOWN)
 HOLD = Hold(workload=VLLM, placement=GROWN, restraint=restraint())
-RELEASE = ReleaseHolds(workload=VLLM, restraints=(restraint(),), detail="nothing is missing on worker-1 any more")
+RELEASE = Release(workload=VLLM, restraints=(restraint(),), detail="nothing is missing on worker-1 any more")
 RESTORE = Restore(drifted=Drift(placement=GROWN, removed=False, files={}), detail="its files were edited by hand")
 
 ANN = Identity(name="Ann", email="ann@example.com")

@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import strategies as st
 
-from reconciler.core.record import digest, write_placement
-from reconciler.model.capacity import ReplicaShape
-from reconciler.model.devices import DeviceOption, DeviceRequest
+from reconciler.core.ledger.placement_record import digest, write_placement
+from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Origin, Placement, Restraint, RestraintKind
 from reconciler.model.policy import EngineName

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core.messages import message
-from reconciler.core.projection import caught_up
-from reconciler.core.record import write_placement, write_restraints
-from reconciler.core.requestdraft import TEMPLATE
-from reconciler.core.requestfile import RequestNotesRecord
-from reconciler.core.requestrecord import write_request
+from reconciler.core.commits.cluster_branches import caught_up
+from reconciler.core.commits.messages import message
+from reconciler.core.ledger.placement_record import write_placement, write_restraints
+from reconciler.core.ledger.request_record import RequestNotesRecord, write_request
+from reconciler.core.schema.egs.request import TEMPLATE
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Change, Move, Revert, Why
 from tests.recording.changes import ALL, CLOSED, HISTORY, IN_SUBSET

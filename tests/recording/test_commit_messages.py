@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.messages import line, message, subject
+from reconciler.core.commits.messages import line, message, subject
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.placement import Origin
-from reconciler.model.plan import Change, Extend, Move, Reason, Refusal, ReleaseHolds, Resize, Revert
+from reconciler.model.plan import Change, Extend, Move, Reason, Refusal, Release, Resize, Revert
 from reconciler.model.units import ONE, Quantity, Resources
 from tests.conftest import Remote
 from tests.recording import changes
@@ -203,7 +203,7 @@ def test_a_release_names_what_it_lets_go():
         restraint(cluster=WORKER_3, placement=PlacementName("vllm-b")),
         restraint(cluster=None, placement=PlacementName("vllm-b")),
     )
-    text = written(ReleaseHolds(workload=VLLM, restraints=held, detail="gone"))
+    text = written(Release(workload=VLLM, restraints=held, detail="gone"))
     assert text.startswith("release(llm/vllm): any cluster, worker-2 and worker-3\n")
     assert trailers(text) == [
         "Overspill-Placement: llm/vllm-7f3a90c1",

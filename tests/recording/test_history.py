@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.history import BurstHistory, bursts, reasons
+from reconciler.core.commits.history import BurstHistory, bursts, reasons
 from reconciler.model.plan import Why
 from reconciler.model.tree import Identity, LoggedCommit
 from tests.recording.changes import (

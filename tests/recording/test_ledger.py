@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.git import GitRepository
+from reconciler.core.commits.messages import message
 from reconciler.core.engines import Deployment, engine
-from reconciler.core.ledger import Broken, read_record, theirs
-from reconciler.core.messages import message
-from reconciler.core.record import digest, ledger_path, write_placement, write_restraints
+from reconciler.core.ledger.placement_record import digest, ledger_path, write_placement, write_restraints
+from reconciler.core.ledger.read import Broken, read_record, theirs
 from reconciler.daemon.branch import BranchReader
 from reconciler.errors import Problem
 from reconciler.model.ids import BlobId, ClusterName, CommitId

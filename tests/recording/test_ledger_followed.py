@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.core.record import ledger_path, write_restraints
+from reconciler.core.ledger.placement_record import ledger_path, write_restraints
 from reconciler.daemon.branch import BranchReader
 from reconciler.model.ids import BlobId, CommitId, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.tree import Commit

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.record import digest, read_placement, read_spec, write_placement
+from reconciler.core.ledger.placement_record import digest, read_placement, read_spec, write_placement
 from reconciler.errors import InvalidInput
 from reconciler.model.placement import Placement
 from reconciler.model.workload import DeploySpec, ManifestResource, Step, StepType

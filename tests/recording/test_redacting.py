@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.adapters.git.fastimport import stream
-from reconciler.core.kubernetes.applications import read_application
-from reconciler.core.messages import line, message
-from reconciler.core.secrets import FORMS, MIXED, redacted
-from reconciler.core.wording import engine_message
+from reconciler.core.commits.messages import line, message
+from reconciler.core.observe.kubernetes.argocd_application import read_application
 from reconciler.model.ids import NAME, ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Why
 from reconciler.model.tree import Commit, Identity
+from reconciler.text.redaction import FORMS, MIXED, redacted
+from reconciler.text.wording import engine_message
 from tests.kube.engines import application
 from tests.recording.changes import PLACE, REVERT, SHORTAGE
 from tests.recording.samples import SOURCE

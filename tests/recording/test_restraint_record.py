@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.record import ledger_path, read_restraints, write_restraints
+from reconciler.core.ledger.placement_record import ledger_path, read_restraints, write_restraints
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Restraint, RestraintKind

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.model.sortedmap import SortedMap
+from reconciler.model.sorted_map import SortedMap
 
 mappings = st.dictionaries(st.integers(0, 40), st.integers(0, 3) | st.none(), max_size=100)
 

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from reconciler.core.engines import Deployment, engine, target_namespace
-from reconciler.core.templates import Context, render
+from reconciler.core.expressions.render import Context, render
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import ClusterName, CommitId, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Placement

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from reconciler.core import templates
+from reconciler.core.expressions import render
 from reconciler.errors import InvalidInput
 from tests.rendering.specs import chart, rendered, spec
 
@@ -134,7 +134,7 @@ def test_a_bomb_dies_at_once_and_says_why(text, message):
 def test_a_spec_with_megabytes_of_expressions_is_refused_before_they_are_parsed():
     started = time.perf_counter()
     deployed = spec(chart(values={"it": [f"{{{{ {number} }}}} {LONG}" for number in range(50)]}))
-    (finding,) = templates.check(deployed)
+    (finding,) = render.check(deployed)
     assert time.perf_counter() - started < 10
     assert finding.message == "the texts that have expressions hold over 131,072 characters"
 
@@ -158,5 +158,5 @@ def test_rounding_to_any_number_of_digits_is_harmless():
 def test_checking_a_bomb_costs_no_more_than_rendering_it():
     started = time.perf_counter()
     for text, _ in BOMBS.values():
-        templates.check(spec(chart(values={"it": text})))
+        render.check(spec(chart(values={"it": text})))
     assert time.perf_counter() - started < 10

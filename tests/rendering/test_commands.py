@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core import commandjobs, commands
-from reconciler.core.commands import Checks, Makes, RefusedCommand, Runs
+from reconciler.core.safety import commands
+from reconciler.core.safety.commands import Checks, Makes, RefusedCommand, Runs
 from reconciler.model.ids import PlacementName, is_name
 from reconciler.model.policy import CommandJobs
 from tests.rendering.specs import IMAGE, JOBS
@@ -78,15 +78,15 @@ def test_namespaces_and_marked_objects_outlive_the_placement_and_config_maps_do_
 def test_a_command_that_changes_nothing_makes_nothing(cmd):
     outcome = commands.read(cmd)
     assert isinstance(outcome, Checks)
-    assert commandjobs.refusal(outcome, None, "") is None
-    assert commandjobs.argv(outcome, None, "") == ()
+    assert commands.refusal(outcome, None, "") is None
+    assert commands.argv(outcome, None, "") == ()
 
 
 def test_get_is_a_job_where_jobs_are_possible_and_a_dry_run_never_is():
     get, dry = commands.read("kubectl get pods -n vllm-demo"), commands.read("kubectl create ns a --dry-run=client")
-    assert commandjobs.argv(get, JOBS, "vllm-sa") == ("kubectl", "get", "pods", "-n", "vllm-demo")
-    assert commandjobs.argv(get, JOBS, "") == ()
-    assert commandjobs.argv(dry, JOBS, "vllm-sa") == ()
+    assert commands.argv(get, JOBS, "vllm-sa") == ("kubectl", "get", "pods", "-n", "vllm-demo")
+    assert commands.argv(get, JOBS, "") == ()
+    assert commands.argv(dry, JOBS, "vllm-sa") == ()
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_get_is_a_job_where_jobs_are_possible_and_a_dry_run_never_is():
 def test_what_no_object_can_say_is_a_job_or_refused(cmd):
     outcome = commands.read(cmd)
     assert isinstance(outcome, Runs)
-    refusal = commandjobs.refusal(outcome, None, "vllm-sa")
+    refusal = commands.refusal(outcome, None, "vllm-sa")
     assert "would have to run in the cluster, and the workspace has no command Jobs" in refusal.message
     assert refusal.hint == "write it as a manifest, or set commandJobs in the Workspace"
-    assert commandjobs.refusal(outcome, JOBS, "vllm-sa") is None
+    assert commands.refusal(outcome, JOBS, "vllm-sa") is None
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_what_no_object_can_say_is_a_job_or_refused(cmd):
     ],
 )
 def test_a_job_needs_a_pinned_image_and_an_account_of_its_own(jobs, account, message):
-    assert commandjobs.refusal(commands.read("kubectl delete pod a"), jobs, account).message == message
+    assert commands.refusal(commands.read("kubectl delete pod a"), jobs, account).message == message
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_command_that_needs_a_shell_or_makes_no_sense_is_refused(cmd, message)
     outcome = commands.read(cmd)
     assert isinstance(outcome, RefusedCommand)
     assert outcome.message.startswith(message)
-    assert commandjobs.refusal(outcome, JOBS, "vllm-sa") is outcome
+    assert commands.refusal(outcome, JOBS, "vllm-sa") is outcome
 
 
 def test_what_is_quoted_is_no_shell():
@@ -178,12 +178,12 @@ def test_any_line_is_read_without_an_accident(cmd):
 
 @pytest.mark.parametrize("cmd", ["kubectl get secrets -A", "kubectl get pods -wn a", "kubectl get pods --as=admin"])
 def test_a_check_that_reaches_too_far_is_no_job(cmd):
-    assert commandjobs.argv(commands.read(cmd), JOBS, "vllm-sa") == ()
+    assert commands.argv(commands.read(cmd), JOBS, "vllm-sa") == ()
 
 
 def job(**changes):
     given = {"step": "get-pods", "words": ("kubectl", "get", "pods"), "image": IMAGE, "account": "vllm-sa"} | changes
-    return commandjobs.job(
+    return commands.job(
         PlacementName(given.get("placement", "vllm-7f3a")),
         given.get("number", 1),
         given["step"],

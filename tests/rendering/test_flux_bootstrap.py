@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.core.assemble import assemble
 from reconciler.core.engines import anchor
-from reconciler.core.fluxbootstrap import flux
-from reconciler.core.load import parse_file
+from reconciler.core.engines.flux_bootstrap import flux
+from reconciler.core.fleet.assemble import assemble
+from reconciler.core.fleet.read_file import parse_file
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, CommitId, TemplateName
 from reconciler.model.policy import Cluster, Desired, EngineName, Fleet, Flux

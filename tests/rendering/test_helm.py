@@ -241,7 +241,7 @@ def test_hostile_output_is_refused_before_it_costs_much(printing, output, messag
 _MEASURE = """
 import re, sys
 from pathlib import Path
-from reconciler.adapters.helmoutput import objects
+from reconciler.adapters.helm_output import objects
 from reconciler.errors import InvalidInput
 try:
     list(objects(sys.stdin.buffer.read(), "it"))

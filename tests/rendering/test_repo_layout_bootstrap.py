@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.core.assemble import assemble
-from reconciler.core.bootstrap import argocd
-from reconciler.core.load import parse_file
+from reconciler.core.engines.argocd_bootstrap import argocd
+from reconciler.core.fleet.assemble import assemble
+from reconciler.core.fleet.read_file import parse_file
 from reconciler.model.ids import CommitId
 
 ROOT = Path(__file__).parents[2] / "repo-layout"

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from reconciler.core import templates, validate
+from reconciler.core.expressions import render
+from reconciler.core.safety import rules
 from reconciler.model.workload import DeletionPolicy, DeploySpec
 from tests.rendering.specs import CONFIG, JOBS, WEB, WORKSPACE, chart, context, spec
 
@@ -22,7 +23,7 @@ RANDOM = "q9Zk3VbX7mTn2LwR8pYc5HsJ4gDf6AeU"
 
 
 def findings(*parts, workspace=WORKSPACE, **more):
-    return validate.check_safety(spec(*parts, **more), workspace)
+    return rules.check_safety(spec(*parts, **more), workspace)
 
 
 def only(*parts, **more):
@@ -32,7 +33,7 @@ def only(*parts, **more):
 
 def test_an_ordinary_template_has_nothing_to_find():
     assert findings(chart(), ("web", WEB), ("settings", CONFIG), ("get", "kubectl get pods -n vllm-demo")) == ()
-    assert validate.check_safety(DeploySpec(), WORKSPACE) == ()
+    assert rules.check_safety(DeploySpec(), WORKSPACE) == ()
 
 
 @pytest.mark.parametrize(
@@ -295,7 +296,7 @@ def test_leaves_that_are_expressions_are_left_until_they_are_rendered():
 def test_the_objects_of_a_rendered_chart_are_held_to_the_same_rules():
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "r"}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": "Yg=="}}
-    found = validate.objects((CONFIG, role, secret), ("spec", "helmConfig", 0), WORKSPACE)
+    found = rules.objects((CONFIG, role, secret), ("spec", "helmConfig", 0), WORKSPACE)
     assert [finding.message for finding in found] == [
         "the chart makes Role r: Role grants rights (RBAC), which templates may not",
         "the chart makes Secret s: a Secret with data may not lie in git",
@@ -329,8 +330,8 @@ def test_braces_that_an_expression_has_made_put_nothing_off():
         ("make", "kubectl create cm evil -n kube-system --from-literal=a={{ '{{' }}"),
         chart(release_name="{{ '{{' }}"),
     )
-    assert validate.check_safety(deployed, WORKSPACE) == ()
-    found = validate.check_safety(templates.render(deployed, context(deployed)), WORKSPACE, rendered=True)
+    assert rules.check_safety(deployed, WORKSPACE) == ()
+    found = rules.check_safety(render.render(deployed, context(deployed)), WORKSPACE, rendered=True)
     assert [finding.message for finding in found] == [
         "'{{' cannot name a release",
         "'{{' cannot be the name of a namespace",
@@ -364,7 +365,7 @@ def test_half_a_character_from_an_expression_is_found_in_every_kind_of_text():
     deployed = spec(
         chart(release_name=half, values={"a": half}), ("it", {**CONFIG, "metadata": {"name": half}}), ("run", half)
     )
-    found = validate.check_safety(templates.render(deployed, context(deployed)), WORKSPACE, rendered=True)
+    found = rules.check_safety(render.render(deployed, context(deployed)), WORKSPACE, rendered=True)
     assert {finding.loc[1] for finding in found} == {"helmConfig", "manifestResources", "cmdExec"}
     assert "\ud800" not in "".join(finding.message + finding.hint for finding in found)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core import templates
+from reconciler.core.expressions import render
 from reconciler.errors import InvalidInput, Severity
 from reconciler.model.policy import Cluster
 from reconciler.model.workload import DeploySpec
@@ -63,7 +63,7 @@ def test_a_value_cannot_add_anything_to_the_document(label):
     cluster = replace(CLUSTER, labels={"note": label})
     manifest = {**CONFIG, "data": {"note": "{{ cluster.labels.note }}", "more": "is {{ cluster.labels.note }}"}}
     deployed = spec(("settings", manifest))
-    result = templates.render(deployed, context(deployed, cluster=cluster)).manifests[0].manifest
+    result = render.render(deployed, context(deployed, cluster=cluster)).manifests[0].manifest
     assert result == {**CONFIG, "data": {"note": label, "more": f"is {label}"}}
 
 
@@ -76,7 +76,7 @@ def test_a_value_cannot_add_anything_to_the_document(label):
 )
 def test_what_has_no_expression_is_the_same_object_afterwards(value):
     deployed = spec(chart(values={"it": value, "n": "{{ replicas }}"}), ("settings", CONFIG))
-    result = templates.render(deployed, context(deployed))
+    result = render.render(deployed, context(deployed))
     assert result.helm[0].values["it"] is value
     assert result.manifests[0] is deployed.manifests[0]
 
@@ -84,7 +84,7 @@ def test_what_has_no_expression_is_the_same_object_afterwards(value):
 def test_rendering_leaves_the_template_as_it_was():
     deployed = spec(("web", WEB))
     before = json.dumps(WEB)
-    assert templates.render(deployed, context(deployed)).manifests[0].manifest["spec"]["replicas"] == 3
+    assert render.render(deployed, context(deployed)).manifests[0].manifest["spec"]["replicas"] == 3
     assert json.dumps(WEB) == before
 
 
@@ -92,12 +92,12 @@ def test_names_and_commands_are_texts_whatever_the_expression_gives():
     deployed = spec(
         chart(release_name="vllm-{{ replicas }}", release_namespace="{{ replicas }}"), ("c", "{{ replicas }}")
     )
-    result = templates.render(deployed, context(deployed))
+    result = render.render(deployed, context(deployed))
     assert (result.helm[0].release_name, result.helm[0].release_namespace) == ("vllm-3", "3")
     assert result.commands[0].cmd == "3"
     broken = spec(("c", "{{ [1] }}"))
     with pytest.raises(InvalidInput, match=r"spec\.cmdExec\[0\]\.cmd: the expression gives no text"):
-        templates.render(broken, context(broken))
+        render.render(broken, context(broken))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_names_and_commands_are_texts_whatever_the_expression_gives():
     ],
 )
 def test_what_no_rendering_could_get_right_is_found_when_the_file_is_loaded(text, message, hint):
-    found = templates.check(spec(chart(values={"list": [{"it": text}]})))
+    found = render.check(spec(chart(values={"list": [{"it": text}]})))
     assert found, "nothing was found"
     finding = next(finding for finding in found if message in finding.message)
     assert hint in finding.hint
@@ -148,7 +148,7 @@ def test_every_fault_of_every_leaf_is_told_at_once():
         ("settings", {**CONFIG, "data": {"a": "{{ nope }}"}}),
         ("c", "kubectl get {{ nope }}"),
     )
-    assert [finding.loc[1:] for finding in templates.check(deployed)] == [
+    assert [finding.loc[1:] for finding in render.check(deployed)] == [
         ("helmConfig", 0, "values", "a"),
         ("helmConfig", 0, "values", "a"),
         ("manifestResources", 0, "manifest", "data", "a"),
@@ -160,7 +160,7 @@ def test_every_fault_of_every_leaf_is_told_at_once():
 
 def test_an_expression_where_none_is_read_is_an_error_and_in_a_key_a_warning():
     deployed = spec(chart(version="{{ replicas }}", values={"{{ replicas }}": 1}))
-    found = {finding.loc: finding for finding in templates.check(deployed)}
+    found = {finding.loc: finding for finding in render.check(deployed)}
     assert found["spec", "helmConfig", 0, "version"].severity is Severity.ERROR
     assert found["spec", "helmConfig", 0, "values", "{{ replicas }}"].severity is Severity.WARNING
 
@@ -193,26 +193,24 @@ def test_what_was_never_checked_is_not_run_either():
 
 
 def test_uses_tells_whether_an_expression_reads_a_name():
-    assert templates.uses(spec(("web", WEB)), "replicas")
-    assert not templates.uses(spec(("web", WEB)), "cluster")
-    assert templates.uses(spec(("c", "kubectl get {{ cluster['name'] }}")), "cluster")
-    assert not templates.uses(spec(chart(values={"a": "replicas"})), "replicas")
-    assert not templates.uses(
-        spec(chart(values={"a": "{% for replicas in [1] %}{{ replicas }}{% endfor %}"})), "replicas"
-    )
+    assert render.uses(spec(("web", WEB)), "replicas")
+    assert not render.uses(spec(("web", WEB)), "cluster")
+    assert render.uses(spec(("c", "kubectl get {{ cluster['name'] }}")), "cluster")
+    assert not render.uses(spec(chart(values={"a": "replicas"})), "replicas")
+    assert not render.uses(spec(chart(values={"a": "{% for replicas in [1] %}{{ replicas }}{% endfor %}"})), "replicas")
 
 
 def test_equal_texts_are_compiled_once():
-    before = templates.sandbox.compiled.cache_info()
+    before = render.sandbox.compiled.cache_info()
     for name in ("a", "b", "c"):
         assert rendered("{{ replicas + 41 }} once", cluster=Cluster(name=name)) == "44 once"
-    after = templates.sandbox.compiled.cache_info()
+    after = render.sandbox.compiled.cache_info()
     assert after.misses - before.misses <= 1
     assert after.maxsize is not None
 
 
 def test_an_empty_spec_has_nothing_to_render():
-    assert templates.render(DeploySpec(), context(DeploySpec())) == DeploySpec()
+    assert render.render(DeploySpec(), context(DeploySpec())) == DeploySpec()
 
 
 FRAGMENTS = st.sampled_from([
@@ -231,10 +229,10 @@ def test_any_text_is_rendered_or_refused_in_words(text):
     deployed = spec(chart(values={"it": text}))
     problems, value = (), None
     try:
-        value = templates.render(deployed, context(deployed)).helm[0].values["it"]
+        value = render.render(deployed, context(deployed)).helm[0].values["it"]
     except InvalidInput as error:
         problems = error.problems
-    if templates.check(deployed):
+    if render.check(deployed):
         assert problems, "what was found when the file was loaded was rendered all the same"
     assert {problem.field for problem in problems} <= {"spec.helmConfig[0].values.it"}
     assert json.loads(json.dumps(value)) == value

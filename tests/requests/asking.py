@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from reconciler.core.requestrecord import digest_of
+from reconciler.core.ledger.request_record import digest_of
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.ledger import Ledger
+from reconciler.model.ledger import Ledger, Placements
 from reconciler.model.placement import Origin, Placement
-from reconciler.model.placements import Placements
 from reconciler.model.policy import Cluster, Desired
 from reconciler.model.request import Asker, Request, RequestRecord
 from reconciler.model.workload import DeploySpec, Json, ManifestResource, Step, StepType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from reconciler.core.makers import things
+from reconciler.core.fleet.object_owners import things
 from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
 from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.policy import EngineName, Workspace

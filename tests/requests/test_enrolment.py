@@ -8,11 +8,11 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.core.enrolling import Enrolment
+from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.model.ids import PlacementName, TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.placements import Placements
+from reconciler.model.ledger import Placements
 from reconciler.model.request import Asker, Ended, Provisioning, RequestRecord
-from reconciler.model.sortedmap import SortedMap
+from reconciler.model.sorted_map import SortedMap
 from reconciler.model.workload import DeploySpec
 from tests.requests.asking import gpus, placed, record, request, wants
 from tests.situations import NOW

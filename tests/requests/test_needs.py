@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.core import egsbody
-from reconciler.core.admission import admit
-from reconciler.core.affinity import described, wanted_labels
-from reconciler.core.egsdocument import rest
-from reconciler.core.findings import dotted
-from reconciler.core.fit import ClusterCapacity
-from reconciler.core.load import assemble, parse_file
-from reconciler.core.needs import needs
-from reconciler.core.requestdraft import RequestDraft
+from reconciler.api import placement_body
+from reconciler.core.capacity.pod_needs import needs
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.fleet.admission import admit
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.schema.egs.request import RequestDraft
+from reconciler.core.schema.egs.resource import rest
+from reconciler.core.workloads.node_affinity import described, wanted_labels
 from reconciler.errors import Severity
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.gpr import GprTerms
@@ -24,6 +23,7 @@ from reconciler.model.request import Request
 from reconciler.model.scheduling import Toleration
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import DeploySpec, HelmConfig, Json, Step, StepType
+from reconciler.text.findings import dotted
 from tests.gprs.seen import cluster_of
 from tests.gprs.seen import nodes as whole
 from tests.passes import SOURCE_FILES
@@ -223,7 +223,7 @@ def test_what_a_pod_template_says_in_another_type_is_told_with_its_field_and_cou
 ):
     asked = request("worker-2", spec=manifests(deployment(**pod)))
     assert needs(asked).unknown == "nobody knows what manifest part-0 needs"
-    draft = egsbody.read_create({**rest(asked), "workspaceName": "llm"})
+    draft = placement_body.read_create({**rest(asked), "workspaceName": "llm"})
     assert isinstance(draft, RequestDraft)
     found = admit(draft, wants())
     assert isinstance(found, tuple)
@@ -234,7 +234,7 @@ def test_what_a_pod_template_says_in_another_type_is_told_with_its_field_and_cou
 
 def test_what_an_expression_becomes_is_not_judged_before_it_is_known():
     pod = deployment(nodeSelector={"zone": "{{ cluster.name }}"}, tolerations="{{ cluster.name }}")
-    draft = egsbody.read_create({**rest(request("worker-2", spec=manifests(pod))), "workspaceName": "llm"})
+    draft = placement_body.read_create({**rest(request("worker-2", spec=manifests(pod))), "workspaceName": "llm"})
     assert isinstance(draft, RequestDraft)
     assert isinstance(admit(draft, wants()), Request)
 

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from reconciler.adapters.git import GitRepository
-from reconciler.core.orders import Order
-from reconciler.core.requestdraft import placement
-from reconciler.core.schema.placement import PlacementFile
+from reconciler.core.decide.state.order import Order
+from reconciler.core.schema.egs.placement import PlacementFile
+from reconciler.core.schema.egs.request import placement
 from reconciler.daemon.reconcile import Outcome, World, reconcile_once
 from reconciler.errors import Transient
 from reconciler.model.capacity import Observed

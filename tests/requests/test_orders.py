@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core import egsbody
-from reconciler.core.decide import decide
-from reconciler.core.egsdocument import rest
-from reconciler.core.orders import Order
-from reconciler.core.requestdraft import RequestDraft
-from reconciler.core.requests import left
+from reconciler.api import placement_body
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.state.order import Order
+from reconciler.core.decide.steps.follow_requests import left
+from reconciler.core.schema.egs.request import RequestDraft
+from reconciler.core.schema.egs.resource import rest
 from reconciler.model.gpr import GprTerms
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.ledger import Ledger
@@ -31,13 +31,13 @@ HOUR = timedelta(hours=1)
 
 
 def body(asked: Request, **changed: object) -> RequestDraft:
-    draft = egsbody.read_create({**rest(asked), **changed})
+    draft = placement_body.read_create({**rest(asked), **changed})
     assert isinstance(draft, RequestDraft), draft
     return draft
 
 
 def change(**fields: object) -> RequestDraft:
-    draft = egsbody.read_update(fields)
+    draft = placement_body.read_update(fields)
     assert isinstance(draft, RequestDraft), draft
     return draft
 

@@ -9,10 +9,10 @@ from types import MappingProxyType
 import pytest
 
 from reconciler.adapters.git import GitRepository
-from reconciler.core.requestrecord import read_request, write_request
+from reconciler.core.ledger.request_record import read_request, write_request
 from reconciler.model.capacity import Observed
-from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.request import Asker, Provisioning, RequestRecord
+from reconciler.model.rollout import EngineReport, EngineState
 from tests.conftest import Remote
 from tests.passes import QUIET, START, Passes, seconds
 from tests.requests.asking import gpus, record, request

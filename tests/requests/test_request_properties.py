@@ -10,18 +10,17 @@ from datetime import datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.core.decide import decide
-from reconciler.core.requestrecord import write_request
-from reconciler.core.requests import left
-from reconciler.core.rollouts import ClusterRollouts, RolloutFailure, Rollouts
-from reconciler.model.deployed import EngineState
+from reconciler.core.decide.decide import decide
+from reconciler.core.decide.steps.follow_requests import left
+from reconciler.core.ledger.request_record import write_request
+from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts
 from reconciler.model.gpr import GprTerms
 from reconciler.model.ids import ClusterName, WorkloadId
-from reconciler.model.ledger import Drift, Ledger
+from reconciler.model.ledger import Drift, Ledger, Placements
 from reconciler.model.placement import Placement
-from reconciler.model.placements import Placements
 from reconciler.model.plan import Extend, Place, Plan, Revert
 from reconciler.model.request import Request, RequestRecord
+from reconciler.model.rollout import EngineState
 from tests.requests.asking import deployment, holds, manifests, request, wants
 from tests.situations import NOW, free, inputs
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.ledger import LedgerRecords, assembled, is_record, read_record
-from reconciler.core.requestrecord import differences, digest_of, read_request, request_path, write_request
+from reconciler.core.ledger.read import LedgerRecords, assembled, is_record, read_record
+from reconciler.core.ledger.request_record import differences, digest_of, read_request, request_path, write_request
 from reconciler.errors import InvalidInput
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkspaceName

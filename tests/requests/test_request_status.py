@@ -9,12 +9,12 @@ from types import MappingProxyType
 import pytest
 
 from reconciler.adapters.git import GitRepository
-from reconciler.core.requeststate import held_back
-from reconciler.daemon.itemstatus import ItemStatus, request_status
+from reconciler.core.explain.request_state import held_back
+from reconciler.daemon.item_status import ItemStatus, request_status
 from reconciler.model.capacity import Observed
-from reconciler.model.deployed import EngineReport, EngineState
 from reconciler.model.placement import Phase
 from reconciler.model.request import Provisioning
+from reconciler.model.rollout import EngineReport, EngineState
 from tests.conftest import Remote
 from tests.passes import QUIET, START, Passes
 from tests.requests.asking import BOOKINFO

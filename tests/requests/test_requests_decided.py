@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.core.decide import sweep
-from reconciler.core.requestrecord import digest_of
+from reconciler.core.decide.decide import sweep
+from reconciler.core.ledger.request_record import digest_of
 from reconciler.model.gpr import GprTerms
 from reconciler.model.ids import ClusterName
 from reconciler.model.ledger import Drift

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from difflib import unified_diff
 
-from reconciler.core.injecting import injected
-from reconciler.core.subsets import Injection, injection, pod_of_subset
-from reconciler.core.yamlio import emit
+from reconciler.core.schema.yaml import emit
+from reconciler.core.spread.inject import injected
+from reconciler.core.spread.subset_pods import Injection, injection, pod_of_subset
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Cluster, Workspace
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import WorkloadRef
-from reconciler.model.workloadspread import Subset, WorkloadSpread
+from reconciler.model.workload_spread import Subset, WorkloadSpread
 
 SUBSET = Subset(
     name="spot",

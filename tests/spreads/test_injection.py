@@ -15,16 +15,16 @@ import pytest
 import yaml
 
 from reconciler.core.engines import Deployment, engine, target_namespace
-from reconciler.core.injecting import of_placement
-from reconciler.core.mergedlists import Unmergeable
-from reconciler.core.narrowing import narrowed
-from reconciler.core.subsets import MATCHED, Injection, injection, ordinals_start, pod_of_subset
+from reconciler.core.spread.inject import of_placement
+from reconciler.core.spread.matching import narrowed
+from reconciler.core.spread.subset_pods import MATCHED, Injection, injection, ordinals_start, pod_of_subset
+from reconciler.core.workloads.strategic_merge import Unmergeable
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.policy import BurstPolicy, Cluster, Desired, EngineName
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import WorkloadRef
-from reconciler.model.workloadspread import Bound, PreferredTerm, Subset, WorkloadSpread
+from reconciler.model.workload_spread import Bound, PreferredTerm, Subset, WorkloadSpread
 from tests.rendering.specs import PLACEMENT, WEB, WORKSPACE, chart, spec
 
 CLUSTER = Cluster(name=ClusterName("worker-2"), labels={"region": "eu-1"})

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.admission import admit
-from reconciler.core.egsbody import read_create
-from reconciler.core.fieldpath import at
-from reconciler.core.filling import fill
-from reconciler.core.remainders import shares
-from reconciler.core.requestdraft import RequestDraft
+from reconciler.api.placement_body import read_create
+from reconciler.core.commits.fill import fill
+from reconciler.core.expressions.sandbox import shares
+from reconciler.core.fleet.admission import admit
+from reconciler.core.schema.egs.request import RequestDraft
+from reconciler.core.workloads.paths import at
 from reconciler.model.plan import Plan, Resize
 from reconciler.model.policy import Desired
 from reconciler.model.request import Request

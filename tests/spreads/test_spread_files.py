@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
-from reconciler.model.workloadspread import Bound, PreferredTerm
+from reconciler.model.workload_spread import Bound, PreferredTerm
 from tests.fleet.samples import FLEET, errors, load, warnings
 from tests.spreads.files import (
     DEMO,

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.mergedlists import Unmergeable
-from reconciler.core.strategicmerge import directive, merge
+from reconciler.core.workloads.strategic_merge import Unmergeable, directive, merge
 from tests.spreads.patches import pair
 
 A, B, C = ({"name": name, "image": f"{name}:1"} for name in "abc")

@@ -12,23 +12,23 @@ import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from reconciler.core.affinity import selected
+from reconciler.core.commits.fill import fill
+from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps.move import elsewhere
 from reconciler.core.engines import Deployment, engine
-from reconciler.core.filling import fill
-from reconciler.core.growth import CandidateFinder
-from reconciler.core.injecting import of_placement
-from reconciler.core.kubernetes.shapes import replica_shape
-from reconciler.core.moving import elsewhere
-from reconciler.core.reach import ClusterOrder
-from reconciler.core.standing import WorkingPlan
-from reconciler.core.times import format_time
+from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.core.spread.inject import of_placement
+from reconciler.core.workloads.node_affinity import selected
+from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Node, Pool, ReplicaShape
 from reconciler.model.plan import Choice, Place, Plan
 from reconciler.model.policy import Desired
 from reconciler.model.prerequisites import Prerequisite
 from reconciler.model.scheduling import NodeTerm, Taint, Toleration
-from reconciler.model.workloadspread import Subset
+from reconciler.model.workload_spread import Subset
+from reconciler.text.timestamps import format_time
 from tests.situations import GPU, NOW, VLLM, free, gpus, inputs, ledger, plan, short
 from tests.subsets import OWN, POOL, RENTED, TIER, fleet, out, pooled, stands, subset, term, unknown_pods, with_pods
 

@@ -21,7 +21,7 @@ from reconciler.adapters.git import GitRepository
 from reconciler.adapters.helm import Helm
 from reconciler.adapters.prometheus import PrometheusServer, PrometheusSignals
 from reconciler.adapters.views import JoinedView
-from reconciler.core import observation
+from reconciler.core.observe import observation_file
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, World, reconcile_once
 from reconciler.daemon.source import SourceReader
@@ -117,7 +117,7 @@ def acted(fleet: Mapping[str, bytes], steps: Iterable[Step], work: Path) -> Iter
         memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
         for step in steps:
             text = step.observed(remote)
-            seen = {one.cluster: one for one in observation.read(text.encode(), step.name)}
+            seen = {one.cluster: one for one in observation_file.read(text.encode(), step.name)}
             scene = Scene(moment=max(one.observed_at for one in seen.values()), observed=Observed(clusters=seen))
             view = step.beside(scene)
             world = World(repository=repository, clusters=view, charts=Helm(), clock=scene, outbox=scene, author=OURS)

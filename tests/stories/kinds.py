@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from reconciler.core import yamlio
-from reconciler.core.fieldpath import at, items, within
-from reconciler.core.load import assemble, parse_file
-from reconciler.core.times import format_time
-from reconciler.core.wording import listed
-from reconciler.core.workloadkinds import NONE, known
+from reconciler.core.fleet.read_file import assemble, parse_file
+from reconciler.core.schema import yaml
+from reconciler.core.workloads.builtin_kinds import NONE, known
+from reconciler.core.workloads.paths import at, items, within
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json, WorkloadRef
+from reconciler.text.timestamps import format_time
+from reconciler.text.wording import listed
 from tests.conftest import Remote
 from tests.situations import NOW
 from tests.stories.golden import GOLDEN, Step, acted, plain
@@ -109,13 +109,13 @@ class Played:
         for path, data in _ordered(self.trees[step]):
             _, cluster, *_, name = path.split("/")
             if "/manifests/" in path and not name.startswith("00-"):
-                (document,) = yamlio.parse(data, path)
+                (document,) = yaml.parse(data, path)
                 yield cluster, path, document.value
 
 
 def read(story: Path) -> Story:
     """Read a story from its directory."""
-    (document,) = yamlio.parse((story / "story.yaml").read_bytes(), "story.yaml")
+    (document,) = yaml.parse((story / "story.yaml").read_bytes(), "story.yaml")
     return Story(template=(story / "template.yaml").read_text(), **document.value)
 
 
@@ -207,7 +207,7 @@ def _records(tree: Mapping[str, bytes]) -> Iterator[tuple[str, str, Json]]:
     """Yield each placement that lies in git: its cluster, its name, and its record."""
     for path, data in _ordered(tree):
         if path.endswith(RECORD):
-            (document,) = yamlio.parse(data, path)
+            (document,) = yaml.parse(data, path)
             yield path.split("/")[1], path.split("/")[2], document.value
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.core.fieldpath import at, replicas_at
-from reconciler.core.podsof import labels_at, places
-from reconciler.core.workloadkinds import BUILT_IN, NONE, known
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NONE, known
+from reconciler.core.workloads.paths import at, replicas_at
+from reconciler.core.workloads.pods import labels_at, places
 from reconciler.errors import Severity
-from reconciler.model.workloadkind import EACH
+from reconciler.model.workload_kind import EACH
 from tests.stories.kinds import KINDS, LACKING, LENDERS, PEAK, STORIES, Played, expected, play, read
 
 LABEL = "overspill.dev/placement"

@@ -6,10 +6,9 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
-from reconciler.core.secrets import redacted
-from reconciler.model.branches import ROOT, Projection
 from reconciler.model.ids import CommitId
-from reconciler.model.tree import Commit, Identity
+from reconciler.model.tree import ROOT, Commit, Identity, Projection
+from reconciler.text.redaction import redacted
 
 _BRANCH = "refs/overspill/writing"
 _END = f"reset {_BRANCH}\nfrom {'0' * 40}\ndone\n".encode()

@@ -30,9 +30,21 @@ from reconciler.adapters.git.run import Runner
 from reconciler.adapters.git.shelf import MirrorFiles
 from reconciler.adapters.git.tracking import CLUSTERS, OUTPUT, Tracking, branch_ref
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
-from reconciler.model.branches import ROOT, Advance, Branch, Projection, alone, branch_of
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
-from reconciler.model.tree import Commit, FileChange, Identity, LoggedCommit, Tips, TreeEntry
+from reconciler.model.tree import (
+    ROOT,
+    Advance,
+    Branch,
+    Commit,
+    FileChange,
+    Identity,
+    LoggedCommit,
+    Projection,
+    Tips,
+    TreeEntry,
+    alone,
+    branch_of,
+)
 
 COMMITTER = Identity(name="Overspill", email="overspill@overspill.dev")
 """Who makes our commits, unless configured."""

@@ -12,9 +12,8 @@ from reconciler.adapters.git.objects import Missing, ObjectReader
 from reconciler.adapters.git.remote import Remote
 from reconciler.adapters.git.run import Output, Runner
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
-from reconciler.model.branches import Branch
 from reconciler.model.ids import ClusterName, CommitId, TreeId, is_name
-from reconciler.model.tree import Tips
+from reconciler.model.tree import Branch, Tips
 
 SOURCE = "refs/overspill/source"
 OUTPUT = "refs/overspill/output"

@@ -5,7 +5,7 @@ slow one holds up no other. Objects stay the JSON that the API server sends; `co
 Nothing is written to any cluster.
 """
 
-from reconciler.adapters.kube.pace import WatchTiming
+from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.adapters.kube.view import KubeObservations
 
 __all__ = ["KubeObservations", "WatchTiming"]

@@ -6,18 +6,18 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from reconciler.adapters.kube.life import beating, cancel
+from reconciler.adapters.kube.followed_objects import FollowedObjects
 from reconciler.adapters.kube.login import Door
-from reconciler.adapters.kube.objects import FollowedObjects
-from reconciler.adapters.kube.pace import WatchTiming
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.stream import Scope
 from reconciler.adapters.kube.targets import ArgoCDTarget
-from reconciler.core.kubernetes import clustersecrets, reports
-from reconciler.core.kubernetes.clustersecrets import ClusterLogin, ClusterSecrets, Unusable
-from reconciler.core.kubernetes.parts import ChangeEffect
-from reconciler.core.kubernetes.resources import Resource
-from reconciler.model.deployed import EngineReport
+from reconciler.adapters.kube.tasks import beating, cancel
+from reconciler.adapters.kube.timing import WatchTiming
+from reconciler.core.observe.kubernetes import argocd_cluster_secret, engine_reports
+from reconciler.core.observe.kubernetes.argocd_cluster_secret import ClusterLogin, ClusterSecrets, Unusable
+from reconciler.core.observe.kubernetes.part import ChangeEffect
+from reconciler.core.observe.kubernetes.resources import Resource
+from reconciler.model.rollout import EngineReport
 from reconciler.ports import Clock
 
 _LARGE = 25
@@ -46,17 +46,17 @@ class FollowedArgoCD:
         self.door = door
         self._pace = pace
         self._server = ApiServer(door, pace, moved)
-        self._objects = reports.ArgoCDObjects(target.project)
+        self._objects = engine_reports.ArgoCDObjects(target.project)
         self._secrets = ClusterSecrets()
         self._applications: FollowedObjects | None = None
         self._logins: FollowedObjects | None = None
         if target.applications:
-            scope = Scope(namespace=target.namespace, selector=reports.SELECTOR, page=_LARGE)
+            scope = Scope(namespace=target.namespace, selector=engine_reports.SELECTOR, page=_LARGE)
             self._applications = FollowedObjects(
                 self._server, self._objects.parts, scope, clock=clock, pace=pace, changed=changed
             )
         if target.logins:
-            scope = Scope(namespace=target.namespace, selector=clustersecrets.SELECTOR)
+            scope = Scope(namespace=target.namespace, selector=argocd_cluster_secret.SELECTOR)
             self._logins = FollowedObjects(
                 self._server,
                 {Resource.SECRETS: self._secrets},

@@ -9,21 +9,21 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import Lock
 
-from reconciler.adapters.kube.life import beating, cancel
-from reconciler.adapters.kube.mute import muted
-from reconciler.adapters.kube.objects import FollowedObjects
-from reconciler.adapters.kube.pace import WatchTiming
+from reconciler.adapters.kube.followed_objects import FollowedObjects
+from reconciler.adapters.kube.muted_watches import muted
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.silence import Silence
 from reconciler.adapters.kube.stream import Scope, Stream
 from reconciler.adapters.kube.targets import ClusterTarget
-from reconciler.core.kubernetes.parts import ChangeEffect
-from reconciler.core.kubernetes.reports import SELECTOR, FluxObjects
-from reconciler.core.kubernetes.resources import Watched, needed
-from reconciler.core.kubernetes.state import ClusterState
-from reconciler.core.objectkey import key_of
+from reconciler.adapters.kube.tasks import beating, cancel
+from reconciler.adapters.kube.timing import WatchTiming
+from reconciler.core.observe.kubernetes.cluster_state import ClusterState
+from reconciler.core.observe.kubernetes.engine_reports import SELECTOR, FluxObjects
+from reconciler.core.observe.kubernetes.part import ChangeEffect
+from reconciler.core.observe.kubernetes.resources import Watched, needed
+from reconciler.core.workloads.object_key import key_of
 from reconciler.model.capacity import ClusterObservation
-from reconciler.model.deployed import EngineReport
+from reconciler.model.rollout import EngineReport
 from reconciler.model.workload import Json
 from reconciler.ports import Clock
 

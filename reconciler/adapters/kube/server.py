@@ -17,7 +17,7 @@ from kubernetes.aio.client import ApiClient
 
 from reconciler.adapters.kube.answers import Moved, Silent, Unauthorized, body, check
 from reconciler.adapters.kube.login import Door, plain
-from reconciler.adapters.kube.pace import WatchTiming
+from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from reconciler.adapters.kube.stream import Stream
-from reconciler.core.kubernetes.resources import SPOKEN, Watched
+from reconciler.core.observe.kubernetes.resources import SPOKEN, Watched
 from reconciler.model.capacity import SignalFreshness
 
 

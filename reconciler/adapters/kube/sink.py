@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from reconciler.core.kubernetes.resources import Watched
+from reconciler.core.observe.kubernetes.resources import Watched
 from reconciler.model.workload import Json
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import structlog
 
 from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, Silent, TooLong
-from reconciler.adapters.kube.pace import WatchTiming
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.sink import Sink
+from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.adapters.kube.versions import served_at
-from reconciler.core.kubernetes.resources import FLUX, Custom, Resource, Watched
-from reconciler.core.objectkey import key_of
-from reconciler.core.workloadkinds import BUILT_IN
+from reconciler.core.observe.kubernetes.resources import FLUX, Custom, Resource, Watched
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.core.workloads.object_key import key_of
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reconciler.core.findings import shortened
-from reconciler.core.kubernetes.marks import BUILT_IN_MARKS, Marks, marks_of
-from reconciler.core.spelling import nearest
-from reconciler.core.workloadkinds import NONE, Kinds
+from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, marks_of
+from reconciler.core.workloads.builtin_kinds import NONE, Kinds
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Cluster, Connection, Desired, EngineName
 from reconciler.model.workload import WorkloadRef
+from reconciler.text.findings import shortened
+from reconciler.text.spelling import nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from reconciler.adapters.kube.answers import NotServed
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.core.kubernetes.resources import Custom, Watched
+from reconciler.core.observe.kubernetes.resources import Custom, Watched
 
 
 async def served_at(server: ApiServer, resource: Watched, within: float) -> tuple[str, ...]:

@@ -16,17 +16,17 @@ import structlog
 from reconciler.adapters.kube.argocd import FollowedArgoCD
 from reconciler.adapters.kube.cluster import FollowedCluster
 from reconciler.adapters.kube.contexts import Contexts
+from reconciler.adapters.kube.dns import NamingLoop
 from reconciler.adapters.kube.login import Door, OwnDoor, SecretDoor
-from reconciler.adapters.kube.names import NamingLoop
-from reconciler.adapters.kube.pace import WatchTiming
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.targets import ArgoCDTarget, ClusterTarget, Targets, wanted
-from reconciler.core.kubernetes.parts import ChangeEffect
+from reconciler.adapters.kube.timing import WatchTiming
+from reconciler.core.observe.kubernetes.part import ChangeEffect
 from reconciler.errors import Problem, Severity, Transient
 from reconciler.model.capacity import Observed
-from reconciler.model.deployed import EngineReport
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired, EngineName
+from reconciler.model.rollout import EngineReport
 from reconciler.ports import Clock, Wake
 
 log = structlog.get_logger()

@@ -9,10 +9,10 @@ import time
 from datetime import timedelta
 from urllib.parse import urlencode, urlsplit
 
-from reconciler.core.answers import refusal, value
-from reconciler.core.findings import shortened
+from reconciler.core.observe.prometheus import refusal, value
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.workload import Json
+from reconciler.text.findings import shortened
 
 _MOST = 1 << 20
 """Bytes of one answer; an answer of one value has a few hundred."""

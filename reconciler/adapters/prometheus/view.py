@@ -9,9 +9,8 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import Protocol
 
-from reconciler.core.answers import lasting
-from reconciler.core.questions import PrometheusQuestion, questions
-from reconciler.core.watching import WatchedQuery
+from reconciler.core.expressions.promql import PrometheusQuestion, questions
+from reconciler.core.observe.prometheus import WatchedQuery, lasting
 from reconciler.errors import InvalidInput, Problem, Severity, Transient
 from reconciler.model.capacity import Observed, ReplicaRequest, SignalFreshness
 from reconciler.model.ids import WorkloadId

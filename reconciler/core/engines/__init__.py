@@ -7,7 +7,7 @@ same deployment into the same bytes. Nothing in here knows a cluster, a commit o
 from __future__ import annotations
 
 from reconciler.core.engines.argocd import ArgoCDEngine
-from reconciler.core.engines.deployment import Deployment, Engine, target_namespace
+from reconciler.core.engines.engine import Deployment, Engine, target_namespace
 from reconciler.core.engines.flux import FluxEngine, anchor
 from reconciler.core.engines.manifests import ManifestsEngine
 from reconciler.model.policy import EngineName

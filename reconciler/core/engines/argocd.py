@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from reconciler.core import injecting
-from reconciler.core.engines import payload, subsetpods
-from reconciler.core.engines.deployment import Deployment, chart_steps
-from reconciler.core.engines.wanting import chart_refusals, command_refusals, once, unreachable
-from reconciler.core.subsets import Injection
-from reconciler.core.workloadkinds import Kinds
+from reconciler.core.engines import objects, subset_patches
+from reconciler.core.engines.engine import Deployment, chart_steps
+from reconciler.core.engines.unsupported import chart_refusals, command_refusals, once, unreachable
+from reconciler.core.spread import inject
+from reconciler.core.spread.subset_pods import Injection
+from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.model.placement import Placement
 from reconciler.model.policy import EngineName, Workspace
 from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig, Json, StepType
@@ -63,7 +63,7 @@ class ArgoCDEngine:
         """Refuse any change: an Application of a chart has no patches."""
         if left.changes:
             message = "Argo CD installs the chart itself, and changes nothing in it"
-            raise injecting.refusal(left, message, subsetpods.INSTEAD)
+            raise inject.refusal(left, message, subset_patches.INSTEAD)
         return []
 
     def files(self, deployment: Deployment) -> Mapping[str, bytes]:
@@ -72,27 +72,27 @@ class ArgoCDEngine:
         Raises InvalidInput as well where a subset changes the pods of a chart.
         """
         rendered = self.to_render(deployment.spec)
-        made = payload.items(deployment, rendered)
-        left = subsetpods.left_to_charts(deployment, payload.of_subset(made), rendered)
+        made = objects.items(deployment, rendered)
+        left = subset_patches.left_to_charts(deployment, objects.of_subset(made), rendered)
         if left is not None:
             self.patches(left, deployment.kinds)
         target = deployment.placement.target_namespace  # Argo CD makes this one itself (CreateNamespace)
-        made = [*payload.namespaces(rendered, made, but=target), *made]
+        made = [*objects.namespaces(rendered, made, but=target), *made]
         helm = [number for number, step in enumerate(deployment.spec.steps) if step.type is StepType.HELM]
         zero = helm[0] if helm and not rendered else 0
         retain = deployment.spec.deletion_policy is DeletionPolicy.RETAIN
-        return payload.write(deployment, made, lambda item: _annotations(item, zero, retain=retain))
+        return objects.write(deployment, made, lambda item: _annotations(item, zero, retain=retain))
 
     def marker_path(self, placement: Placement) -> str:
         """Put the marker beside the objects."""
-        return payload.marker_path(placement)
+        return objects.marker_path(placement)
 
     def marker(self, deployment: Deployment) -> bytes:
         """Write the marker."""
-        return payload.marker(deployment.placement)
+        return objects.marker(deployment.placement)
 
 
-def _annotations(item: payload.PayloadObject, zero: int, *, retain: bool) -> dict[str, str]:
+def _annotations(item: objects.PayloadObject, zero: int, *, retain: bool) -> dict[str, str]:
     """Give an object its wave, the step `zero` being 0, and keep what must outlive the placement.
 
     A wave that the user wrote on a manifest stands, as does a chart's hook, whose weight Argo CD reads as its wave. To

@@ -12,15 +12,16 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Literal
 
-from reconciler.core import commandjobs
-from reconciler.core.engines import fluxcharts, payload, scaling, subsetpods
-from reconciler.core.engines.deployment import Deployment, chart_steps
-from reconciler.core.engines.fluxnames import APPLIER, SOURCE, SUBSTITUTE, TOOLKIT, lasting
-from reconciler.core.engines.wanting import command_refusals, once, unreachable
-from reconciler.core.kinds import group_kind
-from reconciler.core.subsets import Injection
-from reconciler.core.workloadkinds import Kinds
-from reconciler.core.yamlio import emit
+from reconciler.core.engines import autoscaled_replicas, flux_charts, subset_patches
+from reconciler.core.engines import objects as payload
+from reconciler.core.engines.engine import Deployment, chart_steps
+from reconciler.core.engines.flux_names import APPLIER, SOURCE, SUBSTITUTE, TOOLKIT, lasting
+from reconciler.core.engines.unsupported import command_refusals, once, unreachable
+from reconciler.core.safety import commands
+from reconciler.core.schema.yaml import emit
+from reconciler.core.spread.subset_pods import Injection
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import PLACEMENT_LABEL, Placement
@@ -64,7 +65,7 @@ class FluxEngine:
 
     def patches(self, left: Injection, kinds: Kinds) -> list[Json]:
         """Write patches of Kustomize."""
-        return subsetpods.patches(left, kinds)
+        return subset_patches.patches(left, kinds)
 
     def files(self, deployment: Deployment) -> Mapping[str, bytes]:
         """Write ``<placement>/stages/``."""
@@ -113,10 +114,10 @@ def _stages(deployment: Deployment) -> list[list[payload.PayloadObject]]:
     for item in made:
         if not item.is_namespace:
             steps.setdefault(item.step, []).append(item)
-    left = subsetpods.left_to_charts(deployment, payload.of_subset(made), ())
-    patches = [] if left is None else subsetpods.patches(left, deployment.kinds)
+    left = subset_patches.left_to_charts(deployment, payload.of_subset(made), ())
+    patches = [] if left is None else subset_patches.patches(left, deployment.kinds)
     for number, chart in charts.items():
-        objects = fluxcharts.objects(deployment.placement.name, chart, deployment.flux, patches)
+        objects = flux_charts.objects(deployment.placement.name, chart, deployment.flux, patches)
         steps[number] = [payload.PayloadObject(step=number, name=chart.name, manifest=it) for it in objects]
     stages: list[list[payload.PayloadObject]] = []
     open_ended = False
@@ -208,11 +209,11 @@ def _kustomization(deployment: Deployment, number: int, stages: Sequence[Sequenc
 
 def _left_alone(deployment: Deployment, stages: Sequence[Sequence[payload.PayloadObject]], number: int) -> list[Json]:
     """Say of which objects of a stage an autoscaler owns the replicas, whichever stage that is in."""
-    scalers = [item for stage in stages for item in stage if scaling.autoscaler(item.manifest)]
-    scaled = scaling.targets((item.manifest, payload.namespace_of(item, deployment)) for item in scalers)
-    every = scaling.vague(item.manifest for item in scalers)
+    scalers = [item for stage in stages for item in stage if autoscaled_replicas.autoscaler(item.manifest)]
+    scaled = autoscaled_replicas.targets((item.manifest, payload.namespace_of(item, deployment)) for item in scalers)
+    every = autoscaled_replicas.vague(item.manifest for item in scalers)
     here = ((item.manifest, payload.namespace_of(item, deployment)) for item in stages[number])
-    return list(scaling.left_alone(here, scaled, deployment.kinds, every=every))
+    return list(autoscaled_replicas.left_alone(here, scaled, deployment.kinds, every=every))
 
 
 def _timeout(deployment: Deployment, stage: Sequence[payload.PayloadObject]) -> timedelta:
@@ -220,7 +221,7 @@ def _timeout(deployment: Deployment, stage: Sequence[payload.PayloadObject]) -> 
     for item in stage:
         if group_kind(item.manifest).startswith(f"helm.{TOOLKIT}/"):
             charts = {chart.name: chart for chart in deployment.spec.helm}
-            return fluxcharts.timeout(charts[item.name]) + _SLACK
+            return flux_charts.timeout(charts[item.name]) + _SLACK
     if any(_alone(item.manifest) for item in stage):
-        return timedelta(seconds=commandjobs.JOB_DEADLINE) + _SLACK
+        return timedelta(seconds=commands.JOB_DEADLINE) + _SLACK
     return _SETTLE

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from reconciler.core import commands
-from reconciler.core.engines import payload
-from reconciler.core.engines.deployment import Deployment, chart_steps
-from reconciler.core.engines.wanting import chart_refusals, command_refusals, command_steps, once
-from reconciler.core.findings import shortened
-from reconciler.core.subsets import Injection
-from reconciler.core.workloadkinds import Kinds
+from reconciler.core.engines import objects
+from reconciler.core.engines.engine import Deployment, chart_steps
+from reconciler.core.engines.unsupported import chart_refusals, command_refusals, command_steps, once
+from reconciler.core.safety import commands
+from reconciler.core.spread.subset_pods import Injection
+from reconciler.core.workloads.builtin_kinds import Kinds
 from reconciler.model.placement import Placement
 from reconciler.model.policy import EngineName, Workspace
 from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig, Json
+from reconciler.text.findings import shortened
 
 DELETION_POLICY = "overspill.dev/deletion-policy"
 
@@ -59,19 +59,19 @@ class ManifestsEngine:
     def files(self, deployment: Deployment) -> Mapping[str, bytes]:
         """Write ``<placement>/manifests/`` and the kustomization that lists it."""
         rendered = self.to_render(deployment.spec)
-        made = payload.items(deployment, rendered)
-        made = [*payload.namespaces(rendered, made), *made]
+        made = objects.items(deployment, rendered)
+        made = [*objects.namespaces(rendered, made), *made]
         retain = deployment.spec.deletion_policy is DeletionPolicy.RETAIN
-        files = payload.write(deployment, made, lambda item: {DELETION_POLICY: "Retain"} if retain or item.kept else {})
+        files = objects.write(deployment, made, lambda item: {DELETION_POLICY: "Retain"} if retain or item.kept else {})
         directory = f"{deployment.placement.name}/"
         listed = [path.removeprefix(directory) for path in (self.marker_path(deployment.placement), *files)]
-        files[f"{directory}{payload.KUSTOMIZATION}"] = payload.kustomization(listed)
+        files[f"{directory}{objects.KUSTOMIZATION}"] = objects.kustomization(listed)
         return files
 
     def marker_path(self, placement: Placement) -> str:
         """Put the marker beside the objects."""
-        return payload.marker_path(placement)
+        return objects.marker_path(placement)
 
     def marker(self, deployment: Deployment) -> bytes:
         """Write the marker."""
-        return payload.marker(deployment.placement)
+        return objects.marker(deployment.placement)

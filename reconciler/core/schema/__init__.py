@@ -4,9 +4,9 @@ The models are strict: unknown fields are errors, ``"3"`` is no number and ``3``
 itself into the value of `reconciler.model` that everything else speaks in, and each is published as a JSON Schema.
 """
 
-from reconciler.core.schema.complaints import complaints
-from reconciler.core.schema.kinds import KINDS, OURS, KindSupport, json_schema, support
-from reconciler.core.schema.strict import API_VERSION, Strict
+from reconciler.core.schema.errors import complaints
+from reconciler.core.schema.registry import KINDS, OURS, KindSupport, json_schema, support
+from reconciler.core.schema.strict_model import API_VERSION, Strict
 
 __all__ = [
     "API_VERSION",

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from reconciler.core import access as values
-from reconciler.core.findings import shortened
+from reconciler.access import rights as values
 from reconciler.core.schema.observation import Time
-from reconciler.core.schema.strict import Strict, Text, refusal
+from reconciler.core.schema.strict_model import Strict, Text, refusal
 from reconciler.model.ids import WorkspaceName, is_name
+from reconciler.text.findings import shortened
 
 _MOST_TOKENS = 1000
 """Each call is compared with all of them."""

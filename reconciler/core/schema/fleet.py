@@ -7,13 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from reconciler.core.schema.addresses import GitAddress
-from reconciler.core.schema.connection import ArgoCDConnectionFile, ConnectionFile
-from reconciler.core.schema.provides import ProvidesFile
-from reconciler.core.schema.strict import Amounts, Duration, Labels, Metadata, Name, Strict, Text, resources
+from reconciler.core.schema.cluster_connection import ArgoCDConnectionFile, ConnectionFile
+from reconciler.core.schema.cluster_provides import ProvidesFile
+from reconciler.core.schema.strict_model import Amounts, Duration, Labels, Metadata, Name, Strict, Text, resources
 from reconciler.core.schema.taints import TaintFile
+from reconciler.core.schema.urls import GitAddress
 from reconciler.model import policy as model
-from reconciler.model.autoscaling import ScalableNodes
+from reconciler.model.cluster import ScalableNodes
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Availability, EngineName
 

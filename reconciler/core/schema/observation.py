@@ -8,14 +8,14 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from reconciler.core.findings import shortened
-from reconciler.core.schema.affinity import NodeTermFile
-from reconciler.core.schema.neighbours import HostPortFile, PodAffinityTermFile, PodsOnNodeFile, TopologySpreadFile
-from reconciler.core.schema.strict import Amounts, Labels, Name, Strict, Text, refusal
+from reconciler.core.schema.node_affinity import NodeTermFile
+from reconciler.core.schema.pod_affinity import HostPortFile, PodAffinityTermFile, PodsOnNodeFile, TopologySpreadFile
+from reconciler.core.schema.strict_model import Amounts, Labels, Name, Strict, Text, refusal
 from reconciler.core.schema.taints import TaintFile, TolerationFile
-from reconciler.core.times import NO_SUCH_YEAR, is_plausible
-from reconciler.model.deployed import EngineState
+from reconciler.model.rollout import EngineState
 from reconciler.model.workload import Json
+from reconciler.text.findings import shortened
+from reconciler.text.timestamps import NO_SUCH_YEAR, is_plausible
 
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[-+]\d\d:\d\d)")
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from reconciler.core.schema.signals import Signals
-from reconciler.core.schema.strict import Duration, Labels, Metadata, Name, Strict, Text, Window, refusal
+from reconciler.core.schema.strict_model import Duration, Labels, Metadata, Name, Strict, Text, Window, refusal
 from reconciler.core.schema.taints import TolerationFile
 from reconciler.model import policy as model
 from reconciler.model.ids import ClusterName, WorkspaceName

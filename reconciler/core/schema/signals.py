@@ -10,11 +10,11 @@ from zoneinfo import ZoneInfo, available_timezones
 from cronsim import CronSim, CronSimError
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from reconciler.core import dialect
-from reconciler.core.findings import shortened
-from reconciler.core.schema.complaints import nearest
-from reconciler.core.schema.strict import Duration, Name, Strict, Text, refusal
+from reconciler.core.expressions import dialect
+from reconciler.core.schema.errors import nearest_name
+from reconciler.core.schema.strict_model import Duration, Name, Strict, Text, refusal
 from reconciler.model.policy import Query, Schedule
+from reconciler.text.findings import shortened
 
 _FIELDS = 5
 _EXAMPLE = "try '0 8 * * 1-5'"
@@ -44,7 +44,7 @@ def _zone(text: str) -> str:
             return text
     except (KeyError, ValueError, OSError):  # not known, not a name at all, or a directory of zones
         pass
-    meant = nearest(text[:100], available_timezones()) or "Europe/Berlin"
+    meant = nearest_name(text[:100], available_timezones()) or "Europe/Berlin"
     raise refusal(f"{shortened(text)!r} is not a time zone", f"try '{meant}'")
 
 

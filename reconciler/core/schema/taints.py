@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from reconciler.core.schema.strict import Strict, Text
+from reconciler.core.schema.strict_model import Strict, Text
 from reconciler.model.scheduling import Taint, Toleration
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from reconciler.core.findings import shortened
-from reconciler.core.schema.strict import Metadata, Name, Strict, refusal
-from reconciler.model.workloadkind import EACH, Path, path
+from reconciler.core.schema.strict_model import Metadata, Name, Strict, refusal
+from reconciler.model.workload_kind import EACH, Path, path
+from reconciler.text.findings import shortened
 
 _PATH = r"^(?!status(\.|$))([A-Za-z0-9_-]+|\*)(\.([A-Za-z0-9_-]+|\*))*$"
 _PART = re.compile(r"[A-Za-z0-9_-]+|\*")

@@ -15,13 +15,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from reconciler.core.findings import shortened
-from reconciler.core.schema.affinity import FieldRequirementFile, RequirementShape
-from reconciler.core.schema.strict import Anything, Labels, Metadata, Strict, Text, refusal
+from reconciler.core.schema.node_affinity import FieldRequirementFile, RequirementShape
+from reconciler.core.schema.strict_model import Anything, Labels, Metadata, Strict, Text, refusal
 from reconciler.core.schema.taints import TolerationFile
-from reconciler.model import workloadspread as model
+from reconciler.model import workload_spread as model
 from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workload import Json, WorkloadRef
+from reconciler.text.findings import shortened
 
 RECOVERY = 300
 """Seconds after which Kruise takes a subset for schedulable again."""

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from reconciler.core.findings import shortened
-from reconciler.core.schema.strict import Metadata, Name, Strict, refusal
-from reconciler.model import networking
+from reconciler.core.schema.strict_model import Metadata, Name, Strict, refusal
+from reconciler.model import cluster
 from reconciler.model import policy as model
 from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.text.findings import shortened
 
 _PINNED = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}")
 _KIND = re.compile(r"[a-z0-9.-]*/[A-Z][A-Za-z0-9]*")
@@ -52,7 +52,7 @@ class CommandJobsFile(Strict):
 class SharedNetworkingFile(Strict):
     """A network that clusters share, to which placements export their Services."""
 
-    api: Annotated[networking.NetworkApi, Field(strict=False)] = Field(
+    api: Annotated[cluster.NetworkApi, Field(strict=False)] = Field(
         description="Whose ServiceExports: those of the multicluster-services API, or KubeSlice's."
     )
     slice: Name | None = Field(None, description="With kubeslice: the slice; the workspace's own name by default.")
@@ -60,16 +60,16 @@ class SharedNetworkingFile(Strict):
     @model_validator(mode="after")
     def _sliced(self) -> SharedNetworkingFile:
         """Refuse a slice where there are none."""
-        if self.slice is not None and self.api is not networking.NetworkApi.KUBESLICE:
+        if self.slice is not None and self.api is not cluster.NetworkApi.KUBESLICE:
             raise refusal(
                 f"has a slice, which {self.api} knows nothing of", "try api: kubeslice, or leave the slice out"
             )
         return self
 
-    def value_of(self, workspace: str) -> networking.SharedNetworking:
+    def value_of(self, workspace: str) -> cluster.SharedNetworking:
         """Make the model's value."""
-        sliced = self.api is networking.NetworkApi.KUBESLICE
-        return networking.SharedNetworking(api=self.api, slice=(self.slice or workspace) if sliced else "")
+        sliced = self.api is cluster.NetworkApi.KUBESLICE
+        return cluster.SharedNetworking(api=self.api, slice=(self.slice or workspace) if sliced else "")
 
 
 class WorkspaceSpec(Strict):

@@ -1,0 +1,64 @@
+"""The file that says who may what, read again whenever it has changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Lock
+
+import structlog
+
+from reconciler.access.rights import Access
+from reconciler.core.schema.access_file import read
+from reconciler.errors import InvalidInput, Problem
+
+log = structlog.get_logger()
+
+_MOST = 1 << 20
+_Stamp = tuple[int, int, int]
+
+
+class AccessFileWatcher:
+    """Who may what, as the file has it now. Safe to use from several threads."""
+
+    def __init__(self, path: Path) -> None:
+        """Take the path of a file and read it. Raises InvalidInput with all that is wrong with it."""
+        self._path = path
+        self._lock = Lock()
+        self._stamp = _stamp(path)
+        self._good = self._read()
+
+    def __call__(self) -> Access:
+        """Return what the file says. While it is broken or gone its last good version stands, and a warning says so.
+
+        The stamp is taken before the file is read: what is written meanwhile gives another one, and another look.
+        """
+        with self._lock:
+            stamp = _stamp(self._path)
+            if stamp != self._stamp:
+                self._stamp = stamp
+                try:
+                    self._good = self._read()
+                except InvalidInput as error:
+                    for problem in error.problems:
+                        log.warning("access", line=f"{problem}; the last good version of {self._path} stays in force")
+                else:
+                    log.info("access", line=f"read {self._path} again: {len(self._good.tokens)} tokens")
+            return self._good
+
+    def _read(self) -> Access:
+        try:
+            with self._path.open("rb") as stream:
+                data = stream.read(_MOST + 1)
+        except OSError as error:
+            problem = Problem(path=str(self._path), message=f"cannot be read: {error.strerror}")
+            raise InvalidInput(problems=(problem,)) from error
+        return read(data, str(self._path))
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    """Return what changes with each version of a file; None for one that cannot be looked at."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino

@@ -1,0 +1,244 @@
+"""Reads what helm prints as kubectl would read it, and no more of it than can be meant.
+
+helm's output is no user's file: it may hold anchors, merge keys and repeated keys. Its author may be a stranger all the
+same, so values are counted as the parser finds them, an alias as all that it stands for, and building stops at a limit.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import yaml
+
+from reconciler.core.schema.yaml.events import Event, events
+from reconciler.errors import InvalidInput
+from reconciler.model.workload import Json
+from reconciler.text.findings import shortened
+
+MAX_OUTPUT = 16 * 2**20
+"""Bytes that one chart may become, and characters that its texts may hold, aliases written out; git hosts refuse less.
+"""
+
+MAX_VALUES = 200_000
+"""Values that one chart may become, aliases written out."""
+
+_MAX_DEPTH = 100
+_MAX_NUMBER = 64
+_TAG = "tag:yaml.org,2002:"
+_SCALARS = frozenset({"str", "int", "float", "bool", "null"})
+_MERGE = f"{_TAG}merge"
+# libyaml looks through all earlier directives at each one; and it reads UTF-16 wherever a mark says so.
+_DIRECTIVE = re.compile(rb"(?:^|[\r\n]|\xc2\x85|\xe2\x80[\xa8\xa9])%TAG|^\xff\xfe|^\xfe\xff")
+
+
+def objects(output: bytes, what: str) -> Iterator[dict[str, Json]]:
+    """Read the objects that helm printed, one after the other; empty documents are left out.
+
+    `what` begins each error. Raises InvalidInput for what is no YAML, no object, or beyond a limit.
+    """
+    if _DIRECTIVE.search(output):
+        raise InvalidInput(f"{what}: the manifests are not plain YAML in UTF-8: tags are not read")
+    try:
+        for document in _Builder(what).documents(output):
+            if document is None:
+                continue
+            if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
+                raise InvalidInput(f"{what}: a document of it is no Kubernetes object")
+            yield document
+    except yaml.YAMLError as error:
+        raise InvalidInput(f"{what}: the manifests are not YAML: {shortened(str(error), 300)}") from error
+
+
+class _Typing(yaml.resolver.Resolver, yaml.constructor.SafeConstructor):
+    """Types scalars as Go's reader does: none is a time, a date or a number in base 60, and ``1e3`` is a number."""
+
+    def __init__(self) -> None:
+        yaml.resolver.Resolver.__init__(self)
+        yaml.constructor.SafeConstructor.__init__(self)
+
+
+_Typing.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern)
+        for tag, pattern in resolvers
+        if tag.rpartition(":")[2] not in ("timestamp", "int", "float", "value")
+    ]
+    for first, resolvers in yaml.resolver.Resolver.yaml_implicit_resolvers.items()
+}
+_Typing.add_implicit_resolver(
+    f"{_TAG}int",
+    re.compile(r"[-+]?(?:0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+)$"),
+    list("-+0123456789"),
+)
+_Typing.add_implicit_resolver(
+    f"{_TAG}float",
+    re.compile(
+        r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+    ),
+    list("-+0123456789."),
+)
+
+
+class _Cost(NamedTuple):
+    """What a value is, written out: values, characters of text, and levels below it."""
+
+    values: int
+    text: int
+    levels: int
+
+
+@dataclass(slots=True, kw_only=True)
+class _Open:
+    """A list or mapping whose end has not come yet, and what had been spent before it."""
+
+    value: list[Json] | dict[str, Json]
+    anchor: str | None
+    values: int
+    text: int
+    levels: int = 0
+    key: str | None = None
+    merging: bool = False
+    merged: dict[str, Json] = field(default_factory=dict)
+
+
+class _Builder:
+    """Builds values from the parser's events and counts what they cost."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._typing = _Typing()
+        self._values = self._text = 0
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, tuple[Json, _Cost]] = {}
+        self._root: Json = None
+
+    def documents(self, output: bytes) -> Iterator[Json]:
+        """Yield each document's value."""
+        next_event = events(output)
+        while not isinstance(event := next_event(), yaml.StreamEndEvent):
+            if isinstance(event, yaml.DocumentEndEvent):
+                yield self._root
+                self._root = None
+                self._anchors.clear()
+            elif isinstance(event, yaml.CollectionStartEvent):
+                self._open(event)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                self._close()
+            elif isinstance(event, yaml.ScalarEvent):
+                self._scalar(event)
+            elif isinstance(event, yaml.AliasEvent):
+                self._alias(event)
+
+    def _open(self, event: Event) -> None:
+        """Begin a list or mapping."""
+        kind = "map" if isinstance(event, yaml.MappingStartEvent) else "seq"
+        if event.tag not in (None, "!", _TAG + kind):
+            raise self._refusal(f"tag {shortened(event.tag)} is not read")
+        if self._stack and self._wants_key(self._stack[-1]):
+            raise self._refusal("a key of it is no text")
+        self._stack.append(
+            _Open(value={} if kind == "map" else [], anchor=event.anchor, values=self._values, text=self._text)
+        )
+        self._spend(_Cost(1, 0, 0))
+
+    def _close(self) -> None:
+        """End the innermost list or mapping."""
+        done = self._stack.pop()
+        value: Json = done.value
+        if done.merged:
+            value = {**done.merged, **value}
+        self._add(value, _Cost(self._values - done.values, self._text - done.text, done.levels + 1), done.anchor)
+
+    def _scalar(self, event: Event) -> None:
+        """Take a key or a value without parts."""
+        cost = _Cost(1, len(event.value), 0)
+        self._spend(cost)
+        tag = event.tag
+        if tag is None and event.implicit[0]:
+            tag = self._typing.resolve(yaml.ScalarNode, event.value, (True, False))  # type: ignore[no-untyped-call] # the stubs leave it so
+        if tag == _MERGE and self._stack and self._wants_key(self._stack[-1]):
+            self._stack[-1].merging = True
+            return
+        self._add(self._typed(tag, event.value), cost, event.anchor)
+
+    def _alias(self, event: Event) -> None:
+        """Take a copy of what was written before, if it can be paid for."""
+        if event.anchor not in self._anchors:
+            raise self._refusal(f"alias *{shortened(event.anchor)} stands for nothing")
+        value, cost = self._anchors[event.anchor]
+        self._spend(cost)
+        self._add(copy.deepcopy(value), cost, None)
+
+    def _add(self, value: Json, cost: _Cost, anchor: str | None) -> None:
+        """Put a value where it belongs."""
+        if anchor is not None:
+            self._anchors[anchor] = (value, cost)
+        if not self._stack:
+            self._root = value
+            return
+        inside = self._stack[-1]
+        inside.levels = max(inside.levels, cost.levels)
+        if isinstance(inside.value, list):
+            inside.value.append(value)
+        elif inside.merging:
+            inside.merging = False
+            self._merge(inside, value)
+        elif inside.key is None:
+            inside.key = self._key(value)
+        else:
+            inside.value[inside.key] = value
+            inside.key = None
+
+    def _merge(self, inside: _Open, value: Json) -> None:
+        """Take over the keys of a mapping, or of several, of which the first has the last word."""
+        for one in reversed(value) if isinstance(value, list) else [value]:
+            if not isinstance(one, dict):
+                raise self._refusal("what a merge key has is no mapping")
+            inside.merged.update(one)
+
+    def _spend(self, cost: _Cost) -> None:
+        """Count what is about to be built."""
+        self._values += cost.values
+        self._text += cost.text
+        if self._values > MAX_VALUES:
+            raise self._refusal(f"the manifests hold more than {MAX_VALUES:,} values")
+        if self._text > MAX_OUTPUT:
+            raise self._refusal(f"the manifests hold more than {MAX_OUTPUT:,} characters")
+        if len(self._stack) + cost.levels > _MAX_DEPTH:
+            raise self._refusal(f"the manifests are nested deeper than {_MAX_DEPTH} levels")
+
+    def _typed(self, tag: str | None, text: str) -> Json:
+        """Turn a scalar into what its tag says."""
+        kind = "str" if tag in (None, "!") else str(tag).removeprefix(_TAG)
+        if kind not in _SCALARS and tag != _MERGE:
+            raise self._refusal(f"tag {shortened(str(tag))} is not read")
+        if kind == "str" or tag == _MERGE:
+            return text
+        if len(text) > _MAX_NUMBER:
+            raise self._refusal(f"{shortened(text)} is more than a number can hold")
+        try:
+            value: Any = self._typing.yaml_constructors[_TAG + kind](self._typing, yaml.ScalarNode(_TAG + kind, text))
+        except (ValueError, KeyError, IndexError) as error:
+            raise self._refusal(f"{shortened(text)!r} is no {kind}") from error
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self._refusal(f"{shortened(text)} is a number that JSON does not have")
+        return value
+
+    def _key(self, value: Json) -> str:
+        """Turn a key into a text, as JSON does."""
+        if isinstance(value, dict | list):
+            raise self._refusal("a key of it is no text")
+        return ("true" if value else "false") if isinstance(value, bool) else "null" if value is None else str(value)
+
+    def _refusal(self, message: str) -> InvalidInput:
+        return InvalidInput(f"{self._what}: {message}")
+
+    @staticmethod
+    def _wants_key(inside: _Open) -> bool:
+        """Tell whether what comes next is a key."""
+        return isinstance(inside.value, dict) and inside.key is None and not inside.merging

@@ -1,0 +1,120 @@
+"""Objects of one server that are followed beside its nodes and pods: an engine's, or Argo CD's cluster Secrets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from threading import Lock
+
+from reconciler.adapters.kube.muted_watches import muted
+from reconciler.adapters.kube.server import ApiServer
+from reconciler.adapters.kube.stream import Scope, Stream
+from reconciler.adapters.kube.tasks import cancel
+from reconciler.adapters.kube.timing import WatchTiming
+from reconciler.core.observe.kubernetes.part import ChangeEffect, ResourcePart
+from reconciler.core.observe.kubernetes.resources import Watched
+from reconciler.core.workloads.object_key import key_of
+from reconciler.model.workload import Json
+from reconciler.ports import Clock
+
+
+class FollowedObjects:
+    """Keeps a part for each of some resources in step (a `sink.Sink`); only what parts make of objects is kept.
+
+    It lives in the event loop; parts are read under `lock` from other threads. Nothing else of the server waits for it,
+    and it gives no signs of life itself: who follows the server passes them on by `heard`.
+    """
+
+    def __init__(
+        self,
+        server: ApiServer,
+        parts: Mapping[Watched, ResourcePart],
+        scope: Scope,
+        *,
+        clock: Clock,
+        pace: WatchTiming,
+        changed: Callable[[ChangeEffect], None],
+    ) -> None:
+        self.lock = Lock()
+        self.settled = asyncio.Event()
+        self._parts = parts
+        self._clock = clock
+        self._pace = pace
+        self._changed = changed
+        self._stood_at: datetime | None = None
+        self._streams = [Stream(server, resource, self, pace, scope) for resource in parts]
+        self._tasks: list[asyncio.Task[None]] = []
+        self._start()
+
+    def _start(self) -> None:
+        self._tasks = [asyncio.create_task(stream.run(self.settled.set)) for stream in self._streams]
+
+    async def restart(self) -> None:
+        """Open every watch anew, from where it is, and try at once what is waiting to be tried again."""
+        await cancel(self._tasks)
+        self._start()
+
+    async def close(self) -> None:
+        """Stop; the connection is somebody else's."""
+        await cancel(self._tasks)
+
+    def complete(self) -> bool:
+        """Tell whether all has been listed once."""
+        return all(stream.listed for stream in self._streams)
+
+    def whole(self) -> bool:
+        """Tell whether all objects are known as they are: each watch stood a moment ago, when the server gave a sign.
+
+        A resource that is not served has no objects; of one that we may not list, nothing is known, and of one whose
+        watch keeps changes from us, only what was.
+        """
+        if self._stood_at is None or any(one.refusal or one.mute for one in self._streams):
+            return False
+        return (self._clock.now() - self._stood_at).total_seconds() <= 2 * self._pace.beat
+
+    def troubles(self) -> tuple[str, ...]:
+        """Say what is not looked at, and why; nothing while a stream merely comes back after a break."""
+        told = [
+            f"{one.resource.full_name} are not looked at: {one.refusal or one.trouble}"
+            for one in self._streams
+            if one.refusal or one.failures > 1 or (one.failures and not one.listed)
+        ]
+        silent = muted(self._streams, self._pace)
+        return (*told, *((silent,) if silent else ()))
+
+    def page(self, resource: Watched, items: list[Json], seen: set[str]) -> None:
+        """Take a page of a list."""
+        with self.lock:
+            effects = []
+            for raw in items:
+                seen.add(key_of(raw))
+                effects.append(self._parts[resource].apply(raw))
+        self._note(max(effects, default=ChangeEffect.NOTHING))
+
+    def listed(self, resource: Watched, seen: set[str]) -> None:
+        """Forget what a complete list does not name. The first list is news even where there is nothing in it."""
+        with self.lock:
+            part = self._parts[resource]
+            for key in set(part.keys()) - seen:
+                part.remove(key)
+        if self.complete():
+            self.heard()
+            self.settled.set()
+        self._note(ChangeEffect.DEMAND)
+
+    def event(self, resource: Watched, type_: str, raw: Json) -> None:
+        """Take one change."""
+        with self.lock:
+            part = self._parts[resource]
+            effect = part.remove(key_of(raw)) if type_ == "DELETED" else part.apply(raw)
+        self._note(effect)
+
+    def heard(self) -> None:
+        """Take note of a sign of life, while nothing is missing."""
+        if self.complete() and not any(one.failures or one.refusal for one in self._streams):
+            self._stood_at = self._clock.now()
+
+    def _note(self, effect: ChangeEffect) -> None:
+        if effect:
+            self._changed(effect)

@@ -1,0 +1,110 @@
+"""Programs that log in (client.authentication.k8s.io), run so that nothing of them is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+from asyncio.subprocess import DEVNULL, PIPE
+from typing import Any
+
+from kubernetes.aio.config.kube_config import ConfigNode, FileOrData, KubeConfigLoader
+
+from reconciler.core.observe.kubernetes.argocd_cluster_secret import Plugin
+from reconciler.errors import Transient
+from reconciler.model.workload import Json
+
+PATIENCE = 30
+"""Seconds that a program may take."""
+_OURS = "OVERSPILL_"
+
+
+async def credentials(plugin: Plugin) -> dict[str, Json]:
+    """Have a program log in, and return the status of its ExecCredential. Raises Transient.
+
+    It is the one of that name on our own PATH, whatever its environment says. Our settings, some of which are secret,
+    are not in that. Nothing that it says gets into a message: it may quote what it was called with.
+    """
+    try:
+        async with asyncio.timeout(PATIENCE):  # wait_for of Python 3.11 can swallow a cancellation
+            return _status(plugin, json.loads(await _output(plugin)))
+    except TimeoutError as error:
+        raise Transient(f"cannot be logged in to: {plugin.command!r} gave no answer in {PATIENCE} s") from error
+    except OSError as error:
+        raise Transient(f"cannot be logged in to: {plugin.command!r}: {error.strerror}") from None
+    except (KeyError, ValueError, TypeError):
+        raise Transient(f"cannot be logged in to: {plugin.command!r} failed (run it here to see why)") from None
+
+
+def _status(plugin: Plugin, answer: Json) -> dict[str, Json]:
+    """Take what there is to log in with from an answer. Raises KeyError, TypeError or ValueError for any other."""
+    status = dict(answer["status"])
+    if answer["apiVersion"] != plugin.version:
+        raise ValueError
+    if not status.get("token") and not (status.get("clientCertificateData") and status.get("clientKeyData")):
+        raise ValueError
+    return status
+
+
+async def _output(plugin: Plugin) -> bytes:
+    """Run a program in a session of its own, which is ended with all that is in it. Raises OSError or ValueError."""
+    call = {"apiVersion": plugin.version, "kind": "ExecCredential", "spec": {"interactive": False}}
+    env = {**os.environ, **dict(plugin.env), "KUBERNETES_EXEC_INFO": json.dumps(call)}
+    starting = asyncio.create_task(
+        asyncio.create_subprocess_exec(
+            shutil.which(plugin.command) or plugin.command,
+            *plugin.args,
+            env={name: value for name, value in env.items() if not name.startswith(_OURS)},
+            stdin=DEVNULL,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            start_new_session=True,
+        )
+    )
+    try:
+        output, _ = await (await asyncio.shield(starting)).communicate()
+    finally:
+        process = await starting  # a start that is broken off would end the program alone, and not what it has started
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+    if process.returncode:
+        raise ValueError
+    return output
+
+
+async def load(config: Any, context: str, configuration: Any) -> None:
+    """Set how to connect by a context of a kubeconfig. Raises what the loader of kubernetes does, and Transient."""
+    made: Any = _Loader  # which has no annotations
+    await made(config, context, config_base_path=None).load_and_set(configuration)
+
+
+class _Loader(KubeConfigLoader):
+    """Reads a kubeconfig, and has its program log in through `credentials`: a failure is told, and not gone on from."""
+
+    async def load_from_exec_plugin(self) -> bool:
+        """Take the token or the certificate that the program gives. Raises Transient."""
+        user: Any = self._user
+        status = await credentials(_plugin(user["exec"]))
+        if token := status.get("token"):
+            self.token = f"Bearer {token}"
+        else:
+            self.cert_file, self.key_file = (_file(status, f"client{part}Data") for part in ("Certificate", "Key"))
+        return True
+
+
+def _plugin(node: ConfigNode) -> Plugin:
+    given: dict[str, Any] = node.value
+    return Plugin(
+        command=str(node["command"]),
+        args=tuple(str(word) for word in given.get("args") or ()),
+        env=tuple((str(one["name"]), str(one["value"])) for one in given.get("env") or ()),
+        version=str(node["apiVersion"]),
+    )
+
+
+def _file(status: dict[str, Json], name: str) -> str:
+    return str(FileOrData(status, "", data_key_name=name, base64_file_content=False).as_file())

@@ -1,0 +1,15 @@
+"""Watches that keep changes from us."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reconciler.adapters.kube.stream import Stream
+from reconciler.adapters.kube.timing import WatchTiming
+
+
+def muted(streams: Iterable[Stream], pace: WatchTiming) -> str:
+    """Say which watches have kept changes from us; empty where none has."""
+    names = ", ".join(sorted(one.resource.full_name for one in streams if one.mute))
+    told = f"watches do not tell what changes, of {names} (does a proxy hold it back?); listed every {pace.silence:g} s"
+    return told if names else ""

@@ -1,0 +1,152 @@
+"""Observations from files that somebody else writes: the source that needs no network.
+
+A writer should write beside (``.worker-1.yaml.tmp``) and rename. One that does not is caught, mostly, in the act: a
+file that changes while it is read, is empty or does not parse keeps its last good version.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from pathlib import Path
+from threading import Lock
+
+from reconciler.core.observe import observation_file
+from reconciler.errors import InvalidInput, Problem
+from reconciler.model.capacity import ClusterObservation, Observed
+from reconciler.model.ids import ClusterName
+from reconciler.model.policy import Desired
+
+SUFFIXES = (".yaml", ".yml", ".json")
+MAX_BYTES = 1 << 20
+"""As much as is read of any file; a fleet that needs more has a file a cluster."""
+_ATOMIC = "try writing to a temporary name in the same directory and renaming it"
+
+_Stamp = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """What was last made of one file: the stamp it had, its last good content, and what is wrong with it now.
+
+    One that is not `read` is to be tried again at the next look, whether or not its stamp has changed.
+    """
+
+    stamp: _Stamp | None = None
+    read: bool = True
+    good: tuple[ClusterObservation, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class FileObservations:
+    """Observations in a file, or in the ``*.yaml``, ``*.yml`` and ``*.json`` of a directory (a `ports.ClusterView`).
+
+    Files are read again only when their time, size or inode has changed. Hidden files and subdirectories are passed
+    over. Of two observations of one cluster the newer stands, then the one in the file that sorts first.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Take a path that exists; an empty directory is fine. Raises InvalidInput for one that does not."""
+        if not path.exists():
+            raise InvalidInput(
+                f"reading observations: {path} does not exist (try creating the directory, or another --observations)"
+            )
+        self._path = path
+        self._lock = Lock()
+        self._files: dict[str, _File] = {}
+
+    def follow(self, desired: Desired) -> None:
+        """Ignore what is asked for: whoever writes the observations decides what is in them."""
+
+    def observe(self) -> Observed:
+        """Read what has changed and return the newest observation of each cluster.
+
+        What cannot be read is in `problems`, and its last good version stays; a file that has gone takes its clusters
+        along.
+        """
+        with self._lock:
+            stamps, missing = self._stamps()
+            self._files = {path: self._current(path, stamp) for path, stamp in stamps.items()}
+            files = list(self._files.values())
+        clusters: dict[ClusterName, ClusterObservation] = {}
+        for file in files:
+            for seen in file.good:
+                known = clusters.get(seen.cluster)
+                if known is None or seen.observed_at > known.observed_at:
+                    clusters[seen.cluster] = seen
+        problems = missing + tuple(problem for file in files for problem in file.problems)
+        return Observed(clusters=clusters, problems=problems)
+
+    def changed(self) -> bool:
+        """Tell whether `observe` has a file to read, new or left for another look; reads no content."""
+        with self._lock:
+            stamps, _ = self._stamps()
+            if not all(file.read for file in self._files.values()):
+                return True
+            return stamps != {path: file.stamp for path, file in self._files.items()}
+
+    def _stamps(self) -> tuple[dict[str, _Stamp], tuple[Problem, ...]]:
+        """Return each file's stamp by path, sorted by path, and what keeps the whole path from being read."""
+        try:
+            return {path: _stamp(stat) for path, stat in sorted(self._stats(), key=itemgetter(0))}, ()
+        except OSError as error:
+            return {}, (Problem(path=str(self._path), message=f"cannot be read: {error.strerror}"),)
+
+    def _stats(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield the files that count, with what the file system says of them."""
+        if not self._path.is_dir():
+            yield str(self._path), self._path.stat()
+            return
+        with os.scandir(self._path) as entries:
+            for entry in entries:
+                if entry.name.startswith(".") or not entry.name.endswith(SUFFIXES):
+                    continue
+                try:
+                    # A link is followed: a mounted ConfigMap is nothing but links.
+                    if entry.is_file():
+                        yield entry.path, entry.stat()
+                except FileNotFoundError:  # it went between listing and looking
+                    continue
+
+    def _current(self, path: str, stamp: _Stamp) -> _File:
+        """Return what is known of a file, reading it only if its stamp is new."""
+        known = self._files.get(path, _File())
+        if known.stamp == stamp and known.read:
+            return known
+        if stamp[1] > MAX_BYTES:
+            problem = Problem(path=path, message="is over 1 MiB", hint="try one file for each cluster")
+            return replace(known, stamp=stamp, read=True, problems=(problem,))
+        try:
+            with Path(path).open("rb") as stream:
+                data = stream.read(MAX_BYTES + 1)
+                after = os.fstat(stream.fileno())
+        except OSError as error:
+            problem = Problem(path=path, message=f"cannot be read: {error.strerror}")
+            return replace(known, stamp=stamp, read=False, problems=(problem,))
+        if _stamp(after) != stamp:  # it is being written right now
+            return replace(known, stamp=stamp, read=False)
+        if known.good and known.stamp != stamp and not _ends(path, data):
+            return replace(known, stamp=stamp, read=False)
+        try:
+            seen = observation_file.read(data, path)
+        except InvalidInput as error:
+            problems = error.problems or (Problem(path=path, message=str(error)),)
+            return replace(known, stamp=stamp, read=True, problems=problems)
+        if not data.strip():
+            problem = Problem(path=path, message="is empty", hint=_ATOMIC)
+            return replace(known, stamp=stamp, read=True, problems=(problem,))
+        return _File(stamp=stamp, good=seen)
+
+
+def _stamp(stat: os.stat_result) -> _Stamp:
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def _ends(path: str, data: bytes) -> bool:
+    """Tell whether a file seems to be whole: YAML that was cut within a line can still be valid, and say 1 for 16.
+
+    JSON that was cut is never valid. YAML without a last newline is taken when it is still the same at the next look.
+    """
+    return path.endswith(".json") or data.endswith(b"\n")

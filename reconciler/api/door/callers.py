@@ -1,0 +1,195 @@
+"""Who calls, and whether they may: the door that every route of the management API stands behind."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import time
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from threading import Lock
+
+from fastapi import APIRouter, Depends, Request, Security
+from fastapi.security import HTTPBearer
+from starlette.concurrency import run_in_threadpool
+
+from reconciler.access.oidc import Issuer, admitted
+from reconciler.access.rate_limit import Buckets, Rate, parse_rate
+from reconciler.access.rights import PREFIX, Access, AccessRole, Caller, NotAdmitted, bearer, may
+from reconciler.api.refusal import HttpError, answers
+from reconciler.errors import Transient
+from reconciler.model.ids import WorkspaceName
+from reconciler.model.workload import Json
+from reconciler.ports import Clock
+from reconciler.text.findings import shortened
+
+DEFAULT_RATE = "50/s"
+_FAILURES = Rate(per_second=1 / 6, burst=10)
+"""Failed logins of one address. They could guess nothing, since 256 bits are too many, but they cost work."""
+_AGAIN = 5
+"""Seconds after which to ask again while the issuer is away."""
+_BEARER = HTTPBearer(auto_error=False, scheme_name="bearer", description="A token of ours, or one of the OIDC issuer.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssuerLogin:
+    """An OpenID Connect issuer, and what tells whether it signed a token.
+
+    `claims` returns what the token says; it raises NotAdmitted for one that is not signed by the issuer, and Transient
+    when nobody can tell.
+    """
+
+    issuer: Issuer
+    claims: Callable[[str], Mapping[str, Json]]
+
+
+class Callers:
+    """Finds out who calls, and keeps them from calling too often. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        access: Callable[[], Access] | None = None,
+        login: IssuerLogin | None = None,
+        rate: Rate | None = None,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take what tells who may what, and an issuer. With neither, everybody is refused."""
+        self._clock = clock
+        self._access = access
+        self._login = login
+        self._ticks = ticks
+        self._lock = Lock()
+        self._calls = Buckets(rate or parse_rate(DEFAULT_RATE))
+        self._failures = Buckets(_FAILURES)
+
+    async def admit(self, request: Request) -> None:
+        """Let in who bears a token that we know, as `caller_of(request)`; raises Refusal for everybody else.
+
+        Only where an issuer may have to be asked does it take a worker's thread: handing over to one costs more than
+        all the rest.
+        """
+        if self._login is None:
+            self._admit(request)
+        else:
+            await run_in_threadpool(self._admit, request)
+
+    def _admit(self, request: Request) -> None:
+        if self._access is None and self._login is None:
+            raise HttpError(
+                HTTPStatus.FORBIDDEN,
+                "nobody may call this: no tokens and no issuer are configured",
+                hint="set OVERSPILL_API_TOKENS_FILE or OVERSPILL_OIDC_ISSUER and start again",
+            )
+        token = _token(request)
+        try:
+            caller = self._who(token)
+        except NotAdmitted as error:
+            request.state.bearer = error.name
+            self._bound(self._failures, _place(request), "too many failed logins from this address")
+            raise _unauthorized(str(error), error.hint, 'Bearer realm="overspill", error="invalid_token"') from error
+        except Transient as error:
+            raise HttpError(  # why is for the log, where it stands already
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "the keys of the issuer cannot be had",
+                hint=f"try again in {_AGAIN} s",
+                headers={"Retry-After": str(_AGAIN)},
+            ) from error
+        request.state.bearer = caller.name
+        self._bound(self._calls, (caller.kind, caller.name), "too many calls")
+        request.state.caller = caller
+
+    def _who(self, token: str) -> Caller:
+        """Tell whose token this is. Raises NotAdmitted and Transient."""
+        access = self._access() if self._access is not None else Access()
+        if token.startswith(PREFIX) or self._login is None:
+            return bearer(access, token, self._clock.now())
+        claims = self._login.claims(token)
+        return admitted(claims, self._login.issuer, access.rules, self._clock.now())
+
+    def _bound(self, buckets: Buckets, who: Hashable, message: str) -> None:
+        """Count one more; raises Refusal when it is one too many."""
+        with self._lock:
+            wait = buckets.take(who, self._ticks())
+        if wait:
+            seconds = math.ceil(wait)
+            raise HttpError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                message,
+                hint=f"try again in {seconds} s",
+                headers={"Retry-After": str(seconds)},
+            )
+
+
+def guarded(callers: Callers) -> APIRouter:
+    """Make a router all of whose routes ask who calls before they do anything else."""
+    return APIRouter(
+        dependencies=[Security(_BEARER), Depends(callers.admit)],
+        responses=answers(
+            HTTPStatus.UNAUTHORIZED,
+            HTTPStatus.FORBIDDEN,
+            HTTPStatus.TOO_MANY_REQUESTS,
+            HTTPStatus.SERVICE_UNAVAILABLE,
+        ),
+    )
+
+
+def caller_of(request: Request) -> Caller:
+    """Return who calls a route of a `guarded` router."""
+    caller: Caller = request.state.caller
+    return caller
+
+
+def demand(caller: Caller, role: AccessRole, workspace: WorkspaceName) -> None:
+    """Refuse a caller who lacks a role in a workspace.
+
+    Whoever may not even see it is told what is told of a workspace that does not exist.
+    """
+    if not may(caller, AccessRole.VIEWER, workspace):
+        raise no_workspace(workspace)
+    if not may(caller, role, workspace):
+        raise HttpError(
+            HTTPStatus.FORBIDDEN,
+            f"{caller.name} is not {_a(role)} of the workspace {workspace}",
+            hint=f"ask whoever runs Overspill for the role {role}",
+        )
+
+
+def no_workspace(workspace: str) -> HttpError:
+    """Say that a workspace does not exist, whether or not that is so."""
+    return HttpError(
+        HTTPStatus.NOT_FOUND,
+        f"there is no workspace {shortened(workspace, 63)}",
+        hint="GET /api/v1/whoami tells which ones you have a role in",
+    )
+
+
+def _a(role: AccessRole) -> str:
+    return f"an {role}" if str(role)[0] in "EO" else f"a {role}"
+
+
+def _token(request: Request) -> str:
+    """Return the token that a request bears; raises Refusal where there is none."""
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not given.strip():
+        hint = f"try -H 'Authorization: Bearer {PREFIX}...'"
+        raise _unauthorized("the request bears no token", hint, 'Bearer realm="overspill"')
+    return given.strip()
+
+
+def _unauthorized(message: str, hint: str, challenge: str) -> HttpError:
+    return HttpError(HTTPStatus.UNAUTHORIZED, message, hint=hint, headers={"WWW-Authenticate": challenge})
+
+
+def _place(request: Request) -> str:
+    """Return where a request comes from. Of IPv6 that is the network: everybody has as many addresses as they like."""
+    host = request.client.host if request.client else ""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((address.packed, 64), strict=False))
+    return host

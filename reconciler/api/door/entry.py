@@ -1,0 +1,46 @@
+"""The door as the settings have it: who may come in, and the certificate that it shows.
+
+Called by `app` alone, which builds everything else.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+
+from reconciler.access.rights import Access
+from reconciler.adapters.access_file import AccessFileWatcher
+from reconciler.api.door.callers import Callers, IssuerLogin
+from reconciler.api.door.tls import Certificate
+from reconciler.core.schema.access_file import read
+from reconciler.ports import Clock
+from reconciler.settings import Settings
+from reconciler.variables import PREFIX
+
+
+def callers(settings: Settings, clock: Clock) -> Callers:
+    """Build what finds out who calls. Raises InvalidInput for a broken list of tokens."""
+    return Callers(clock, access=_access(settings), login=_login(settings), rate=settings.api_rate)
+
+
+def certificate(settings: Settings) -> ssl.SSLContext | None:
+    """Read the certificate, if there is to be one. Raises InvalidInput when it cannot be used."""
+    return None if settings.certificate is None else Certificate(*settings.certificate).context
+
+
+def _access(settings: Settings) -> Callable[[], Access] | None:
+    if settings.api_tokens_file is not None:
+        return AccessFileWatcher(settings.api_tokens_file)
+    if not settings.api_tokens:
+        return None
+    access = read(settings.api_tokens.encode(), f"{PREFIX}API_TOKENS")
+    return lambda: access
+
+
+def _login(settings: Settings) -> IssuerLogin | None:
+    if settings.issuer is None:
+        return None
+    from reconciler.adapters.oidc import OpenIdProvider  # noqa: PLC0415 - brings cryptography along, slow to import
+
+    provider = OpenIdProvider(settings.issuer.url, authorities=settings.issuer_authorities)
+    return IssuerLogin(issuer=settings.issuer, claims=provider.claims)

@@ -1,0 +1,160 @@
+"""What OpenAPI tells of the routes that EGS has too: bodies, examples made of EGS's own (seed 001), and links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from reconciler.api.refusal import SCHEMA, SCHEMA_NAME
+from reconciler.core.schema.egs.gpr_bodies import ReleaseBody, WaitBody
+from reconciler.core.schema.egs.placement import CreateBody, UpdateBody
+from reconciler.core.schema.observation import ObservationFile
+
+_REF = "#/components/schemas/{model}"
+_COMMIT = "8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c8d0c"
+_NAME = "bookinfo-workload-template-worker-4-0"
+
+_ASKED: Mapping[str, Any] = {
+    "workspaceName": "abc",
+    "name": _NAME,
+    "clusters": ["worker-1"],
+    "burstDuration": "15m",
+    "deletionPolicy": "Delete",
+    "helmConfigs": [
+        {
+            "chart": "vaidio/cuda",
+            "releaseName": "cuda",
+            "releaseNamespace": "bookinfo",
+            "repoName": "vaidio",
+            "repoURL": "https://charts.example.com/vaidio/",
+            "version": "1.4.2",
+            "secretRef": "vaidio-secret",
+            "values": {"replicaCount": 2},
+        }
+    ],
+    "manifestResources": [
+        {
+            "name": "sample-configmap",
+            "namespace": "bookinfo",
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "data": {"ui.properties": "color=purple\ntheme=dark\nlanguage=en"},
+        }
+    ],
+    "cmdExec": [{"name": "create-namespace", "cmd": "kubectl get pods -n bookinfo"}],
+    "steps": [
+        {"name": "create-namespace", "type": "command"},
+        {"name": "cuda", "type": "helm"},
+        {"name": "sample-configmap", "type": "manifest"},
+    ],
+}
+_STATUS: Mapping[str, Any] = {
+    "provisioningStatus": "Successful",
+    "phase": "Running",
+    "message": "on worker-1 until 2026-11-20T10:15:00Z",
+    "conditions": [
+        {
+            "type": "Available",
+            "status": "True",
+            "lastTransitionTime": "2026-11-20T10:00:32Z",
+            "reason": "Healthy",
+            "message": "worker-1: 1 replica, running",
+        }
+    ],
+    "lastUpdated": "2026-11-20T10:00:32Z",
+}
+_SHOWN = {
+    **_ASKED,
+    "origin": "request",
+    "status": _STATUS,
+    "createdAt": "2026-11-20T10:00:00Z",
+    "updatedAt": "2026-11-20T10:00:00Z",
+}
+
+
+def _answered(data: Any, message: str = "Success", **more: Any) -> dict[str, Any]:
+    return {"statusCode": 200, "status": "OK", "message": message, "data": data, **more}
+
+
+def _example(answer: Mapping[str, Any], links: Mapping[str, Any] | None = None) -> dict[int | str, dict[str, Any]]:
+    told: dict[str, Any] = {"content": {"application/json": {"example": answer}}}
+    return {200: {**told, "links": dict(links)} if links else told}
+
+
+def _body(model: type[BaseModel], examples: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    content = {
+        "schema": {"$ref": _REF.format(model=model.__name__)},
+        "examples": {name: {"value": value} for name, value in examples.items()},
+    }
+    return {"requestBody": {"required": True, "content": {"application/json": content}}}
+
+
+def _link(operation: str) -> dict[str, Any]:
+    data = "$response.body#/data"
+    return {
+        "operationId": operation,
+        "parameters": {"path.name": f"{data}/name", "query.workspaceName": f"{data}/workspaceName"},
+    }
+
+
+_BODIES: tuple[type[BaseModel], ...] = (CreateBody, UpdateBody, ReleaseBody, WaitBody, ObservationFile)
+_WRITTEN = {"name": _NAME, "workspaceName": "abc", "commit": _COMMIT, "warnings": []}
+
+CREATION = _body(CreateBody, {"placement": _ASKED})
+UPDATE = _body(
+    UpdateBody,
+    {
+        "waiting": {"clusters": ["worker-1", "worker-2"], "burstDuration": "20m", "deletionPolicy": "Delete"},
+        "placed": {"burstDuration": "30m", "deletionPolicy": "Retain"},
+    },
+)
+RELEASE = _body(ReleaseBody, {"release": {"gprId": "gpr-72b2aba0", "earlyRelease": True}})
+WAIT = _body(WaitBody, {"four": {"workspaceName": "abc", "numberOfGPUs": 4, "enableAutoGpuSelection": True}})
+CREATED = _example(
+    _answered(_WRITTEN),
+    {"read": _link("getPlacement"), "change": _link("updatePlacement"), "end": _link("deletePlacement")},
+)
+UPDATED = _example(_answered(_WRITTEN, "Workload Placement updated successfully"), {"read": _link("getPlacement")})
+DELETED = _example(_answered(_WRITTEN, "Workload Placement deleted successfully"))
+READ = _example(_answered(_SHOWN))
+LISTED = _example(_answered([_SHOWN], metadata={"total": 1, "limit": 100, "continue": ""}))
+
+
+def describe(app: FastAPI) -> None:
+    """Add to what OpenAPI tells the schemas of errors and of bodies, which are read by hand: FastAPI knows neither."""
+    tell = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schemas = tell().setdefault("components", {}).setdefault("schemas", {})
+            _, made = models_json_schema([(model, "validation") for model in _BODIES], ref_template=_REF)
+            made["$defs"][CreateBody.__name__]["required"] += ["workspaceName"]  # who may do it depends on where
+            schemas.update({name: _nullable(told) for name, told in made["$defs"].items()})
+            schemas[SCHEMA_NAME] = SCHEMA
+            for unused in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(unused, None)  # we answer in an envelope of our own
+        return tell()
+
+    app.openapi = openapi  # type: ignore[method-assign] # as FastAPI's documentation has it
+
+
+def _nullable(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Let fields that may be left out be null, which counts as that."""
+    made = {**told, **{word: [_nullable(part) for part in told[word]] for word in ("anyOf",) if word in told}}
+    fields = told.get("properties", {})
+    optional = set(fields) - set(told.get("required", ()))
+    return made | (
+        {"properties": {name: _or_null(one, optional=name in optional) for name, one in fields.items()}}
+        if fields
+        else {}
+    )
+
+
+def _or_null(field: Mapping[str, Any], *, optional: bool) -> dict[str, Any]:
+    kept = {word: field[word] for word in ("description", "default") if word in field}
+    rest = {word: value for word, value in field.items() if word not in kept}
+    return {**kept, "anyOf": [rest, {"type": "null"}]} if optional and rest else dict(field)

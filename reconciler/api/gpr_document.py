@@ -1,0 +1,106 @@
+"""GPRs, wait times and the inventory as EGS's REST interface writes them, and what it has no field for.
+
+Sections 4 and 6 of the EGS reference. What is not observed is left out: nobody is told a temperature that is a guess.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from reconciler.core.explain.gprs import GprView
+from reconciler.core.explain.inventory import GpuAllocation, GpuInventory, GpuNode, Health
+from reconciler.core.explain.wait_time import WaitEstimate, spelt
+from reconciler.model.units import format_duration
+from reconciler.model.workload import Json
+from reconciler.text.timestamps import format_time
+
+
+def gpr_document(gpr: GprView) -> dict[str, Json]:
+    """Write one GPR."""
+    return {
+        "gprId": gpr.id,
+        "gprName": gpr.name,
+        "workspaceName": gpr.workspace,
+        "clusterName": gpr.cluster,
+        "placementName": gpr.placement,
+        "numberOfGPUs": gpr.gpus,
+        "numberOfGPUNodes": gpr.nodes,
+        "memoryPerGpu": gpr.memory,
+        "gpuShape": gpr.shape,
+        "instanceType": gpr.instance_type,
+        "priority": gpr.priority,
+        "priorityBand": gpr.band,
+        "enableEviction": gpr.evictable,
+        "requeueOnFailure": gpr.requeue,
+        "evictedBy": gpr.evicted_by,
+        "status": {
+            "provisioningStatus": gpr.state.value,
+            "message": gpr.reason,
+            "requestedAt": _moment(gpr.asked_at),
+            "startTimestamp": _moment(gpr.started_at),
+            "completionTimestamp": _moment(gpr.completed_at),
+            "expiresAt": _moment(gpr.exit_at),
+            "remainingDuration": None if gpr.left is None else format_duration(gpr.left),
+        },
+    }
+
+
+def wait_document(wait: WaitEstimate) -> dict[str, Json]:
+    """Write what one cluster could give; null is a time that nobody knows."""
+    return {
+        "clusterName": wait.cluster,
+        "estimatedWaitTime": None if wait.wait is None else spelt(wait.wait),
+        "estimatedStartTime": _moment(wait.at),
+        "ahead": [str(workload) for workload in wait.ahead],
+        "reasons": list(wait.reasons),
+    }
+
+
+def inventory_document(inventory: GpuInventory) -> dict[str, Json]:
+    """Write what GPU nodes there are, what our placements have of them by cluster, and how fresh that is."""
+    return {
+        "managedNodes": [_node(one) for one in inventory.managed],
+        "unmanagedNodes": [_node(one) for one in inventory.unmanaged],
+        "allocations": [_allocation(one) for one in inventory.allocations],
+        "clusters": [
+            {"clusterName": one.cluster, "observedAt": _moment(one.observed_at), "message": one.message}
+            for one in inventory.clusters
+        ],
+    }
+
+
+def _node(node: GpuNode) -> Json:
+    free = node.free > 0 and node.health is Health.HEALTHY
+    return {
+        "gpuNodeName": node.node,
+        "clusterName": node.cluster,
+        "gpuShape": node.model,
+        "gpuModelName": node.model,
+        "instanceType": node.instance_type,
+        "memory": node.memory,
+        "gpuCount": node.count,
+        "availableGPUs": node.free,
+        "region": node.region,
+        "zone": node.zone,
+        "nodeHealth": node.health.value,
+        "gpuNodeState": "NODE_AVAILABLE" if free else "NODE_RESERVED",
+        "resourceName": node.resource,
+        "isSlice": node.part,
+    }
+
+
+def _allocation(one: GpuAllocation) -> Json:
+    return {
+        "clusterName": one.cluster,
+        "placementName": one.placement,
+        "workspaceName": one.workload.workspace,
+        "workload": str(one.workload),
+        "totalGPUsAllocated": one.gpus,
+        "replicas": one.replicas,
+        "boundReplicas": one.bound,
+        "allocationTimeStamp": _moment(one.since),
+    }
+
+
+def _moment(moment: datetime | None) -> str | None:
+    return None if moment is None else format_time(moment)

@@ -1,0 +1,108 @@
+"""Finding what somebody may see: one item by its name, or a page of those that fit a filter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from http import HTTPStatus
+
+from fastapi import Response
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from reconciler.access.rights import EVERYWHERE, AccessRole, Caller, visible
+from reconciler.api import paging
+from reconciler.api.door.callers import demand
+from reconciler.api.orders import denied
+from reconciler.api.refusal import HttpError
+from reconciler.api.serialize import Showing
+from reconciler.core.explain.catalogue import CatalogueItem
+from reconciler.daemon.snapshot import Snapshot
+from reconciler.model.ids import WorkspaceName
+from reconciler.model.placement import Origin, Phase, Placement
+from reconciler.model.request import Answer, Denial, Provisioning
+from reconciler.text.wording import listed as named
+
+
+class Filters(BaseModel):
+    """What a list is narrowed to, and which page of it is asked for."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+    workspace_name: str = Field("", max_length=63, description="Only those of this workspace.")
+    cluster: str = Field("", max_length=63, description="Only those that are on this cluster or name it.")
+    provisioning_status: Provisioning | None = Field(None, description="Only those whose GPUs are so.")
+    phase: Phase | None = Field(None, description="Only those whose workload is so.")
+    origin: Origin | None = Field(None, description="Only what people asked for, or only what demand brought.")
+    name: str = Field("", max_length=63, description="Only those whose name begins so.")
+    limit: int = Field(paging.LIMIT, ge=1, le=paging.MOST, description="Entries of a page.")
+    continue_: str = Field(
+        "", alias="continue", max_length=400, description="metadata.continue of the page before; nothing for the first."
+    )
+
+
+def listed(reading: Snapshot, showing: Showing, caller: Caller, filters: Filters) -> Response:
+    """Write one page of what a caller may see."""
+    if filters.workspace_name:
+        demand(caller, AccessRole.VIEWER, WorkspaceName(filters.workspace_name))
+    within: Collection[WorkspaceName] | None = seen(caller)
+    if filters.workspace_name:
+        within = [WorkspaceName(filters.workspace_name)]
+    after = paging.key_of(filters.continue_) if filters.continue_ else None
+    page = reading.catalogue.page(within, wanted=_wanted(reading, filters), after=after, limit=filters.limit)
+    following = {
+        "total": page.total,
+        "limit": filters.limit,
+        "continue": "" if page.last is None else paging.token(page.last),
+    }
+    head = b'{"statusCode":200,"status":"OK","message":"Success","data":['
+    body = b",".join(showing.written(reading, page.items, caller))
+    return Response(
+        b"".join((head, body, b'],"metadata":', json.dumps(following).encode(), b"}")), media_type="application/json"
+    )
+
+
+def found(reading: Snapshot, caller: Caller, name: str, workspace: str) -> CatalogueItem:
+    """Find what a caller may see under a name; raises Refusal where that is nothing, or in several workspaces."""
+    if workspace:
+        demand(caller, AccessRole.VIEWER, WorkspaceName(workspace))
+    items = reading.catalogue.find(name, [WorkspaceName(workspace)] if workspace else seen(caller))
+    if not items:
+        raise denied(Denial.MISSING, name, Answer())
+    if len({item.workspace for item in items}) > 1:
+        raise HttpError(
+            HTTPStatus.CONFLICT,
+            f"{name} is in several workspaces: {named(sorted(item.workspace for item in items))}",
+            hint=f"try ?workspaceName={items[0].workspace}",
+        )
+    return items[0]
+
+
+def seen(caller: Caller) -> Collection[WorkspaceName] | None:
+    """Name the workspaces that a caller may look into; None for all, those that are no more included."""
+    if EVERYWHERE in caller.roles:
+        return None
+    return visible(caller, [WorkspaceName(scope) for scope in caller.roles])
+
+
+def _wanted(reading: Snapshot, filters: Filters) -> Callable[[CatalogueItem], bool] | None:
+    """Make the test of a filter, the cheap questions first; None where everything is wanted."""
+    tests: list[Callable[[CatalogueItem], bool]] = []
+    if filters.name:
+        tests.append(lambda item: item.name.startswith(filters.name))
+    if filters.origin is not None:
+        tests.append(lambda item: item.origin is filters.origin)
+    if filters.cluster:
+        tests.append(lambda item: filters.cluster in _clusters(reading, item))
+    if filters.provisioning_status is not None:
+        tests.append(lambda item: reading.status(item).provisioning is filters.provisioning_status)
+    if filters.phase is not None:
+        tests.append(lambda item: reading.status(item).phase is filters.phase)
+    return (lambda item: all(test(item) for test in tests)) if tests else None
+
+
+def _clusters(reading: Snapshot, item: CatalogueItem) -> Collection[str]:
+    """Name the clusters that an item is on or asks for."""
+    if isinstance(item.subject, Placement):
+        return (item.subject.cluster,)
+    return {*item.subject.request.clusters, *reading.view.ledger.placements.of(item.subject.workload).clusters}

@@ -1,0 +1,159 @@
+"""Orders of callers: in whose name, with which key, and what a caller is told of what became of one."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from hashlib import sha256
+from http import HTTPStatus
+from typing import Annotated
+
+import structlog
+from fastapi import Header
+
+from reconciler.access.rights import Caller
+from reconciler.api.refusal import Detail, HttpError
+from reconciler.core.decide.state.order import Order
+from reconciler.daemon.order_queue import OrderQueue, OrderResult
+from reconciler.errors import OverspillError, Transient
+from reconciler.model.request import Answer, Denial, Verb
+from reconciler.model.tree import Identity
+
+PATIENCE = 30.0
+"""Seconds that a caller is kept waiting for the commit; a pass takes one or two, an outage of the remote longer."""
+_AGAIN = 5
+_MOST_KEY = 200
+_NO_MAIL = "users.noreply.overspill.dev"
+"""Where nobody gets mail: the domain of callers whose token says no address."""
+
+KEY = "Idempotency-Key"
+Key = Annotated[
+    str,
+    Header(
+        alias=KEY,
+        max_length=_MOST_KEY,
+        pattern=r"^[ -~]*$",
+        description="Any text of your own, anew for each creation: with it the same call is safe to retry.",
+    ),
+]
+
+_RETRIED = {
+    Verb.CREATE: "with the same Idempotency-Key a retry is safe whatever became of this one",
+    Verb.UPDATE: "the same update a second time changes nothing more",
+    Verb.DELETE: "a 404 then says that it is gone",
+}
+"""What makes it safe to try again what may have been carried out unheard."""
+
+log = structlog.get_logger()
+
+
+def author(caller: Caller) -> Identity:
+    """Name the caller as the author of a commit."""
+    if caller.email:
+        return Identity(name=caller.name, email=caller.email)
+    local = re.sub(r"[^a-z0-9.-]+", "-", caller.name.lower()).strip("-.") or "caller"
+    return Identity(name=caller.name, email=f"{local}@{_NO_MAIL}")
+
+
+def digested(caller: Caller, key: str) -> str:
+    """Digest an idempotency key; that of another caller is another key. No key stays none."""
+    return sha256(f"{caller.kind}\n{caller.name}\n{key}".encode()).hexdigest() if key else ""
+
+
+async def carried_out(desk: OrderQueue, order: Order) -> OrderResult:
+    """Have an order carried out, and wait until its commit is pushed.
+
+    Raises Refusal where it is denied, and where nobody can tell whether it was carried out.
+    """
+    try:
+        receipt = await asyncio.wait_for(asyncio.wrap_future(desk.submit(order)), PATIENCE)
+    except (TimeoutError, Transient) as error:
+        raise _unavailable("the repository cannot be written now", order.verb) from error
+    except OverspillError as error:
+        log.warning("order not carried out", why=str(error))
+        told = "the fleet repository has to be mended first; the daemon's log says what"
+        raise _unavailable(told, order.verb) from error
+    except Exception as error:
+        # The loop has logged it.
+        raise HttpError(HTTPStatus.INTERNAL_SERVER_ERROR, "this is a bug in Overspill; its log says more") from error
+    if receipt.answer.denial is not None:
+        raise denied(receipt.answer.denial, order.name, receipt.answer)
+    return receipt
+
+
+def _unavailable(message: str, verb: Verb) -> HttpError:
+    return HttpError(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        f"{message}: nothing is known to have been written",
+        hint=f"try again; {_RETRIED[verb]}",
+        headers={"Retry-After": str(_AGAIN)},
+    )
+
+
+def denied(denial: Denial, name: str, answer: Answer) -> HttpError:
+    """Say why an order was not carried out, in EGS's words where it has any (seed 001)."""
+    status, message, detail = _WORDS[denial]
+    said = detail.said or answer.message
+    return HttpError(
+        status,
+        message or answer.message,
+        hint=_WAYS_OUT.get(denial, ""),
+        problems=answer.problems,
+        detail=Detail(
+            key=detail.key,
+            said=said,
+            title=detail.title.format(name=name),
+            cause=detail.cause.format(name=name) or said,
+            reason=detail.reason,
+            details=detail.details,
+        ),
+    )
+
+
+_WAYS_OUT = {
+    Denial.EXISTS: "change or delete it, or take another name",
+    Denial.MISSING: "GET /api/v1/workload-placement lists those that you may see",
+}
+"""What to do about what EGS has words for and no hint."""
+
+_WORDS: dict[Denial, tuple[HTTPStatus, str, Detail]] = {
+    Denial.EXISTS: (
+        HTTPStatus.CONFLICT,
+        "Already Exists",
+        Detail(
+            said="Already Exists",
+            title="Error registering WorkloadPlacement",
+            cause='workloadplacements.worker.kubeslice.io "{name}" already exists',
+            reason="AlreadyExists",
+        ),
+    ),
+    Denial.MISSING: (
+        HTTPStatus.NOT_FOUND,
+        "Not Found",
+        Detail(
+            said="Workload Placement not found",
+            title="WorkloadPlacement with name '{name}' not found",
+            cause="resource not found",
+            reason="NotFound",
+        ),
+    ),
+    Denial.INVALID_UPDATE: (
+        HTTPStatus.CONFLICT,
+        "Field update not allowed",
+        Detail(key="InvalidUpdate", title="Invalid field update", reason="Conflict", details="Modification restricted"),
+    ),
+    Denial.DELETION_RESTRICTED: (
+        HTTPStatus.CONFLICT,
+        "Deletion not permitted for completed workload",
+        Detail(
+            key="DeletionRestricted",
+            said="Cannot delete workload placement when phase is Successful, Completed, or Failed",
+            title="Deletion restricted",
+            cause="WorkloadPlacement cannot be deleted after completion",
+            reason="Conflict",
+            details="Deletion blocked by status phase",
+        ),
+    ),
+    Denial.INVALID: (HTTPStatus.UNPROCESSABLE_ENTITY, "", Detail(key="Invalid", reason="Invalid")),
+    Denial.KEY_REUSED: (HTTPStatus.UNPROCESSABLE_ENTITY, "", Detail(key="KeyReused", reason="KeyReused")),
+}

@@ -1,0 +1,51 @@
+"""What a caller may not see of other workspaces, taken out of sentences that name it.
+
+Clusters are shared, so that what one workspace waits for may be what another one has: that it is somebody's may be
+told, and not whose.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from reconciler.access.rights import EVERYWHERE, AccessRole, Caller, may
+from reconciler.daemon.item_status import ItemStatus
+from reconciler.daemon.snapshot import Snapshot
+from reconciler.model.ids import WorkspaceName
+from reconciler.model.workload import Json
+
+SOMEBODY = "somebody of another workspace"
+_NAME = re.compile(r"[a-z0-9][-a-z0-9]*(?:/[a-z0-9][-a-z0-9]*)?")
+
+
+def veiled(value: Json, reading: Snapshot, caller: Caller) -> Json:
+    """Return a value with the names of workloads and placements that a caller may not see taken out of its texts."""
+    if EVERYWHERE in caller.roles:
+        return value
+    match value:
+        case str():
+            return _NAME.sub(lambda name: SOMEBODY if _hidden(name[0], reading, caller) else name[0], value)
+        case list():
+            return [veiled(inner, reading, caller) for inner in value]
+        case dict():
+            return {key: veiled(inner, reading, caller) for key, inner in value.items()}
+    return value
+
+
+def veiled_status(status: ItemStatus, reading: Snapshot, caller: Caller) -> ItemStatus:
+    """Return how something stands with its words veiled; the very same where they name nobody."""
+    after = replace(
+        status,
+        message=veiled(status.message, reading, caller),
+        conditions=tuple(replace(one, message=veiled(one.message, reading, caller)) for one in status.conditions),
+    )
+    return status if after == status else after
+
+
+def _hidden(name: str, reading: Snapshot, caller: Caller) -> bool:
+    """Tell whether a name is that of a workload (``llm/vllm``) or of a placement of another's workspace."""
+    workspace, slash, _ = name.partition("/")
+    owner = WorkspaceName(workspace) if slash else reading.owners.get(name)
+    known = owner in reading.view.desired.workspaces or owner in reading.catalogue.workspaces
+    return owner is not None and known and not may(caller, AccessRole.VIEWER, owner)

@@ -1,0 +1,65 @@
+"""Why a workload is where it is, for a program to read or a person to ask from afar."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from reconciler.access.rights import AccessRole
+from reconciler.api.answer import answer
+from reconciler.api.door.callers import Callers, caller_of, demand, guarded
+from reconciler.api.management import Management
+from reconciler.api.models import Answered, Explained
+from reconciler.api.redact import veiled
+from reconciler.api.refusal import HttpError, answers
+from reconciler.core.explain.request import explain_request
+from reconciler.core.explain.workload import Explanation, explain
+from reconciler.daemon.snapshot import Snapshot
+from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
+from reconciler.text.to_json import plainly
+
+_NAME = Query(
+    description="The workload, as <workspace>/<name>: of a template, or of a request.",
+    examples=["llm/vllm"],
+    max_length=200,
+)
+
+
+def router(callers: Callers, management: Management) -> APIRouter:
+    """Build the route."""
+    routes = guarded(callers)
+
+    @routes.get(
+        "/api/v1/explain",
+        operation_id="explain",
+        response_model=Answered[Explained],
+        responses=answers(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
+        tags=["fleet"],
+    )
+    def explained(request: Request, workload: Annotated[str, _NAME]) -> dict[str, Any]:
+        """Tell what each cluster could give a workload, what holds it back, and what would change that."""
+        workspace, _, name = workload.partition("/")
+        reading = management.reading()
+        demand(caller_of(request), AccessRole.VIEWER, WorkspaceName(workspace))
+        told = _told(reading, WorkspaceName(workspace), TemplateName(name))
+        return answer(veiled(plainly(told), reading, caller_of(request)))
+
+    return routes
+
+
+def _told(reading: Snapshot, workspace: WorkspaceName, name: TemplateName) -> Explanation:
+    """Explain the request of that name, else the template."""
+    view = reading.view
+    record = view.ledger.requests.get(WorkloadId(workspace, name, request=True))
+    if record is not None:
+        return explain_request(record, view, view.plan)
+    template = WorkloadId(workspace, name)
+    if template in view.desired.templates:
+        return explain(template, view, view.plan)
+    raise HttpError(
+        HTTPStatus.NOT_FOUND,
+        f"the workspace {workspace} has no such workload",
+        hint="GET /api/v1/workload-template lists the templates, /api/v1/workload-placement the requests",
+    )

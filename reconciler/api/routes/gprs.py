@@ -1,0 +1,199 @@
+"""GPRs: who has which GPUs and who waits for some, when there will be room, and what there is (docs/gprs.md)."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from starlette.concurrency import run_in_threadpool
+
+from reconciler.access.rights import AccessRole, Caller, may
+from reconciler.api import egs_openapi, orders, paging
+from reconciler.api.answer import answer
+from reconciler.api.door.callers import Callers, caller_of, demand, guarded
+from reconciler.api.gpr_body import read_asking, read_release
+from reconciler.api.gpr_document import gpr_document, inventory_document, wait_document
+from reconciler.api.lookup import seen
+from reconciler.api.management import Management
+from reconciler.api.models import Answered, GprDocument, GprList, InventoryDocument, WaitDocument, Written
+from reconciler.api.reading import read_as
+from reconciler.api.redact import veiled
+from reconciler.api.refusal import Detail, HttpError, answers
+from reconciler.core.decide.state.order import Order
+from reconciler.core.explain.gprs import GprView, gprs
+from reconciler.core.explain.inventory import inventory
+from reconciler.core.explain.wait_time import waits
+from reconciler.daemon.snapshot import Snapshot
+from reconciler.model.gpr import GprState
+from reconciler.model.ids import WorkspaceName
+from reconciler.model.request import Verb
+
+PATH = "/api/v1/gpr"
+_READ = answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
+_BODY = answers(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+)
+_RELEASE = answers(HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.INTERNAL_SERVER_ERROR)
+_HAS_GPUS = frozenset({GprState.PENDING, GprState.PROVISIONING, GprState.SUCCESSFUL})
+
+
+class GprFilters(BaseModel):
+    """What the list of GPRs is narrowed to, and which page of it is asked for."""
+
+    model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+    workspace_name: str = Field("", max_length=63, description="Only those of this workspace.")
+    cluster: str = Field("", max_length=63, description="Only those that have GPUs on this cluster.")
+    provisioning_status: GprState | None = Field(None, description="Only those in this state.")
+    limit: int = Field(paging.LIMIT, ge=1, le=paging.MOST, description="Entries of a page.")
+    continue_: str = Field(
+        "", alias="continue", max_length=400, description="metadata.continue of the page before; nothing for the first."
+    )
+
+
+class _Derived:
+    """The GPRs of the newest reading; they follow from it, and it is read far more often than it changes."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Snapshot, tuple[GprView, ...]] | None = None
+
+    def of(self, reading: Snapshot) -> tuple[GprView, ...]:
+        """List them, the most urgent first."""
+        last = self._last
+        if last is None or last[0] is not reading:
+            last = self._last = reading, gprs(reading.view, reading.view.plan)
+        return last[1]
+
+
+def router(callers: Callers, management: Management) -> APIRouter:
+    """Build the routes."""
+    routes = guarded(callers)
+    derived = _Derived()
+
+    @routes.get(PATH, operation_id="listGprs", response_model=GprList, responses=_READ, tags=["gprs"])
+    def listed(request: Request, filters: Annotated[GprFilters, Query()]) -> dict[str, Any]:
+        """List GPRs, those with the highest priority first, then the oldest."""
+        if filters.workspace_name:
+            demand(caller_of(request), AccessRole.VIEWER, WorkspaceName(filters.workspace_name))
+        reading = management.reading()
+        found = [one for one in derived.of(reading) if _fits(one, filters, caller_of(request))]
+        start = paging.offset_of(filters.continue_)
+        end = start + filters.limit
+        following = paging.offset(end) if end < len(found) else ""
+        return {
+            **answer(veiled([gpr_document(one) for one in found[start:end]], reading, caller_of(request))),
+            "metadata": {"total": len(found), "limit": filters.limit, "continue": following},
+        }
+
+    @routes.get(
+        f"{PATH}/{{gpr_id}}",
+        operation_id="getGpr",
+        response_model=Answered[GprDocument],
+        responses=answers(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
+        tags=["gprs"],
+    )
+    def one(request: Request, gpr_id: str) -> dict[str, Any]:
+        """Read one GPR."""
+        reading, caller = management.reading(), caller_of(request)
+        return answer(veiled(gpr_document(_found(derived.of(reading), caller, gpr_id)), reading, caller))
+
+    @routes.put(
+        PATH,
+        operation_id="releaseGpr",
+        response_model=Answered[Written],
+        responses={**_BODY, **_RELEASE},
+        openapi_extra=egs_openapi.RELEASE,
+        tags=["gprs"],
+    )
+    async def release(request: Request) -> dict[str, Any]:
+        """Give the GPUs of a placement back now: a burst is reverted and held back, a request is ended."""
+        caller = caller_of(request)
+        gpr_id = await read_as(read_release, request)
+        known = await run_in_threadpool(derived.of, management.reading())
+        gpr = _found(known, caller, gpr_id)
+        demand(caller, AccessRole.EDITOR, gpr.workspace)
+        order = Order(
+            number=0,
+            verb=Verb.DELETE,
+            name=_releasable(gpr, known),
+            workspace=gpr.workspace,
+            author=orders.author(caller),
+            within=None,
+        )
+        receipt = await orders.carried_out(management.desk, order)
+        written = {"name": order.name, "workspaceName": gpr.workspace, "commit": receipt.commit}
+        return answer(written, message="GPR released successfully")
+
+    @routes.post(
+        f"{PATH}/waittime",
+        operation_id="estimateWaitTime",
+        response_model=Answered[list[WaitDocument]],
+        responses=_BODY,
+        openapi_extra=egs_openapi.WAIT,
+        tags=["gprs"],
+    )
+    async def wait_time(request: Request) -> dict[str, Any]:
+        """Estimate when GPUs can be had on each cluster, the shortest wait first, and what that depends on."""
+        asking = await read_as(read_asking, request)
+        demand(caller_of(request), AccessRole.VIEWER, asking.workspace)
+        reading = management.reading()
+        found = await run_in_threadpool(waits, asking, reading.view, reading.view.plan)
+        return answer(veiled([wait_document(one) for one in found], reading, caller_of(request)))
+
+    @routes.get(
+        "/api/v1/inventory/list",
+        operation_id="listInventory",
+        response_model=Answered[InventoryDocument],
+        tags=["gprs"],
+    )
+    def stock(request: Request) -> dict[str, Any]:
+        """List the GPU nodes of the clusters that the caller's workspaces have, and what placements have there."""
+        within = seen(caller_of(request))
+        found = inventory(management.reading().view, None if within is None else frozenset(within))
+        return answer(inventory_document(found))
+
+    return routes
+
+
+def _fits(gpr: GprView, filters: GprFilters, caller: Caller) -> bool:
+    return (
+        filters.workspace_name in ("", gpr.workspace)
+        and filters.cluster in ("", gpr.cluster)
+        and filters.provisioning_status in (None, gpr.state)
+        and may(caller, AccessRole.VIEWER, gpr.workspace)
+    )
+
+
+def _found(known: tuple[GprView, ...], caller: Caller, gpr_id: str) -> GprView:
+    """Find a GPR that a caller may see."""
+    for gpr in known:
+        if gpr.id == gpr_id and may(caller, AccessRole.VIEWER, gpr.workspace):
+            return gpr
+    raise HttpError(HTTPStatus.NOT_FOUND, "GPR not found", hint=f"GET {PATH} lists them")
+
+
+def _releasable(gpr: GprView, known: tuple[GprView, ...]) -> str:
+    """Name what is to be deleted for the GPUs of a GPR to be free. Raises Refusal where they are not had alone."""
+    if gpr.cluster is None or gpr.state not in _HAS_GPUS:
+        raise _kept(f"earlyRelease needs GPUs, and the GPR is {gpr.state.value}", gpr)
+    if gpr.placement is not None and not gpr.workload.request:
+        return gpr.placement
+    if sum(one.workload == gpr.workload and one.cluster is not None for one in known) > 1:
+        raise _kept(f"{gpr.workload} has GPUs on several clusters, and gives them back together", gpr)
+    return gpr.name
+
+
+def _kept(said: str, gpr: GprView) -> HttpError:
+    return HttpError(
+        HTTPStatus.CONFLICT,
+        "Field update not allowed",
+        hint=f"DELETE /api/v1/workload-placement/{gpr.name} ends a request, wherever it is and whether or not it waits",
+        detail=Detail(key="InvalidUpdate", said=said, reason="Conflict", details="Modification restricted"),
+    )

@@ -1,0 +1,215 @@
+"""EGS's REST interface for workload placements (seed 001): reading them, and writing them as orders to the loop.
+
+A write answers once its commit is pushed. What is read is what the newest pass has left, which holds every write that
+has been answered.
+"""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from reconciler.access.rights import AccessRole, Caller
+from reconciler.api import egs_openapi, orders, placement_body
+from reconciler.api.answer import answer
+from reconciler.api.door.callers import Callers, caller_of, demand, guarded
+from reconciler.api.fast_routes import alone
+from reconciler.api.lookup import Filters, found, listed
+from reconciler.api.management import Management
+from reconciler.api.models import Answered, Placement, PlacementList, Written
+from reconciler.api.reading import read_as
+from reconciler.api.refusal import HttpError, answers
+from reconciler.api.serialize import Showing
+from reconciler.core.decide.state.order import Order
+from reconciler.daemon.order_queue import OrderResult
+from reconciler.errors import Problem
+from reconciler.model.ids import WorkspaceName
+from reconciler.model.request import Verb
+from reconciler.model.workload import Json
+
+PATH = "/api/v1/workload-placement"
+_ONE = b'{"statusCode":200,"status":"OK","message":"Success","data":%b}'
+
+Workspace = Annotated[
+    str, Query(alias="workspaceName", max_length=63, description="Which workspace's, where several have one so called.")
+]
+_READ = answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)
+_FIND = answers(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
+_WRITE = answers(
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+)
+
+
+def router(callers: Callers, management: Management) -> APIRouter:
+    """Build the routes for reading, then those for writing."""
+    routes = guarded(callers)
+    _writing(routes, callers, management)
+    _reading(routes, management)
+    return routes
+
+
+def _reading(routes: APIRouter, management: Management) -> None:
+    showing = Showing(management.shelf)
+
+    def page(request: Request, filters: Filters) -> Response:
+        return listed(management.reading(), showing, caller_of(request), filters)
+
+    def one(request: Request, name: str, workspace: str) -> Response:
+        reading, caller = management.reading(), caller_of(request)
+        (text,) = showing.written(reading, [found(reading, caller, name, workspace)], caller)
+        return Response(_ONE % text, media_type="application/json")
+
+    @routes.get(
+        PATH,
+        operation_id="listPlacements",
+        response_model=PlacementList,
+        responses={**_READ, **egs_openapi.LISTED},
+        tags=["placements"],
+    )
+    def placements(request: Request, filters: Annotated[Filters, Query()]) -> Response:
+        """List requests and bursts, in the order of workspace and name, a page at a time."""
+        return page(request, filters)
+
+    @routes.get(
+        f"{PATH}/workspace/{{workspace}}",
+        operation_id="listPlacementsOfWorkspace",
+        response_model=PlacementList,
+        responses=_READ,
+        tags=["placements"],
+    )
+    def placements_of(request: Request, workspace: str, filters: Annotated[Filters, Query()]) -> Response:
+        """List those of one workspace, as EGS's SDK asks for them."""
+        return page(request, filters.model_copy(update={"workspace_name": workspace}))
+
+    @routes.get(
+        f"{PATH}/get/{{name}}",
+        operation_id="getPlacementByName",
+        response_model=Answered[Placement],
+        responses=_FIND,
+        tags=["placements"],
+    )
+    def placement_as_the_sdk_asks(request: Request, name: str, workspace: Workspace = "") -> Response:
+        """Read one, as EGS's SDK asks for it."""
+        return one(request, name, workspace)
+
+    @routes.get(
+        f"{PATH}/{{name}}",
+        operation_id="getPlacement",
+        response_model=Answered[Placement],
+        responses={**_FIND, **egs_openapi.READ},
+        tags=["placements"],
+    )
+    def placement(request: Request, name: str, workspace: Workspace = "") -> Response:
+        """Read one request or burst."""
+        return one(request, name, workspace)
+
+
+def _writing(routes: APIRouter, callers: Callers, management: Management) -> None:
+    async def written(order: Order, message: str = "Success") -> Response:
+        receipt = await orders.carried_out(management.desk, order)
+        told = answer(_written(order, receipt), message=message)
+        return Response(json.dumps(told, ensure_ascii=False), media_type="application/json")
+
+    async def create(request: Request, key: orders.Key = "") -> Response:
+        """Ask for a placement. A name that is taken is refused, unless by the same call with its Idempotency-Key."""
+        caller = caller_of(request)
+        draft = await read_as(placement_body.read_create, request)
+        if draft.workspace is None:
+            missing = Problem(path="request", field="workspaceName", message="is required")
+            raise HttpError(HTTPStatus.BAD_REQUEST, str(missing), problems=(missing,))
+        demand(caller, AccessRole.EDITOR, draft.workspace)
+        order = Order(
+            number=0,
+            verb=Verb.CREATE,
+            name=draft.name,
+            workspace=draft.workspace,
+            author=orders.author(caller),
+            within=None,
+            draft=draft,
+            key=orders.digested(caller, key),
+        )
+        return await written(order)
+
+    plain = alone(create, callers)
+    # As one version of EGS's SDK has it.
+    routes.add_api_route(f"{PATH}/", create, methods=["POST"], include_in_schema=False, route_class_override=plain)
+    routes.add_api_route(
+        PATH,
+        create,
+        methods=["POST"],
+        operation_id="createPlacement",
+        response_model=Answered[Written],
+        responses={**_WRITE, **egs_openapi.CREATED},
+        openapi_extra=egs_openapi.CREATION,
+        tags=["placements"],
+        route_class_override=plain,
+    )
+
+    @routes.put(
+        f"{PATH}/{{name}}",
+        operation_id="updatePlacement",
+        response_model=Answered[Written],
+        responses={**_WRITE, **egs_openapi.UPDATED},
+        openapi_extra=egs_openapi.UPDATE,
+        tags=["placements"],
+    )
+    async def update(request: Request, name: str, workspace: Workspace = "") -> Response:
+        """Change what is given: anything while it waits, its duration and its deletion policy once it is placed."""
+        caller = caller_of(request)
+        place = await _place(management, caller, name, workspace)
+        draft = await read_as(placement_body.read_update, request)
+        order = Order(
+            number=0,
+            verb=Verb.UPDATE,
+            name=name,
+            workspace=place,
+            author=orders.author(caller),
+            within=None,
+            draft=draft,
+            given=draft.said,
+        )
+        return await written(order, "Workload Placement updated successfully")
+
+    @routes.delete(
+        f"{PATH}/{{name}}",
+        operation_id="deletePlacement",
+        response_model=Answered[Written],
+        responses={**_WRITE, **egs_openapi.DELETED},
+        tags=["placements"],
+    )
+    async def delete(request: Request, name: str, workspace: Workspace = "") -> Response:
+        """End it now: its placements are reverted, and a request is forgotten."""
+        caller = caller_of(request)
+        order = Order(
+            number=0,
+            verb=Verb.DELETE,
+            name=name,
+            workspace=await _place(management, caller, name, workspace),
+            author=orders.author(caller),
+            within=None,
+            strict=management.strict,
+        )
+        return await written(order, "Workload Placement deleted successfully")
+
+
+async def _place(management: Management, caller: Caller, name: str, workspace: str) -> WorkspaceName:
+    """Find the workspace of what is to be changed; raises Refusal for who may not change it there."""
+    item = await run_in_threadpool(found, management.reading(), caller, name, workspace)
+    demand(caller, AccessRole.EDITOR, item.workspace)
+    return item.workspace
+
+
+def _written(order: Order, receipt: OrderResult) -> dict[str, Json]:
+    told = list(receipt.answer.notes)
+    return {"name": order.name, "workspaceName": order.workspace, "commit": receipt.commit, "warnings": told}

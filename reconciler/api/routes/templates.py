@@ -1,0 +1,113 @@
+"""Workload templates, to be read. They are files of the fleet repository, and changed by pull requests there."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Annotated, Any, NoReturn
+
+from fastapi import APIRouter, Query, Request
+
+from reconciler.access.rights import AccessRole, visible
+from reconciler.api.answer import answer
+from reconciler.api.door.callers import Callers, caller_of, demand, guarded
+from reconciler.api.management import Management
+from reconciler.api.models import Answered, Template
+from reconciler.api.refusal import HttpError, answers
+from reconciler.core.schema.egs.resource import rest
+from reconciler.model.ids import TemplateName, WorkspaceName
+from reconciler.model.request import Request as Asked
+from reconciler.model.workload import Json, WorkloadTemplate
+from reconciler.text.wording import listed
+
+PATH = "/api/v1/workload-template"
+
+_Workspace = Annotated[str, Query(alias="workspaceName", max_length=63, description="Only those of this workspace.")]
+_READ = answers(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
+
+
+def router(callers: Callers, management: Management) -> APIRouter:
+    """Build the routes; those that would write say where it is written instead."""
+    routes = guarded(callers)
+
+    @routes.get(
+        PATH,
+        operation_id="listTemplates",
+        response_model=Answered[list[Template]],
+        responses=answers(HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY),
+        tags=["fleet"],
+    )
+    def templates(request: Request, workspace: _Workspace = "") -> dict[str, Any]:
+        """List the templates that are in force.
+
+        They are files of the fleet repository and changed by pull requests there: whoever tries it here is told where.
+        """
+        return answer([_written(one) for one in _shown(request, management, workspace)])
+
+    @routes.get(
+        f"{PATH}/{{name}}",
+        operation_id="getTemplate",
+        response_model=Answered[Template],
+        responses=_READ,
+        tags=["fleet"],
+    )
+    def template(request: Request, name: str, workspace: _Workspace = "") -> dict[str, Any]:
+        """Read one template."""
+        found = [one for one in _shown(request, management, workspace) if one.name == name]
+        if not found:
+            raise HttpError(HTTPStatus.NOT_FOUND, "Workload Template not found", hint=f"GET {PATH} lists them")
+        if len(found) > 1:
+            raise HttpError(
+                HTTPStatus.CONFLICT,
+                f"{name} is in several workspaces: {listed(one.workspace for one in found)}",
+                hint=f"try ?workspaceName={found[0].workspace}",
+            )
+        return answer(_written(found[0]))
+
+    @routes.post(PATH, include_in_schema=False, response_model=None)
+    def create() -> NoReturn:
+        """Say where a template is made."""
+        raise _by_pull_request(management, "add a file with the WorkloadTemplate, anywhere", "GET")
+
+    @routes.put(f"{PATH}/{{name}}", include_in_schema=False, response_model=None)
+    @routes.delete(f"{PATH}/{{name}}", include_in_schema=False, response_model=None)
+    def change(request: Request, name: str) -> NoReturn:
+        """Say in which file a template is changed."""
+        files = [one.path for one in _shown(request, management, "") if one.name == name and one.path]
+        raise _by_pull_request(management, f"change {listed(files) or 'the file that it is in'}", "GET")
+
+    return routes
+
+
+def _by_pull_request(management: Management, what: str, allowed: str) -> HttpError:
+    return HttpError(
+        HTTPStatus.METHOD_NOT_ALLOWED,
+        "a template is changed by a pull request to the fleet repository",
+        hint=f"{what}, on the branch {management.source_branch}",
+        headers={"Allow": allowed},
+    )
+
+
+def _shown(request: Request, management: Management, workspace: str) -> list[WorkloadTemplate]:
+    """List the templates that a caller may see, by workspace and name, without what stands for requests."""
+    desired, caller = management.reading().view.desired, caller_of(request)
+    if workspace:
+        demand(caller, AccessRole.VIEWER, WorkspaceName(workspace))
+    known = {WorkspaceName(workspace)} if workspace else {*visible(caller, desired.workspaces)}
+    return [
+        one for workload, one in sorted(desired.templates.items()) if not one.request and workload.workspace in known
+    ]
+
+
+def _written(template: WorkloadTemplate) -> dict[str, Json]:
+    """Write a template as EGS's REST interface would, and say where it stands."""
+    spec = Asked(
+        name=TemplateName(template.name), workspace=template.workspace, namespace=template.namespace, spec=template.spec
+    )
+    document = {name: value for name, value in rest(spec).items() if name not in ("clusters", "autoSelectCluster")}
+    return {
+        **document,
+        "namespaces": list(template.namespaces),
+        "gprTemplates": list(template.gpr_templates),
+        "path": template.path,
+        "line": template.line,
+    }

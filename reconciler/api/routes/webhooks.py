@@ -1,0 +1,143 @@
+"""Push hints: a git host says that somebody pushed, and the loop looks at once instead of at the next poll.
+
+The payload is never believed. It only says that looking may be worth while, so a lost, forged or doubled one does no
+harm beyond a fetch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from reconciler.api.body import body_of
+from reconciler.api.door import signature
+from reconciler.api.refusal import HttpError, answers
+from reconciler.ports import Clock, Wake
+
+_REMEMBERED = 1024
+"""Delivery ids that are kept to tell a delivery that is sent twice; hosts send again within minutes."""
+
+
+_ANSWERS = {
+    HTTPStatus.NO_CONTENT: {"description": "Another event, or another branch"},
+    **answers(
+        HTTPStatus.BAD_REQUEST,
+        HTTPStatus.UNAUTHORIZED,
+        HTTPStatus.FORBIDDEN,
+        HTTPStatus.REQUEST_TIMEOUT,
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Host:
+    """How one git host signs, names its events and numbers its deliveries (headers in lower case)."""
+
+    check: signature.Check
+    event: str
+    push: str
+    deliveries: tuple[str, ...]
+
+
+HOSTS: Mapping[str, _Host] = {
+    "github": _Host(check=signature.github, event="x-github-event", push="push", deliveries=("x-github-delivery",)),
+    "gitlab": _Host(
+        check=signature.gitlab,
+        event="x-gitlab-event",
+        push="Push Hook",
+        deliveries=("webhook-id", "idempotency-key", "x-gitlab-event-uuid"),
+    ),
+    "gitea": _Host(check=signature.gitea, event="x-gitea-event", push="push", deliveries=("x-gitea-delivery",)),
+}
+
+
+class _Deliveries:
+    """The ids of the last deliveries."""
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[str, None] = OrderedDict()
+
+    def is_new(self, delivery: str) -> bool:
+        """Tell whether this id was not seen before, and keep it; no id is always new."""
+        if not delivery:
+            return True
+        if delivery in self._ids:
+            return False
+        self._ids[delivery] = None
+        if len(self._ids) > _REMEMBERED:
+            self._ids.popitem(last=False)
+        return True
+
+
+def router(wake: Wake, clock: Clock, *, secret: str, branches: Collection[str]) -> APIRouter:
+    """Build the routes. `branches` are those whose pushes matter. Without a `secret` everybody is refused."""
+    routes = APIRouter()
+    deliveries = _Deliveries()
+    refs = frozenset(f"refs/heads/{branch}" for branch in branches)
+
+    async def hint(request: Request, name: str) -> Response:
+        if not secret:
+            raise HttpError(
+                HTTPStatus.FORBIDDEN,
+                "webhooks are not taken here: no secret is configured",
+                hint="set OVERSPILL_WEBHOOK_SECRET_FILE or OVERSPILL_WEBHOOK_SECRET and start again",
+            )
+        host = HOSTS[name]
+        body = await body_of(request)
+        if not host.check(request.headers, body, secret, clock.now()):
+            raise HttpError(
+                HTTPStatus.UNAUTHORIZED,
+                "the signature is missing, wrong or too old",
+                hint=f"give the webhook in {name} the same secret as here",
+                headers={"WWW-Authenticate": 'Signature realm="overspill"'},
+            )
+        if request.headers.get(host.event) != host.push:
+            return Response(status_code=HTTPStatus.NO_CONTENT)
+        if _ref(body, request.headers.get("content-type", "")) not in refs:
+            return Response(status_code=HTTPStatus.NO_CONTENT)
+        delivery = next((request.headers[header] for header in host.deliveries if header in request.headers), "")
+        if deliveries.is_new(f"{name}:{delivery[:200]}" if delivery else ""):
+            wake("hint")
+        return JSONResponse({"statusCode": HTTPStatus.ACCEPTED, "status": "OK"}, HTTPStatus.ACCEPTED)
+
+    def add(name: str) -> None:
+        async def receive(request: Request) -> Response:
+            return await hint(request, name)
+
+        routes.add_api_route(
+            f"/api/v1/webhooks/{name}",
+            receive,
+            methods=["POST"],
+            operation_id=f"{name}Webhook",
+            summary=f"Take note of a push to {name}",
+            status_code=HTTPStatus.ACCEPTED,
+            response_class=JSONResponse,
+            responses=_ANSWERS,
+        )
+
+    for name in HOSTS:
+        add(name)
+    return routes
+
+
+def _ref(body: bytes, content_type: str) -> str:
+    """Return the ref that a push event is about, empty if there is none. GitHub can send its JSON in a form.
+
+    Raises Refusal for a body that is not JSON: it was signed, so the host is set up wrongly and should be told.
+    """
+    try:
+        if content_type.startswith("application/x-www-form-urlencoded"):
+            body = parse_qs(body.decode()).get("payload", [""])[0].encode()
+        payload = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise HttpError(HTTPStatus.BAD_REQUEST, "the payload is not JSON") from error
+    ref = payload.get("ref") if isinstance(payload, dict) else None
+    return ref if isinstance(ref, str) else ""

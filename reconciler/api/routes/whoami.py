@@ -1,0 +1,24 @@
+"""Who the server takes a caller for, and what they may."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from reconciler.api.answer import answer
+from reconciler.api.door.callers import Callers, caller_of, guarded
+
+
+def router(callers: Callers) -> APIRouter:
+    """Build the route."""
+    routes = guarded(callers)
+
+    @routes.get("/api/v1/whoami", operation_id="whoami")
+    def whoami(request: Request) -> dict[str, Any]:
+        """Tell whose token this is, and the role that it gives in each workspace; `*` is all of them."""
+        caller = caller_of(request)
+        roles = {scope: str(role) for scope, role in sorted(caller.roles.items())}
+        return answer({"name": caller.name, "email": caller.email, "roles": roles})
+
+    return routes

@@ -1,0 +1,49 @@
+"""Workspaces, as EGS lists them (its REST interface, `slice-workspace`); they are files of the fleet repository."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from reconciler.access.rights import visible
+from reconciler.api.answer import answer
+from reconciler.api.door.callers import Callers, caller_of, guarded
+from reconciler.api.management import Management
+from reconciler.api.models import Answered, Workspaces
+from reconciler.model.policy import Workspace
+from reconciler.model.workload import Json
+
+
+def router(callers: Callers, management: Management) -> APIRouter:
+    """Build the route."""
+    routes = guarded(callers)
+
+    @routes.get(
+        "/api/v1/slice-workspace/list",
+        operation_id="listWorkspaces",
+        response_model=Answered[Workspaces],
+        tags=["fleet"],
+    )
+    def workspaces(request: Request) -> dict[str, Any]:
+        """List the workspaces that the caller has a role in."""
+        known = management.reading().view.desired.workspaces
+        shown = visible(caller_of(request), sorted(known))
+        return answer({"workspaces": [_written(known[name]) for name in shown]})
+
+    return routes
+
+
+def _written(workspace: Workspace) -> dict[str, Json]:
+    """Write a workspace as EGS does. It has no overlay network, and no more clusters than it names."""
+    clusters = list(workspace.clusters)
+    namespaces = [{"namespace": namespace, "clusters": clusters} for namespace in workspace.namespaces]
+    return {
+        "name": workspace.name,
+        "overlayNetworkDeploymentMode": "no-network",
+        "maxClusters": len(clusters),
+        "sliceDescription": "",
+        "clusters": clusters,
+        "namespaces": namespaces or None,
+        "primaryCluster": workspace.primary,
+    }

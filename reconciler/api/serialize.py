@@ -1,0 +1,139 @@
+"""What is listed, as JSON; each item is written once for as long as nothing about it changes."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from threading import Lock
+
+from reconciler.access.rights import Caller
+from reconciler.api.redact import veiled_status
+from reconciler.core.explain.catalogue import CatalogueItem, Key
+from reconciler.core.ledger.placement_record import read_spec
+from reconciler.core.schema.egs.resource import rest
+from reconciler.daemon.item_status import ItemStatus
+from reconciler.daemon.snapshot import Snapshot
+from reconciler.errors import InvalidInput
+from reconciler.model.ids import BlobId, TemplateName
+from reconciler.model.placement import Placement
+from reconciler.model.request import Request, RequestRecord
+from reconciler.model.workload import DeploySpec, Json
+from reconciler.ports import OutputFiles
+from reconciler.text.timestamps import format_time
+
+_MOST_BYTES = 64 << 20
+"""As much JSON as is kept: ten thousand items of a few kilobytes."""
+
+
+class Showing:
+    """Writes items. Safe to use from several threads."""
+
+    def __init__(self, shelf: OutputFiles, *, most: int = _MOST_BYTES) -> None:
+        """Read what bursts deploy from `shelf`, and keep `most` bytes."""
+        self._shelf = shelf
+        self._most = most
+        self._lock = Lock()
+        self._kept: OrderedDict[Key, tuple[RequestRecord | Placement, ItemStatus, bytes]] = OrderedDict()
+        self._size = 0
+
+    def written(self, reading: Snapshot, items: Sequence[CatalogueItem], caller: Caller | None = None) -> list[bytes]:
+        """Write items in their order, for a caller who may see them; None for whoever reads git and sees all."""
+        states = [(item, self._status(reading, item, caller)) for item in items]
+        known = [self._known(item, status) for item, status in states]
+        specs = self._specs(reading, [item for item, text in zip(items, known, strict=True) if text is None])
+        return [
+            self._new(item, status, specs.get(item.key)) if text is None else text
+            for (item, status), text in zip(states, known, strict=True)
+        ]
+
+    @staticmethod
+    def _status(reading: Snapshot, item: CatalogueItem, caller: Caller | None) -> ItemStatus:
+        status = reading.status(item)
+        return status if caller is None else veiled_status(status, reading, caller)
+
+    def _new(self, item: CatalogueItem, status: ItemStatus, spec: DeploySpec | None) -> bytes:
+        """Write an item. One whose spec is not to be had just now lists nothing, and is not kept so."""
+        if isinstance(item.subject, RequestRecord):
+            return self._keep(item, status, _encoded({**rest(item.subject.request), **_state(item, status)}))
+        document = rest(_as_request(item.subject, spec or DeploySpec(deletion_policy=item.subject.deletion_policy)))
+        text = _encoded({**document, **_state(item, status)})
+        return text if spec is None else self._keep(item, status, text)
+
+    def _known(self, item: CatalogueItem, status: ItemStatus) -> bytes | None:
+        with self._lock:
+            kept = self._kept.get(item.key)
+            if kept is None or kept[0] is not item.subject or kept[1] != status:
+                return None
+            self._kept.move_to_end(item.key)
+            return kept[2]
+
+    def _keep(self, item: CatalogueItem, status: ItemStatus, text: bytes) -> bytes:
+        with self._lock:
+            before = self._kept.pop(item.key, None)
+            self._size += len(text) - (len(before[2]) if before else 0)
+            self._kept[item.key] = (item.subject, status, text)
+            while self._size > self._most:
+                _, (_, _, oldest) = self._kept.popitem(last=False)
+                self._size -= len(oldest)
+        return text
+
+    def _specs(self, reading: Snapshot, items: Iterable[CatalogueItem]) -> dict[Key, DeploySpec]:
+        """Read what bursts deploy: it stays in git until somebody asks."""
+        blobs: dict[Key, tuple[BlobId, str]] = {}
+        for item in items:
+            if isinstance(item.subject, Placement):
+                path = f"{item.subject.path}/placement.yaml"
+                if path in reading.blobs:
+                    blobs[item.key] = (reading.blobs[path], path)
+        contents = self._shelf.read(blob for blob, _ in blobs.values())
+        specs: dict[Key, DeploySpec] = {}
+        for key, (blob, path) in blobs.items():
+            try:
+                specs[key] = read_spec(contents[blob], path)
+            except (KeyError, InvalidInput):
+                continue  # gone with the mirror, or edited by hand until the next pass puts it right
+        return specs
+
+
+def _as_request(burst: Placement, spec: DeploySpec) -> Request:
+    """Make what somebody would have had to ask for to get a burst."""
+    return Request(
+        name=TemplateName(burst.name),
+        workspace=burst.workload.workspace,
+        namespace=burst.namespace,
+        spec=spec,
+        clusters=(burst.cluster,),
+        template=burst.workload.name,
+    )
+
+
+def _state(item: CatalogueItem, status: ItemStatus) -> dict[str, Json]:
+    """Write how an item stands, and since when it is there."""
+    subject = item.subject
+    created = subject.created_at if isinstance(subject, Placement) else subject.received_at
+    return {
+        "origin": item.origin.value,
+        "status": {
+            "provisioningStatus": status.provisioning.value,
+            "phase": status.phase.value,
+            "message": status.message,
+            "conditions": [
+                {
+                    "type": "Available",
+                    "status": condition.status,
+                    "lastTransitionTime": format_time(condition.since),
+                    "reason": condition.reason,
+                    "message": condition.message,
+                }
+                for condition in status.conditions
+            ],
+            "lastUpdated": format_time(status.updated_at),
+        },
+        "createdAt": format_time(created),
+        "updatedAt": format_time(subject.changed_at),
+    }
+
+
+def _encoded(document: Json) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

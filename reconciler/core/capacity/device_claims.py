@@ -1,0 +1,91 @@
+"""What binds the pods of a request beyond the resources that they ask for: claims of devices, and where they may be.
+
+Claims are counted by the templates that are deployed with the pods. What only a scheduler of its own can judge fits
+nowhere, in words: a domain of the network that all pods of a set must share, or a part of a GPU. Whoever knows better
+says so in gprDetails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.paths import at
+from reconciler.core.workloads.pod_references import mapping
+from reconciler.core.workloads.pods import PodsMade
+from reconciler.core.workloads.resource_claims import TemplateRecord, pod_claims, read_template, with_claims
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.workload import Json
+from reconciler.model.workload_kind import path
+
+_REQUIRED = (
+    "kueue.x-k8s.io/podset-required-topology",
+    "kueue.x-k8s.io/podset-slice-required-topology",
+    "kai.scheduler/topology-required-placement",
+)
+"""Annotations by which the pods of a set have to be in one topology domain; one that is preferred decides nothing."""
+
+_FRACTIONS = ("gpu-fraction", "gpu-memory")
+"""Annotations by which KAI has a pod share a GPU, for which it asks by no resource."""
+
+_EACH_ALONE = frozenset(
+    {"/Pod", "apps/Deployment", "apps/ReplicaSet", "apps.kruise.io/CloneSet", "argoproj.io/Rollout"}
+)
+"""Kinds whose pods Kueue and KAI admit one by one."""
+
+_TEMPLATE = "resource.k8s.io/ResourceClaimTemplate"
+_DOMAIN = "resource.nvidia.com/ComputeDomain"
+_CHANNEL = path("spec.channel.resourceClaimTemplate.name")
+_UNCOUNTED = "which nobody counts here"
+
+
+def bound(
+    shape: ReplicaShape, pods: PodsMade, manifest: Mapping[str, Json], beside: Iterable[Mapping[str, Json]]
+) -> ReplicaShape:
+    """Add to the shape of pods what they claim by templates `beside` their object, or why nobody can count them.
+
+    Raises one of AttributeError, LookupError, TypeError and ValueError where a template cannot be read.
+    """
+    claims = pod_claims(pods.spec)
+    others = tuple(beside) if claims.templates else ()
+    obstacle = next(_obstacles(pods, manifest, claims.templates, others), "")
+    if obstacle:
+        return replace(shape, obstacle=obstacle)
+    return with_claims(shape, claims, "", dict(_templates(others)))
+
+
+def _templates(manifests: Iterable[Mapping[str, Json]]) -> Iterator[tuple[str, TemplateRecord]]:
+    """Read the templates of claims that are deployed beside; they go where the pods go."""
+    for manifest in manifests:
+        if group_kind(manifest) == _TEMPLATE:
+            yield f"/{manifest['metadata']['name']}", read_template(manifest)
+
+
+def _obstacles(
+    pods: PodsMade, manifest: Mapping[str, Json], claimed: tuple[str, ...], beside: Iterable[Mapping[str, Json]]
+) -> Iterator[str]:
+    annotations = {**_annotations(manifest), **_annotations(_template(pods, manifest))}
+    several = pods.replicas != 1 and group_kind(manifest) not in _EACH_ALONE
+    for key in _FRACTIONS:
+        if key in annotations:
+            yield f"asks for a part of a GPU ({key}), {_UNCOUNTED}"
+    for key in _REQUIRED if several else ():
+        if key in annotations:
+            yield f"wants its pods in one topology domain ({key}), {_UNCOUNTED}"
+    if several and at(manifest, path("spec.networkTopology.mode")) == "hard":
+        yield f"wants its pods in one network domain (networkTopology), {_UNCOUNTED}"
+    for other in beside:
+        if group_kind(other) == _DOMAIN and at(other, _CHANNEL) in claimed:
+            domain = f"ComputeDomain {at(other, path('metadata.name'))}"
+            yield f"wants its pods in one NVLink domain ({domain}), {_UNCOUNTED}"
+
+
+def _template(pods: PodsMade, manifest: Mapping[str, Json]) -> Mapping[str, Json]:
+    """Return what a pod template is, whose spec may stand right below it."""
+    way = tuple(map(str, pods.place.loc))
+    return mapping(at(manifest, way[:-1])) if way[-1:] in (("spec",), ("podSpec",)) else mapping(at(manifest, way))
+
+
+def _annotations(value: Mapping[str, Json]) -> Mapping[str, Json]:
+    return mapping(at(value, ("metadata", "annotations"))) or mapping(value.get("annotations"))

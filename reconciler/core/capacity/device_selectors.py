@@ -1,0 +1,283 @@
+"""Selectors of devices: the part of CEL that DeviceClasses and claims are mostly written in.
+
+Conditions on the driver, on attributes and on capacity, joined by ``&&``, ``||``, ``!`` and parentheses. Whatever else
+an expression says makes it one that nobody can count by here. The semantics are those of Kubernetes' DRA: what a device
+does not have is an error, and an error in one selector ends the scheduling of the pod.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TypeAlias
+
+from reconciler.model.capacity import AttributeValue, DeviceKind
+from reconciler.model.units import Quantity, parse_quantity
+
+Selector: TypeAlias = Callable[[DeviceKind], bool | None]
+"""Tells whether a device meets an expression; None is the error that CEL would end with."""
+
+_Value: TypeAlias = Callable[[DeviceKind], AttributeValue | None]
+
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<string>"[^"\\]*"|'[^'\\]*')|(?P<number>-?\d{1,18})|(?P<name>[A-Za-z_]\w*)"""
+    r"""|(?P<sign>&&|\|\||==|!=|<=|>=|[<>!().,\[\]]))"""
+)
+_LONGEST = 10_240
+"""What the API server takes of an expression."""
+_DEEPEST = 20
+_ORDER: dict[str, Callable[[int, int], bool]] = {
+    "<": lambda one, other: one < other,
+    "<=": lambda one, other: one <= other,
+    ">": lambda one, other: one > other,
+    ">=": lambda one, other: one >= other,
+    "==": lambda one, other: one == other,
+    "!=": lambda one, other: one != other,
+}
+_TEXT: dict[str, Callable[[str, str], bool]] = {
+    "startsWith": str.startswith,
+    "endsWith": str.endswith,
+    "contains": str.__contains__,
+}
+_SIZE = {"isGreaterThan": ">", "isLessThan": "<"}
+
+
+class _BeyondUsError(Exception):
+    """The expression says something that is not understood here."""
+
+
+@lru_cache(maxsize=1024)
+def selector(expression: str) -> Selector | None:
+    """Read an expression; None if it says more than is understood here."""
+    try:
+        parser = _Parser(expression)
+        read = parser.either(0)
+        parser.end()
+    except _BeyondUsError:
+        return None
+    return read
+
+
+def _all(parts: list[Selector]) -> Selector:
+    """Join by ``&&``, in which one that is false outweighs an error."""
+
+    def joined(kind: DeviceKind) -> bool | None:
+        found = [part(kind) for part in parts]
+        return False if False in found else None if None in found else True
+
+    return joined
+
+
+def _any(parts: list[Selector]) -> Selector:
+    """Join by ``||``, in which one that is true outweighs an error."""
+
+    def joined(kind: DeviceKind) -> bool | None:
+        found = [part(kind) for part in parts]
+        return True if True in found else None if None in found else False
+
+    return joined
+
+
+def _not(part: Selector) -> Selector:
+    def denied(kind: DeviceKind) -> bool | None:
+        found = part(kind)
+        return None if found is None else not found
+
+    return denied
+
+
+def _same(one: AttributeValue, other: AttributeValue) -> bool:
+    """Compare as CEL does: values of different types are never equal."""
+    return type(one) is type(other) and one == other
+
+
+class _Parser:
+    """Reads tokens from left to right, each rule of the grammar by its method."""
+
+    def __init__(self, expression: str) -> None:
+        self._tokens: list[tuple[str, str]] = []
+        self._at = 0
+        text = expression.strip()
+        at = 0
+        while at < len(text):
+            found = _TOKEN.match(text, at)
+            if found is None or len(text) > _LONGEST:
+                raise _BeyondUsError
+            self._tokens.append((found.lastgroup or "", found[found.lastgroup or 0]))
+            at = found.end()
+
+    def either(self, depth: int) -> Selector:
+        """Read what ``||`` joins."""
+        if depth > _DEEPEST:
+            raise _BeyondUsError
+        parts = [self._both(depth)]
+        while self._took("||"):
+            parts.append(self._both(depth))
+        return parts[0] if len(parts) == 1 else _any(parts)
+
+    def end(self) -> None:
+        """See that nothing follows."""
+        if self._at < len(self._tokens):
+            raise _BeyondUsError
+
+    def _both(self, depth: int) -> Selector:
+        parts = [self._one(depth)]
+        while self._took("&&"):
+            parts.append(self._one(depth))
+        return parts[0] if len(parts) == 1 else _all(parts)
+
+    def _one(self, depth: int) -> Selector:
+        if self._took("!"):  # binds tighter than a comparison
+            return _not(self._group(depth) if self._peek() == "(" else self._flag(*self._subject()))
+        if self._peek() == "(":
+            return self._group(depth)
+        source, read = self._subject()
+        return self._size(read) if source == "capacity" else self._condition(source, read)
+
+    def _group(self, depth: int) -> Selector:
+        self._need("(")
+        inner = self.either(depth + 1)
+        self._need(")")
+        return inner
+
+    def _subject(self) -> tuple[str, _Value]:
+        """Read ``device.driver``, or an attribute or capacity by domain and name."""
+        self._need("device")
+        self._need(".")
+        source = self._name()
+        if source == "driver":
+            return source, lambda kind: kind.driver
+        if source not in {"attributes", "capacity"}:
+            raise _BeyondUsError
+        self._need("[")
+        domain = self._string()
+        self._need("]")
+        if self._took("["):
+            key = f"{domain}/{self._string()}"
+            self._need("]")
+        else:
+            self._need(".")
+            key = f"{domain}/{self._name()}"
+        if source == "attributes":
+            return source, lambda kind: dict(kind.attributes).get(key)
+        return source, lambda kind: dict(kind.capacity).get(key)
+
+    def _flag(self, source: str, read: _Value) -> Selector:
+        """Read an attribute that is true or false by itself."""
+        if source != "attributes":
+            raise _BeyondUsError
+
+        def met(kind: DeviceKind) -> bool | None:
+            value = read(kind)
+            return value if isinstance(value, bool) else None
+
+        return met
+
+    def _condition(self, source: str, read: _Value) -> Selector:
+        """Read what is said of the driver or of an attribute."""
+        if self._took("."):
+            test = _TEXT.get(self._name())
+            if test is None:
+                raise _BeyondUsError
+            self._need("(")
+            part = self._string()
+            self._need(")")
+            return _on(read, lambda value: test(value, part) if isinstance(value, str) else None)
+        if self._took("in"):
+            options = self._options()
+            return _on(read, lambda value: any(_same(value, option) for option in options))
+        sign = self._peek()
+        if sign not in _ORDER:
+            return self._flag(source, read)
+        self._at += 1
+        literal = self._literal()
+        if sign == "==":
+            return _on(read, lambda value: _same(value, literal))
+        if sign == "!=":
+            return _on(read, lambda value: not _same(value, literal))
+        if type(literal) is not int:
+            raise _BeyondUsError
+        return _on(read, lambda value: _ORDER[sign](value, literal) if type(value) is int else None)
+
+    def _size(self, read: _Value) -> Selector:
+        """Read the comparison of a capacity with a quantity."""
+        self._need(".")
+        method = self._name()
+        if method not in {"compareTo", *_SIZE}:
+            raise _BeyondUsError
+        for token in ("(", "quantity", "("):
+            self._need(token)
+        try:
+            bound = parse_quantity(self._string())
+        except ValueError as error:
+            raise _BeyondUsError from error
+        self._need(")")
+        self._need(")")
+        sign = _SIZE.get(method, "")
+        if not sign:
+            sign = self._peek()
+            self._at += 1
+            if sign not in _ORDER or self._literal() != 0:
+                raise _BeyondUsError
+        return _on(read, lambda value: _ORDER[sign](Quantity(int(value)), bound))
+
+    def _options(self) -> list[AttributeValue]:
+        self._need("[")
+        options = [self._literal()]
+        while self._took(","):
+            options.append(self._literal())
+        self._need("]")
+        return options
+
+    def _literal(self) -> AttributeValue:
+        group, text = self._next()
+        if group == "string":
+            return text[1:-1]
+        if group == "number":
+            return int(text)
+        if text in {"true", "false"}:
+            return text == "true"
+        raise _BeyondUsError
+
+    def _string(self) -> str:
+        group, text = self._next()
+        if group != "string":
+            raise _BeyondUsError
+        return text[1:-1]
+
+    def _name(self) -> str:
+        group, text = self._next()
+        if group != "name":
+            raise _BeyondUsError
+        return text
+
+    def _next(self) -> tuple[str, str]:
+        self._at += 1
+        if self._at > len(self._tokens):
+            raise _BeyondUsError
+        return self._tokens[self._at - 1]
+
+    def _peek(self) -> str:
+        group, text = self._tokens[self._at] if self._at < len(self._tokens) else ("", "")
+        return "" if group in {"string", "number"} else text
+
+    def _took(self, token: str) -> bool:
+        if self._peek() != token:
+            return False
+        self._at += 1
+        return True
+
+    def _need(self, token: str) -> None:
+        if not self._took(token):
+            raise _BeyondUsError
+
+
+def _on(read: _Value, test: Callable[[AttributeValue], bool | None]) -> Selector:
+    """Apply a test to what a device has; it is an error to have nothing."""
+
+    def met(kind: DeviceKind) -> bool | None:
+        value = read(kind)
+        return None if value is None else test(value)
+
+    return met

@@ -1,0 +1,193 @@
+"""How many replicas find their devices: claims (DRA) counted against what is in stock on nodes.
+
+The scheduler searches among single devices; here they are counted by kind, greedily, and where the two could differ the
+count is the lower one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from reconciler.core.capacity.device_selectors import selector
+from reconciler.model.capacity import CLASS_PREFIX, DeviceKind, DeviceOption, DeviceRequest, DeviceStock, ReplicaShape
+from reconciler.model.units import ONE, Quantity, Resources
+from reconciler.text.wording import plain
+
+_Place: TypeAlias = tuple[str, str, DeviceKind]
+"""Where a stock is: what it is shared as, or its node; its family; its kind."""
+
+
+@dataclass(slots=True)
+class Handed:
+    """What has been handed out of stocks so far, step by step, and which kind each family has been cut to."""
+
+    used: Counter[_Place] = field(default_factory=Counter)
+    cut: dict[str, DeviceKind] = field(default_factory=dict)
+    steps: list[tuple[_Place, int, str]] = field(default_factory=list)
+
+    def copy(self) -> Handed:
+        """Return the same state, to try something in."""
+        return Handed(self.used.copy(), dict(self.cut))
+
+    def take(self, node: str, stock: DeviceStock, count: int) -> None:
+        """Hand out devices of a stock."""
+        place = _place(node, stock)
+        self.used[place] += count
+        first = stock.family if stock.family not in self.cut else ""
+        if first:
+            self.cut[first] = stock.kind
+        self.steps.append((place, count, first))
+
+    def back_to(self, step: int) -> None:
+        """Take back all steps but the first ones."""
+        while len(self.steps) > step:
+            place, count, first = self.steps.pop()
+            self.used[place] -= count
+            if first:
+                del self.cut[first]
+
+
+class ClusterDevices:
+    """The devices of one cluster as its classes and a replica's requests see them."""
+
+    def __init__(self, classes: Mapping[str, tuple[str, ...]]) -> None:
+        self._classes = classes
+        self._verdicts: dict[tuple[DeviceOption, DeviceKind], bool | None] = {}
+
+    def obstacle(self, shape: ReplicaShape, stocks: Iterable[DeviceStock]) -> str:
+        """Say why nobody can count the devices that a replica asks for here; empty if they can be counted."""
+        if not shape.devices:
+            return ""
+        options = [option for request in shape.devices for option in request.options]
+        for option in options:
+            if option.device_class not in self._classes:
+                return f"there is no DeviceClass {plain(option.device_class, 80)}"
+            for whose, expressions in (
+                (f"DeviceClass {option.device_class}", self._classes[option.device_class]),
+                ("the claim", option.selectors),
+            ):
+                for expression in expressions:
+                    if selector(expression) is None:
+                        return f"cannot count devices by the selector of {whose}: {plain(expression, 120)}"
+        kinds = {stock.kind for stock in stocks}
+        for option in options:
+            if any(self._meets(option, kind) is None for kind in kinds):
+                return f"cannot tell which devices meet the selectors for DeviceClass {option.device_class}"
+        return ""
+
+    def hand_out(
+        self, node: str, stocks: tuple[DeviceStock, ...], requests: tuple[DeviceRequest, ...], most: int, handed: Handed
+    ) -> int:
+        """Count the pods, up to `most`, whose claims a node can meet one after the other, and note what they take."""
+        if len(requests) > 1:
+            most = min(most, *(self._sure(node, stocks, request, requests, handed) for request in requests))
+        for count in range(most):
+            step = len(handed.steps)
+            if not all(self._meet(node, stocks, request, requests, handed) for request in requests):
+                handed.back_to(step)
+                return count
+        return most
+
+    def free(self, node: str, stocks: tuple[DeviceStock, ...], option: DeviceOption, handed: Handed) -> int:
+        """Count the devices that this option could have on a node."""
+        return sum(_left(node, stock, handed) for stock in stocks if self._meets(option, stock.kind))
+
+    def _meet(
+        self,
+        node: str,
+        stocks: tuple[DeviceStock, ...],
+        request: DeviceRequest,
+        among: tuple[DeviceRequest, ...],
+        handed: Handed,
+    ) -> bool:
+        """Take the devices of one request by its first option that can be met."""
+        for option in request.options:
+            matching = [stock for stock in stocks if self._meets(option, stock.kind)]
+            if option.every:
+                if matching and all(not one.family and _left(node, one, handed) == one.total for one in matching):
+                    for stock in matching:
+                        handed.take(node, stock, stock.total)
+                    return True
+                continue
+            # The scheduler may well take what another request, or another node, needs more; so does this.
+            matching.sort(key=lambda stock: (-self._wanted(stock, among), not stock.shared))
+            step = len(handed.steps)
+            if _take(node, matching, option.count, handed):
+                return True
+            handed.back_to(step)
+        return False
+
+    def _sure(
+        self,
+        node: str,
+        stocks: tuple[DeviceStock, ...],
+        request: DeviceRequest,
+        among: tuple[DeviceRequest, ...],
+        handed: Handed,
+    ) -> int:
+        """Count the pods for which a request finds devices even if all others that could take them do."""
+        most = 0
+        for option in request.options:
+            matching = [stock for stock in stocks if self._meets(option, stock.kind)]
+            taken = option.count + sum(
+                max(self._reach(rival, matching) for rival in other.options) for other in among if other is not request
+            )
+            free = sum(_left(node, stock, handed) for stock in matching)
+            most = max(most, 1 if option.every and free else free // taken)
+        return most
+
+    def _reach(self, option: DeviceOption, stocks: list[DeviceStock]) -> int:
+        """Count the devices that one pod could take of these stocks by an option."""
+        matching = [stock for stock in stocks if self._meets(option, stock.kind)]
+        return sum(stock.total for stock in matching) if option.every else option.count if matching else 0
+
+    def _wanted(self, stock: DeviceStock, among: tuple[DeviceRequest, ...]) -> int:
+        return sum(any(self._meets(option, stock.kind) for option in request.options) for request in among)
+
+    def _meets(self, option: DeviceOption, kind: DeviceKind) -> bool | None:
+        """Tell whether a device of a kind is of the class and meets the selectors, which are asked one by one."""
+        key = (option, kind)
+        if key not in self._verdicts:
+            verdict: bool | None = option.device_class in self._classes
+            for expression in (*self._classes.get(option.device_class, ()), *option.selectors):
+                read = selector(expression)
+                verdict = None if read is None else read(kind)
+                if not verdict:
+                    break
+            self._verdicts[key] = verdict
+        return self._verdicts[key]
+
+
+def asked(shape: ReplicaShape) -> Resources:
+    """Add to a replica's requests the devices that it claims, each class named as Kubernetes names it as a resource."""
+    if not shape.devices:
+        return shape.requests
+    sums = dict(shape.requests.amounts)
+    for request in shape.devices:
+        first = request.options[0]
+        name = f"{CLASS_PREFIX}{first.device_class}"
+        sums[name] = Quantity(sums.get(name, 0) + first.count * ONE)
+    return Resources(amounts=sums)
+
+
+def _take(node: str, stocks: list[DeviceStock], count: int, handed: Handed) -> bool:
+    """Take so many devices from the first stocks that have any; False if there are too few."""
+    for stock in stocks:
+        taken = min(count, _left(node, stock, handed))
+        if taken:
+            handed.take(node, stock, taken)
+            count -= taken
+    return not count
+
+
+def _left(node: str, stock: DeviceStock, handed: Handed) -> int:
+    if stock.family and handed.cut.get(stock.family, stock.kind) != stock.kind:
+        return 0
+    return max(0, stock.free - handed.used[_place(node, stock)])
+
+
+def _place(node: str, stock: DeviceStock) -> _Place:
+    return (stock.shared or f"node {node}", stock.family, stock.kind)

@@ -1,0 +1,160 @@
+"""An ask for GPUs as what pods would have to request in a cluster to get them.
+
+Clusters differ in how GPUs are asked for: by the resource of a vendor's device plugin or by claim, with labels of
+their own for the models. So there is no telling without looking at the cluster.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from reconciler.core.capacity.gpu_models import INSTANCE_TYPE, Gpus, gpus, of_model, same_model
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.model.capacity import ClusterObservation, DeviceOption, DeviceRequest, ReplicaShape
+from reconciler.model.gpr import GpuAsk
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.units import ONE, Quantity, Resources
+from reconciler.text.caching import IdentityCache
+from reconciler.text.wording import count, listed
+
+NVIDIA = "nvidia.com/gpu"
+"""What GPUs are called where a cluster shows none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """GPUs that an ask can mean, alike on several nodes of a machine type; how many are free makes no difference."""
+
+    gpus: Gpus
+    instance_type: str
+    nodes: tuple[str, ...] = ()
+
+
+def shapes(ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool = False) -> tuple[ReplicaShape, ...]:
+    """Say what one replica would need in a cluster to have what is asked for, in each way that its nodes allow.
+
+    A replica is a pod on each of the nodes, no two on one. It tolerates the taint that is named as the resource, as
+    Kubernetes' ExtendedResourceToleration has it. Where nodes are `dedicated` each pod takes all GPUs of its node.
+    Parts of GPUs are meant only by who names their model. None when no node has such GPUs.
+    """
+    found = [one for one in _FOUND.of(seen) if _meant(ask, one)]
+    ways: dict[tuple[str, int, str], list[_Found]] = {}
+    for one in found:
+        needed = (one.gpus.count or 0) if dedicated else ask.gpus
+        if needed >= ask.gpus:
+            claimed = one.gpus.model if one.gpus.resource in seen.device_classes else ""
+            ways.setdefault((one.gpus.resource, needed, claimed), []).append(one)
+    return tuple(
+        _claiming(ask, needed, nodes[0].gpus)
+        if resource in seen.device_classes
+        else _requesting(ask, resource, needed, nodes)
+        for (resource, needed, _), nodes in sorted(ways.items(), key=lambda way: way[0])
+    )
+
+
+def pod_of(ask: GpuAsk, seen: ClusterObservation | None, *, dedicated: bool = False) -> ReplicaShape:
+    """Say what one of the pods needs, each on a node of its own, in the words of the cluster that is looked at.
+
+    Where several kinds of GPUs are meant it is the one that most of them have room for; where none is, what is asked
+    for has an obstacle.
+    """
+    if not ask.gpus:
+        return ReplicaShape(requests=Resources())
+    generic = ReplicaShape(requests=Resources(amounts={NVIDIA: Quantity(ask.gpus * ONE)}))
+    if seen is None:
+        return generic
+    ways = shapes(replace(ask, nodes=1), seen, dedicated=dedicated)
+    if not ways:
+        return replace(generic, obstacle=missing(ask, seen))
+    return ways[0] if len(ways) == 1 else max(ways, key=lambda way: ClusterCapacity(seen).count(way, ask.nodes))
+
+
+def missing(ask: GpuAsk, seen: ClusterObservation) -> str:
+    """Say why no node of a cluster can be meant by an ask, and what there is instead, at most a few kinds."""
+    there = sorted({one.gpus.model or one.gpus.resource for one in _FOUND.of(seen)})
+    if not there:
+        return "no node has GPUs"
+    memory, machine = (
+        f" with {ask.memory} GB" if ask.memory else "",
+        f" on {ask.instance_type}" * bool(ask.instance_type),
+    )
+    return f"no node has any {ask.shape or 'whole GPU'}{memory}{machine}; there is {listed(there)}"
+
+
+def described(ask: GpuAsk) -> str:
+    """Write an ask as people say it: ``2 nodes with 8 GPUs each, H100, 80 GB``."""
+    each = f"{count(ask.nodes, 'node')} with {count(ask.gpus, 'GPU')}{' each' if ask.nodes > 1 else ''}"
+    facts = [ask.shape, ask.instance_type, f"{ask.memory} GB" if ask.memory else ""]
+    return ", ".join([each, *(fact for fact in facts if fact)])
+
+
+def _found(seen: ClusterObservation) -> tuple[_Found, ...]:
+    nodes: dict[_Found, list[str]] = {}
+    for pool in seen.pools:
+        for node in pool.nodes:
+            machine = node.labels.get(INSTANCE_TYPE) or pool.labels.get(INSTANCE_TYPE, "")
+            for one in gpus(node, pool):
+                nodes.setdefault(_Found(gpus=replace(one, free=0), instance_type=machine), []).append(node.name)
+    return tuple(replace(kind, nodes=tuple(names)) for kind, names in nodes.items())
+
+
+_FOUND = IdentityCache(_found)
+
+
+def _meant(ask: GpuAsk, one: _Found) -> bool:
+    named = bool(ask.shape) and (same_model if one.gpus.part else of_model)(ask.shape, one.gpus.model)
+    return (
+        (named or not (ask.shape or one.gpus.part))
+        and (not ask.instance_type or ask.instance_type == one.instance_type)
+        and one.gpus.memory >= ask.memory
+    )
+
+
+def _requesting(ask: GpuAsk, resource: str, needed: int, found: list[_Found]) -> ReplicaShape:
+    return ReplicaShape(
+        requests=Resources(amounts={resource: Quantity(needed * ONE)}),
+        node_terms=_terms(ask, found),
+        tolerations=(Toleration(key=resource, operator="Exists"),),
+        group_size=ask.nodes,
+        apart=ask.nodes > 1,
+    )
+
+
+def _claiming(ask: GpuAsk, needed: int, found: Gpus) -> ReplicaShape:
+    """Claim devices of the class that is called as their driver, as vendors' own classes are."""
+    domain, _, name = found.model_label.rpartition("/")
+    chosen = bool(ask.shape or ask.memory) and bool(name)
+    selectors = (f'device.attributes["{domain}"].{name} == "{found.model}"',) if chosen else ()
+    option = DeviceOption(device_class=found.resource, selectors=selectors, count=needed)
+    return ReplicaShape(
+        requests=Resources(),
+        devices=(DeviceRequest(options=(option,)),),
+        tolerations=(Toleration(operator="Exists"),),
+        group_size=ask.nodes,
+        apart=ask.nodes > 1,
+    )
+
+
+def _terms(ask: GpuAsk, found: list[_Found]) -> tuple[NodeTerm, ...]:
+    """Pin a replica to the nodes that are meant: by the model and the machine type, by name where no label tells."""
+    if not (ask.shape or ask.memory or ask.instance_type):
+        return ()
+    terms = {
+        NodeTerm(
+            labels=(
+                *_required(one.gpus.model_label if ask.shape or ask.memory else "", one.gpus.model),
+                *_required(INSTANCE_TYPE if ask.instance_type else "", ask.instance_type),
+            )
+        )
+        for one in found
+        if one.gpus.model_label or not (ask.shape or ask.memory)
+    }
+    unnamed = (one for one in found if not one.gpus.model_label and (ask.shape or ask.memory))
+    names = tuple(sorted(name for one in unnamed for name in one.nodes))
+    if names:
+        terms.add(NodeTerm(fields=(NodeRequirement(key="metadata.name", operator="In", values=names),)))
+    return tuple(sorted(terms, key=repr))
+
+
+def _required(key: str, value: str) -> tuple[NodeRequirement, ...]:
+    return (NodeRequirement(key=key, operator="In", values=(value,)),) if key else ()

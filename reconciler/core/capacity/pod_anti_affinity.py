@@ -1,0 +1,101 @@
+"""Who is kept out of which topology domains by the pods that are there: required anti-affinity holds both ways.
+
+The scheduler lets no pod into a domain of a label in which some pod has an anti-affinity term for it (InterPodAffinity,
+existing anti-affinity). Pods on nodes that take no others count as well, and so do those that are being deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from reconciler.core.workloads.label_selectors import selects
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.scheduling import KeepsOut, PodOnNode, PodRules, Who
+from reconciler.text.caching import IdentityCache
+
+Domain = tuple[str, str]
+"""A label of nodes, and its value."""
+
+KEPT_OUT = "pods that are there keep it away by their anti-affinity"
+TO_COME = "pods that are on their way keep it away by their anti-affinity, and nobody knows from which nodes"
+UNHINDERED: tuple[frozenset[Domain], bool] = (frozenset(), False)
+"""What is said of a pod that nothing keeps out of anywhere."""
+_MOST = 10_000
+"""Kinds of pods of which it is kept where they may not go; beyond that all is forgotten and begins anew."""
+
+
+class AntiAffinityPods:
+    """The pods of a cluster that keep others out, each where it is."""
+
+    def __init__(self, seen: ClusterObservation) -> None:
+        """Begin with what was observed; of nodes whose pods nobody lists nothing is known."""
+        found: dict[tuple[KeepsOut, str], None] = {}
+        for pool in seen.pools:
+            for node in pool.nodes:
+                found |= _on(node.pods or (), pool.labels, node.labels)
+        for closed in seen.closed:
+            found |= _on(closed.pods or (), closed.labels)
+        self._found = tuple(found)
+        self._known: dict[tuple[Who, ...], frozenset[Domain]] = {}
+
+    @property
+    def some(self) -> bool:
+        """Whether there are any."""
+        return bool(self._found)
+
+    def shut(self, who: tuple[Who, ...]) -> frozenset[Domain]:
+        """List the domains that any of some pods is kept out of; none where nobody knows their labels."""
+        if not who or not self._found:
+            return frozenset()
+        if who not in self._known:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[who] = frozenset((rule.key, value) for rule, value in self._found if _mean(rule, who))
+        return self._known[who]
+
+
+KEEPERS = IdentityCache[AntiAffinityPods](AntiAffinityPods)
+"""Who keeps others out of where, of the clusters as they were last seen."""
+
+
+def joined(shapes: Iterable[ReplicaShape]) -> tuple[Who, ...]:
+    """Return what the rules of other pods see in all of some shapes, each once and in order."""
+    return tuple(sorted({who for shape in shapes for who in shape.who}))
+
+
+def within(labels: Mapping[str, str], shut: Iterable[Domain]) -> bool:
+    """Tell whether a node with these labels is in one of some domains."""
+    return any(labels.get(key) == value for key, value in shut)
+
+
+def keeps_away(coming: Iterable[PodRules], shape: ReplicaShape) -> bool:
+    """Tell whether pods that have no node yet would keep a shape out of where they go."""
+    return bool(shape.who) and any(
+        _mean(KeepsOut(rule.key, rule.selector, rule.namespaces or _own(rules)), shape.who)
+        for rules in coming
+        for rule in rules.apart
+    )
+
+
+def _own(rules: PodRules) -> tuple[str, ...]:
+    return (rules.namespace,) if rules.namespace else ()
+
+
+def _on(pods: Iterable[PodOnNode], *labels: Mapping[str, str]) -> dict[tuple[KeepsOut, str], None]:
+    """Pair what pods on a node keep out with its value of the label; a node without the label is in no domain."""
+    found: dict[tuple[KeepsOut, str], None] = {}
+    for pod in pods:
+        for rule in pod.keeps:
+            value = next((one[rule.key] for one in reversed(labels) if rule.key in one), None)
+            if value is not None:
+                found[rule, value] = None
+    return found
+
+
+def _mean(rule: KeepsOut, pods: Iterable[Who]) -> bool:
+    """Tell whether a rule is about any of some pods; it may be where nobody knows a pod's namespace."""
+    return any(
+        (not rule.namespaces or not who.namespace or who.namespace in rule.namespaces)
+        and selects(rule.selector, dict(who.labels))
+        for who in pods
+    )

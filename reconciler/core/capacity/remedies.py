@@ -1,0 +1,49 @@
+"""What would give pods room where they have too little: a toleration where a taint keeps them off, else nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.core.capacity.node import nodes_of, pods_fitting
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.workloads.node_affinity import selected
+from reconciler.core.workloads.taints import repelled
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.scheduling import Taint, Toleration
+from reconciler.text.wording import plain
+
+NODES = "free or add nodes there"
+_ALL = (Toleration(operator="Exists"),)
+
+
+def remedy(
+    room: ClusterCapacity, seen: ClusterObservation, shape: ReplicaShape, wanted: int, *, deployed: bool = True
+) -> str:
+    """Say what would let more replicas of a shape fit, where fewer than `wanted` do.
+
+    What only reserves room is not `deployed`: it has no pods that could tolerate anything.
+    """
+    if room.admitted(shape).obstacle:
+        return room.remedy(shape)
+    shape = room.admitted(shape)
+    taint = _hindrance(room, seen, shape, wanted)
+    if taint is None:
+        return NODES
+    named = plain(str(taint))
+    if not deployed:
+        return f"take the taint {named} off nodes there, or free or add nodes without it"
+    return f"tolerate {named} in its pods ({_toleration(taint)}), or free or add nodes without that taint"
+
+
+def _hindrance(room: ClusterCapacity, seen: ClusterObservation, shape: ReplicaShape, wanted: int) -> Taint | None:
+    """Find the taint of a node that a replica could use but for it; None where no taint is in the way."""
+    if room.count(replace(shape, tolerations=_ALL), wanted) <= room.count(shape, wanted):
+        return None
+    able = (one for one in nodes_of(seen) if selected(shape, one.labels, one.name) and pods_fitting(one, shape))
+    return next((taint for node in able if (taint := repelled(shape.tolerations, node.taints)) is not None), None)
+
+
+def _toleration(taint: Taint) -> str:
+    """Write the toleration of a taint as it stands in a pod."""
+    value = f"operator: Equal, value: {plain(taint.value)}" if taint.value else "operator: Exists"
+    return f"{{key: {plain(taint.key)}, {value}, effect: {taint.effect}}}"

@@ -1,0 +1,128 @@
+"""What the branches of clusters lack, as against the output branch.
+
+Level and not edge: what counts is where each branch stands, not what was done to it. A branch that somebody moved, or
+that was left behind, gets one commit that puts it right; one that was up to date gets a commit for each of the output
+branch that changed the cluster's directory, with the same message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.model.ids import ClusterName, CommitId, TreeId
+from reconciler.model.policy import Desired
+from reconciler.model.tree import ROOT, Advance, Branch, BranchCommit, Commit, Identity, Projection, alone
+from reconciler.text.wording import listed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchState:
+    """A commit of the output branch, with the ids of the clusters' directories in it.
+
+    `written` is the commit as this pass wrote it, None for the one that the pass found.
+    """
+
+    commit: CommitId
+    directories: Mapping[ClusterName, TreeId]
+    written: Commit | None = None
+
+
+def concerned(desired: Desired) -> bool:
+    """Tell whether branches of clusters may have to be kept.
+
+    Where files are broken, nobody knows what the Fleet says: branches that are there are kept up to date then, so that
+    a burst's end reaches an engine that follows one.
+    """
+    return desired.fleet.branch_per_cluster or desired.incomplete
+
+
+def project(
+    desired: Desired,
+    branches: Mapping[ClusterName, Branch],
+    states: Sequence[BranchState],
+    *,
+    now: datetime,
+    author: Identity,
+) -> tuple[Projection, ...]:
+    """Work out what each branch lacks: `states` are the tip that was found, if there was one, and what was written.
+
+    A branch that stands right already is left out, however it came there.
+    """
+    if not states:
+        return ()
+    last = states[-1].directories
+    return tuple(
+        Projection(cluster=cluster, base=branch, snapshots=_snapshots(cluster, branch, states, now, author))
+        for cluster in sorted(_clusters(desired, branches, last))
+        if (branch := branches.get(cluster)) is None or branch.tree != alone(cluster, last.get(cluster))
+    )
+
+
+def _clusters(
+    desired: Desired, branches: Collection[ClusterName], directories: Collection[ClusterName]
+) -> set[ClusterName]:
+    """List the clusters that have a branch: those of the fleet, those that have files, and those that had one before.
+
+    A branch is never removed: Flux and Argo CD take nothing away when one is not there.
+    """
+    if desired.fleet.branch_per_cluster:
+        return {*desired.clusters, *directories, *branches}
+    return set(branches)
+
+
+def _snapshots(
+    cluster: ClusterName, branch: Branch | None, states: Sequence[BranchState], now: datetime, author: Identity
+) -> tuple[BranchCommit, ...]:
+    """Walk along the states, and keep each in which the directory is another than in the one before."""
+    tree = branch.tree if branch else None
+    found: list[BranchCommit] = []
+    for state in states:
+        directory = state.directories.get(cluster)
+        wanted = alone(cluster, directory)
+        if wanted == tree:
+            continue
+        tree = wanted
+        if state.written is None:
+            message = caught_up(cluster, state.commit, new=branch is None)
+            found.append(BranchCommit(message=message, author=author, at=now, directory=directory))
+        else:
+            message = projected(state.written.message, state.commit)
+            it = state.written
+            found.append(BranchCommit(message=message, author=it.author, at=it.at, directory=directory))
+    return tuple(found)
+
+
+def branches_of(advances: Sequence[Advance]) -> str:
+    """Name the branches that were pushed."""
+    return f"{'branch' if len(advances) == 1 else 'branches'} of {listed(advance.cluster for advance in advances)}"
+
+
+def line(advances: Sequence[Advance]) -> str:
+    """Say in one line that branches were put right with nothing else to push."""
+    return f"follow({listed(advance.cluster for advance in advances)}): brought to where the output branch stands"
+
+
+def projected(message: str, commit: CommitId) -> str:
+    """Write the message of a commit that stands for one of the output branch: the same, and which one it is."""
+    return f"{message.rstrip()}\nOverspill-Output: {commit}\n"
+
+
+def caught_up(cluster: ClusterName, commit: CommitId, *, new: bool) -> str:
+    """Write the message of the commit that begins a cluster's branch, or brings it to where the output branch is."""
+    verb, action, why = (
+        "follow",
+        "Follow",
+        f"{ROOT}/{cluster} was changed by hand on the output branch, or this branch was.",
+    )
+    if new:
+        verb, action, why = (
+            "start",
+            "Start",
+            f"This branch holds {ROOT}/{cluster} of the output branch, and nothing else.",
+        )
+    return (
+        f"{verb}({cluster}): the output branch at {commit[:12]}\n\n{why}\n\n"
+        f"Overspill-Action: {action}\nOverspill-Cluster: {cluster}\nOverspill-Output: {commit}\n"
+    )

@@ -1,0 +1,115 @@
+"""Templates filled in for the placements of a plan, and checked as strictly as the files they come from.
+
+Between this and `render` lies what takes a process: some engines want charts rendered by us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.core.expressions import render
+from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.fleet.prerequisites import prerequisites
+from reconciler.core.safety import rules
+from reconciler.core.workloads.cluster_provides import lacking
+from reconciler.errors import InvalidInput, Severity
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Change, Extend, Move, Place, Plan, Resize, Revert
+from reconciler.model.policy import Cluster, Desired, Workspace
+from reconciler.model.workload import DeploySpec, WorkloadTemplate
+from reconciler.text.findings import dotted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedTemplate:
+    """What one change deploys; `problem` says why there is no spec."""
+
+    placement: Placement
+    spec: DeploySpec | None = None
+    problem: str = ""
+
+
+Sheets = Mapping[int, RenderedTemplate]
+"""By the position of the change in its plan; changes that write nothing from a template are left out."""
+
+
+def written(change: Change) -> Placement | None:
+    """Return the placement whose files a change writes anew from its template, if any."""
+    match change:
+        case Place(placement=placement) | Resize(after=placement) | Move(after=placement):
+            return placement
+        case Extend(before=before, after=placement) if before.deletion_policy is not placement.deletion_policy:
+            return placement  # engines keep or prune by what stands in each file
+        case _:
+            return None
+
+
+def fill(plan: Plan, desired: Desired) -> Sheets:
+    """Fill in the template of every placement that the plan writes."""
+    return {position: _filled(placement, desired) for position, placement in _written(plan.changes)}
+
+
+def _written(changes: Sequence[Change]) -> Iterator[tuple[int, Placement]]:
+    """Yield the placements whose files a plan writes anew, by position.
+
+    Another end or deletion policy of one that the same plan ends later on needs no files: by then its template may be
+    gone with its request. One that was written anew before is once more, as its digest is known only then.
+    """
+    over = {_path(change): position for position, change in enumerate(changes) if isinstance(change, Revert | Move)}
+    anew: set[str] = set()
+    for position, change in enumerate(changes):
+        placement = written(change)
+        if isinstance(change, Extend):
+            if over.get(change.after.path, -1) > position:
+                continue
+            if change.after.path in anew:
+                placement = change.after
+        if placement is not None:
+            anew.add(placement.path)
+            yield position, placement
+
+
+def _path(change: Revert | Move) -> str:
+    """Return the directory that a change empties."""
+    return (change.placement if isinstance(change, Revert) else change.before).path
+
+
+def _filled(placement: Placement, desired: Desired) -> RenderedTemplate:
+    template = desired.templates[placement.workload]
+    cluster = desired.clusters.get(placement.cluster)
+    if cluster is None:
+        return RenderedTemplate(placement=placement, problem="no Cluster of this name is in the fleet repository")
+    workspace = desired.workspaces[placement.workload.workspace]
+    context = render.Context(
+        replicas=placement.replicas, cluster=cluster, placement=placement, workspace=workspace, template=template
+    )
+    try:
+        spec = render.render(template.spec, context)
+    except InvalidInput as error:
+        return RenderedTemplate(placement=placement, problem=str(error))
+    wrong = [
+        finding
+        for finding in rules.check_safety(spec, workspace, kinds=desired.kinds, rendered=True)
+        if finding.severity is Severity.ERROR
+    ]
+    if wrong:
+        where = f"{template.path}:{template.line}"
+        problem = "; ".join(f"{where}: {dotted(finding.loc)}: {finding.message}" for finding in wrong)
+        return RenderedTemplate(placement=placement, problem=problem)
+    lacks = _lacking(template, spec, cluster, workspace, desired)
+    return (
+        RenderedTemplate(placement=placement, problem=lacks)
+        if lacks
+        else RenderedTemplate(placement=placement, spec=spec)
+    )
+
+
+def _lacking(
+    template: WorkloadTemplate, spec: DeploySpec, cluster: Cluster, workspace: Workspace, desired: Desired
+) -> str:
+    """Say what a cluster lacks whose name only an expression says, which nobody could look at before."""
+    if not any(has_expression(one.name) for one in template.prerequisites):
+        return ""
+    refusal = lacking(cluster, prerequisites(spec, workspace, desired.kinds), None)
+    return "" if refusal is None else f"{refusal.message} ({refusal.remedy})"

@@ -1,0 +1,118 @@
+"""What commits and terminals say of changes of a request itself: that it was taken, changed, closed or forgotten.
+
+How a shortage is told: how much is missing since when, and who says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Amend, Close, Forget, Receive, RequestChange, Shortage
+from reconciler.model.request import Asker, RequestRecord
+from reconciler.model.units import format_duration
+from reconciler.text.wording import called, clause, count, is_gpu, model, plain, sentence
+
+
+def record_of(change: RequestChange) -> RequestRecord:
+    """Return the request as a change leaves it, or as it removes it."""
+    match change:
+        case Receive(record=record) | Forget(record=record):
+            return record
+        case Amend(after=after) | Close(after=after):
+            return after
+
+
+def subject(change: RequestChange) -> str:
+    """Write the first line of a change's commit message."""
+    record = record_of(change)
+    match change:
+        case Receive():
+            done = "received"
+        case Amend(before=before) if record.cluster is not None and record.cluster != before.cluster:
+            done = f"reserved on {record.cluster}"
+        case Amend():
+            done = "changed"
+        case Close():
+            done = record.ended.status.lower() if record.ended else "closed"
+        case Forget():
+            done = "forgotten"
+    return f"request({record.workload}): {done}"
+
+
+def why(change: RequestChange) -> str:
+    """Say why, for the middle of a sentence."""
+    match change:
+        case Receive(record=record):
+            if record.asker is Asker.FILE:
+                return "a file of the fleet repository asks for it"
+            by = f" by {clause(record.author)}" if record.author else ""
+            return f"asked for through the API{by}"
+        case Close(after=record):
+            return clause(record.ended.message) if record.ended else ""
+        case Amend(detail=detail) | Forget(detail=detail):
+            return clause(detail)
+
+
+def reasons(change: RequestChange) -> Iterator[str]:
+    """Yield the paragraphs of a commit's body, one line each, still unbroken."""
+    yield sentence(why(change))
+    if isinstance(change, Receive):
+        yield from (sentence(note) for note in change.notes)
+    if isinstance(change, Close):
+        yield "It stays in the ledger, and nothing of it begins again."
+
+
+MAX_CAUSES = 5
+"""Causes of pods, and signals beside them, that one message names."""
+
+
+def describe_shortage(shortage: Shortage | None, placement: Placement) -> str:
+    """Tell a shortage as the body of a commit does; empty for none."""
+    if shortage is None:
+        return ""
+    return f"{lasting(shortage, placement)}{_kind(shortage)}{causes(shortage, placement)}."
+
+
+def lasting(shortage: Shortage, placement: Placement) -> str:
+    """Say how much is missing for how long: as pods, unless something else asks for some of it."""
+    if shortage.asks:
+        return missing(shortage)
+    return f"{_pods(shortage.replicas, placement)} unschedulable on {shortage.primary}{_waited(shortage)}"
+
+
+def missing(shortage: Shortage) -> str:
+    """Say how many replicas are missing for how long."""
+    return f"{count(shortage.replicas, 'replica')} missing on {shortage.primary}{_waited(shortage)}"
+
+
+def causes(shortage: Shortage, placement: Placement) -> str:
+    """Say after a colon what pods wait for and which signals ask beside them; empty where nobody said."""
+    said = [plain(cause, 100) for cause in shortage.causes[:MAX_CAUSES]]
+    if shortage.asks:
+        pods = [f"{_pods(shortage.unschedulable, placement)} {', '.join(said) or 'unschedulable'}"]
+        said = [*pods[: shortage.unschedulable], *(clause(ask) for ask in shortage.asks[:MAX_CAUSES])]
+    return f": {'; '.join(said)}" if said else ""
+
+
+def signals(shortage: Shortage | None, placement: Placement) -> str:
+    """Say the causes where something else than pods asks; that pods wait is said without them."""
+    return causes(shortage, placement) if shortage is not None and shortage.asks else ""
+
+
+def _waited(shortage: Shortage) -> str:
+    """Say for how long; nothing where it begins this very second, as a planned burst does."""
+    return f" for {format_duration(shortage.waited)}" if shortage.waited else ""
+
+
+def _pods(replicas: int, placement: Placement) -> str:
+    group = placement.shape.group_size
+    return count(replicas, "pod") if group == 1 else f"{count(replicas, 'replica')} of {group} pods"
+
+
+def _kind(shortage: Shortage) -> str:
+    """Say in brackets what is short: the GPUs by name and model, or whatever else is requested."""
+    names = sorted(shortage.requests.amounts)
+    short = [name for name in names if is_gpu(name)] or names
+    said = [plain(called(name), 80) for name in short] + model(shortage.node_selector)
+    return f" ({', '.join(said)})" if said else ""

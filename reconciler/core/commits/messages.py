@@ -1,0 +1,235 @@
+"""The commit message of every change, and its one line for a terminal.
+
+The subject says what, the body why with its numbers, the `trailers` what a program needs to read it back. The format
+is a promise to users: docs/commits.md shows an example of each, and a test compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from reconciler.core.commits import message_parts
+from reconciler.core.commits.trailers import trailers
+from reconciler.core.workloads import replica_count
+from reconciler.model.ids import CommitId
+from reconciler.model.placement import Placement, Restraint, RestraintKind, where
+from reconciler.model.plan import (
+    Change,
+    Choice,
+    Extend,
+    Hold,
+    Move,
+    Place,
+    Refusal,
+    Release,
+    RequestChange,
+    Resize,
+    Restore,
+    Revert,
+    Why,
+)
+from reconciler.model.tree import LoggedCommit
+from reconciler.model.units import format_duration
+from reconciler.text.timestamps import format_time
+from reconciler.text.wording import amounts, clause, count, listed, plain, sentence, wrapped
+
+MAX_REFUSALS = 5
+"""Refused clusters that one message names; `explain` tells all of them."""
+
+_WHY = {
+    Why.EXPIRED: "Expired",
+    Why.DEMAND_GONE: "The demand has gone",
+    Why.FAILED: "Failed",
+    Why.PREEMPTED: "Preempted",
+    Why.IDLE: "Idle",
+    Why.CLUSTER_LOST: "Its cluster is lost",
+    Why.POLICY: "By policy",
+    Why.REQUESTED: "Requested",
+}
+
+
+def subject(change: Change) -> str:
+    """Write the first line of a change's commit message."""
+    if isinstance(change, RequestChange):
+        return message_parts.subject(change)
+    match change:
+        case Place(placement=placement):
+            return placed(placement)
+        case Resize(before=before, after=after):
+            return f"resize({after.workload}): {replica_count.resized(before, after)} on {_at(after)}"
+        case Extend(after=after):
+            return f"extend({after.workload}): {_what(after)} until {format_time(after.expires_at)}"
+        case Move(before=before, after=after):
+            return f"move({after.workload}): {count(before.replicas, 'replica')} from {_at(before)} to {_at(after)}"
+        case Revert(placement=placement):
+            return f'Revert "{placed(placement)}"'
+        case Hold(workload=workload, restraint=restraint):
+            return f"hold({workload}): {_where(restraint)} until {format_time(restraint.until)}"
+        case Release(workload=workload, restraints=restraints):
+            clusters = listed(sorted({_where(restraint) for restraint in restraints}))
+            return f"release({workload}): {clusters}"
+        case Restore(drifted=drifted):
+            placement = drifted.placement
+            return f"restore({placement.workload}): {placement.name} on {_at(placement)}"
+
+
+def placed(placement: Placement) -> str:
+    """Write the subject that a placement of this size and length has when it is made."""
+    lasting = format_duration(placement.expires_at - placement.created_at)
+    return f"{placement.origin}({placement.workload}): {_what(placement)} for {lasting}"
+
+
+def message(change: Change, *, source: CommitId, history: Sequence[LoggedCommit] = ()) -> str:
+    """Write a change's whole commit message, trailers last.
+
+    `source` is the commit of the source branch that was decided on. `history` are the commits of the placement that a
+    Revert ends or a Move takes away, newest first; the oldest gives a revert its title.
+    """
+    title = subject(change)
+    if isinstance(change, Revert) and history:
+        title = f'Revert "{plain(history[-1].subject)}"'
+    paragraphs = [title]
+    reasons = "\n".join(wrapped(reason) for reason in _reasons(change) if reason)
+    if reasons:
+        paragraphs.append(reasons)
+    if isinstance(change, (Revert, Move)) and history:
+        paragraphs.append("\n".join(f"This reverts commit {commit.id}." for commit in history))
+    paragraphs.append("\n".join(trailers(change, source)))
+    return "\n\n".join(paragraphs) + "\n"
+
+
+def line(change: Change) -> str:
+    """Tell a change in one line of a terminal: what, and in brackets why."""
+    if isinstance(change, RequestChange):
+        return _with(subject(change), message_parts.why(change))
+    match change:
+        case Place(placement=placement, shortage=shortage, choice=choice, detail=detail):
+            if shortage is None:
+                return _with(subject(change), f"{clause(detail)}{by(choice)}".removeprefix("; "))
+            lasting = message_parts.lasting(shortage, placement)
+            return f"{subject(change)} ({lasting}{message_parts.signals(shortage, placement)}{by(choice)})"
+        case Revert(placement=placement, why=why, detail=detail):
+            told = f"{why}: {clause(detail)}" if clause(detail) else str(why)
+            return f"revert({placement.workload}): {_what(placement)} ({told})"
+        case Hold(restraint=restraint):
+            return _with(subject(change), clause(restraint.reason))
+        case Resize(after=after, detail=detail, shortage=shortage, choice=choice):
+            return _with(subject(change), f"{clause(detail)}{message_parts.signals(shortage, after)}{by(choice)}")
+        case Extend(detail=detail) | Release(detail=detail) | Restore(detail=detail):
+            return _with(subject(change), clause(detail))
+        case Move(why=why, detail=detail, choice=choice):
+            return _with(subject(change), f"{f'{why}: {clause(detail)}' if clause(detail) else why}{by(choice)}")
+
+
+def by(choice: Choice | None) -> str:
+    """Say after a semicolon what a cluster was taken `because` of; empty where its place alone spoke for it."""
+    return f"; {choice.because}" if choice is not None and choice.because else ""
+
+
+def _with(text: str, reason: str) -> str:
+    return f"{text} ({reason})" if reason else text
+
+
+def _what(placement: Placement) -> str:
+    return f"{count(placement.replicas, 'replica')} on {_at(placement)}"
+
+
+def _at(placed: Placement | Choice | Refusal) -> str:
+    """Name the cluster, and the subset that it is for; that may be any text of a person's."""
+    return plain(placed.where) if placed.subset else placed.cluster
+
+
+def _where(restraint: Restraint) -> str:
+    if restraint.cluster is None:
+        return "any cluster"
+    return plain(where(restraint.cluster, restraint.subset)) if restraint.subset else restraint.cluster
+
+
+def _reasons(change: Change) -> Iterable[str]:
+    """Yield the body's paragraphs, one line each, still unbroken."""
+    match change:
+        case Place(placement=placement, shortage=shortage, choice=choice, refused=refused, detail=detail):
+            yield sentence(detail)
+            yield message_parts.describe_shortage(shortage, placement)
+            yield _choice(choice, refused)
+        case Resize(before=before, after=after, detail=detail, shortage=shortage, choice=choice, refused=refused):
+            yield sentence(detail)
+            yield message_parts.describe_shortage(shortage, after)
+            yield _choice(choice, refused)
+            yield _taken_up(before, after)
+            yield held(change.restraint)
+        case Extend(before=before, after=after, detail=detail):
+            yield sentence(detail)
+            moved = after.expires_at - before.expires_at
+            later = f"{format_duration(abs(moved))} {'later' if moved == abs(moved) else 'earlier'}"
+            yield f"It ends {later} than {format_time(before.expires_at)}."
+        case Move(choice=choice, refused=refused, before=before, joined=joined, after=after):
+            yield _because(change.why, change.detail)
+            yield f"It joins {joined.name} there, which grows to {after.replicas} replicas." if joined else ""
+            yield _choice(choice, refused)
+            yield held(change.restraint)
+            yield _taken_up(joined or before, after)
+        case Revert(why=why, detail=detail, restraint=restraint):
+            yield _because(why, detail)
+            yield held(restraint)
+        case Hold(restraint=restraint):
+            yield sentence(restraint.reason)
+            yield held(restraint)
+        case Release(restraints=restraints, detail=detail):
+            yield sentence(detail)
+            yield from (f"{one.placement}: {_since(one)}." for one in restraints)
+        case Restore(detail=detail):
+            yield sentence(detail)
+            yield "To change what is deployed, change the template: the next resize takes it up."
+            yield "To end a placement, delete its directory."
+        case _:
+            yield from message_parts.reasons(change)
+
+
+def _taken_up(before: Placement, after: Placement) -> str:
+    """Say that something else is deployed from here on than before, which the number of replicas does not tell."""
+    if before.template_version in ("", after.template_version):
+        return ""
+    return (
+        f"Its template has changed, from {before.template_version} to {after.template_version}; that is taken up now."
+    )
+
+
+def _because(why: Why, detail: str) -> str:
+    told = clause(detail)
+    return f"{_WHY[why]}: {told}." if told else f"{_WHY[why]}."
+
+
+def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
+    """Say which cluster was taken and which were not, a handful of them by name."""
+    said: list[str] = []
+    if choice is not None:
+        facts = [f"{amount} free" for amount in amounts(choice.free)]
+        if choice.fits:
+            facts.append(f"{count(choice.fits, 'replica')} {'fits' if choice.fits == 1 else 'fit'}")
+        if choice.limit is not None:
+            facts.append(f"at most {choice.limit} by policy")
+        if choice.price_per_gpu_hour is not None:
+            facts.append(f"{choice.price_per_gpu_hour:.2f} $/GPU-h")
+        if choice.because:
+            facts.append(choice.because)
+        said.append(f"{_at(choice)} chosen: {', '.join(facts)}")
+    said += [f"{_at(refusal)} refused: {clause(refusal.message)}" for refusal in refused[:MAX_REFUSALS]]
+    more = len(refused) - MAX_REFUSALS
+    if more > 0:
+        said[-1] += f", and {more} more"
+    return f"{'. '.join(said)}." if said else ""
+
+
+def held(restraint: Restraint | None) -> str:
+    """Say what is held back until when; why is what the commit itself tells."""
+    if restraint is None:
+        return ""
+    until = format_time(restraint.until)
+    if restraint.kind is RestraintKind.HOLD:
+        return f"Nothing new on {_where(restraint)} until {until}, or until the demand has gone once."
+    return f"Nothing new on {_where(restraint)} until {until}."
+
+
+def _since(restraint: Restraint) -> str:
+    return f"held back on {_where(restraint)} since {format_time(restraint.since)}"

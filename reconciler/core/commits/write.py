@@ -1,0 +1,277 @@
+"""From a plan to the commits that carry it out.
+
+A change that cannot be written is left out and told as suppressed; it never holds up another. What was left out for a
+cluster is returned too, so that it can be decided anew without that place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from reconciler.core.commits import messages
+from reconciler.core.commits.files import laid_out
+from reconciler.core.commits.fill import RenderedTemplate, Sheets
+from reconciler.core.decide.state.pass_input import PassInput, Unwritable
+from reconciler.core.engines import anchor, engine
+from reconciler.core.ledger import placement_record, request_record, restraints
+from reconciler.errors import InvalidInput
+from reconciler.model.ids import BlobId, ClusterName, WorkloadId
+from reconciler.model.placement import Placement, Restraint
+from reconciler.model.plan import (
+    Amend,
+    Change,
+    Close,
+    Extend,
+    Forget,
+    Hold,
+    Move,
+    Place,
+    Plan,
+    Reason,
+    Receive,
+    Release,
+    Resize,
+    Restore,
+    Revert,
+    Suppressed,
+)
+from reconciler.model.policy import EngineName
+from reconciler.model.request import Asker, RequestRecord
+from reconciler.model.tree import Commit, Identity, LoggedCommit, checked_path
+from reconciler.model.workload import Json
+from reconciler.text.wording import listed
+
+README = """\
+# Placements
+
+Overspill writes this branch, and an engine applies what lies under `clusters/`. Each commit says what was decided and
+why. To end a burst, `git revert` the commit that began it, or delete its directory once other commits have followed:
+Overspill respects that, and holds the workload back on that cluster.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitInputs:
+    """What has to be fetched before commits can be written.
+
+    `charts` are rendered objects by position of the change and helm config name; `failed` says why those of a change
+    could not be rendered. `blobs` are the files that a restore puts back, `records` the placement.yaml of placements
+    that keep their spec, by directory. `history` is the commits of placements that end, by placement id, newest first.
+    """
+
+    charts: Mapping[int, Mapping[str, tuple[Json, ...]]] = field(default_factory=dict)
+    failed: Mapping[int, str] = field(default_factory=dict)
+    blobs: Mapping[BlobId, bytes] = field(default_factory=dict)
+    records: Mapping[str, bytes] = field(default_factory=dict)
+    history: Mapping[str, tuple[LoggedCommit, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """The commits of a plan in order, the changes as they were written, and those that could not be.
+
+    `unwritable` says why a workload could not be written for a cluster. `records` are what some of the files that were
+    written will be read as, by path and content, so that nobody has to read them.
+    """
+
+    commits: tuple[Commit, ...]
+    changes: tuple[Change, ...]
+    suppressed: tuple[Suppressed, ...]
+    unwritable: Unwritable = field(default_factory=dict)
+    records: Mapping[tuple[str, bytes], Placement | RequestRecord] = field(default_factory=dict)
+
+
+def commits(plan: Plan, sheets: Sheets, material: CommitInputs, inputs: PassInput, author: Identity) -> Rendered:
+    """Write the commits of a plan, one for each change, in its order."""
+    writer = _Writer(material, inputs, author)
+    if inputs.ledger.commit is None:
+        writer.start()
+    writer.anchor(inputs.ledger.anchored)
+    for position, change in enumerate(plan.changes):
+        writer.write(position, change, sheets.get(position))
+    return Rendered(
+        commits=tuple(writer.commits),
+        changes=tuple(writer.changes),
+        suppressed=(*plan.suppressed, *writer.suppressed),
+        unwritable=writer.unwritable,
+        records=writer.records,
+    )
+
+
+class _Writer:
+    """Writes commits one after the other, and knows what the ledger files hold after each."""
+
+    def __init__(self, material: CommitInputs, inputs: PassInput, author: Identity) -> None:
+        self.commits: list[Commit] = []
+        self.changes: list[Change] = []
+        self.suppressed: list[Suppressed] = []
+        self.unwritable: dict[tuple[WorkloadId, str], str] = {}
+        self.records: dict[tuple[str, bytes], Placement | RequestRecord] = {}
+        self._material = material
+        self._desired = inputs.desired
+        self._now = inputs.now
+        self._kept = inputs.ledger.restraints
+        self._broken = {problem.path for problem in inputs.ledger.problems}
+        self._author = author
+        self._restraints: dict[WorkloadId, tuple[Restraint, ...]] = {}
+
+    def start(self) -> None:
+        """Begin the branch with a page for people who land on it."""
+        message = (
+            f"start({self._desired.fleet.name}): the output branch\n\n"
+            f"Overspill-Action: Start\nOverspill-Source: {self._desired.commit}\n"
+        )
+        self._commit(message, key="start", writes={"README.md": README.encode()})
+
+    def anchor(self, there: Collection[ClusterName]) -> None:
+        """Keep the directory of each cluster with Flux alive, in a commit of its own: no burst's end takes it away."""
+        clusters = self._desired.clusters.values()
+        wanted = sorted(one.name for one in clusters if one.engine is EngineName.FLUX and one.name not in there)
+        if not wanted:
+            return
+        message = (
+            f"start({self._desired.fleet.name}): what Flux follows in {listed(wanted, 1)}\n\n"
+            f"Flux fails where this directory is not there, so it stays when the last placement goes.\n\n"
+            f"Overspill-Action: Start\nOverspill-Source: {self._desired.commit}\n"
+        )
+        self._commit(message, key="start", writes=dict(map(anchor, wanted)))
+
+    def write(self, position: int, change: Change, sheet: RenderedTemplate | None) -> None:
+        match change:
+            case Place() | Resize() | Move():
+                self._deploy(change, position, sheet)
+            case Extend() if sheet is not None:
+                self._deploy(change, position, sheet)
+            case Extend(before=before, after=after):
+                spec = placement_record.read_spec(self._material.records[before.path], f"{before.path}/placement.yaml")
+                mode = engine(after.engine).charts_mode(spec)
+                self._close(
+                    change,
+                    writes={f"{after.path}/placement.yaml": placement_record.write_placement(after, spec, charts=mode)},
+                )
+            case Revert(placement=placement, restraint=restraint):
+                self._close(
+                    change,
+                    removes=placement.files,
+                    ledger=(placement.workload, (restraint,), ()) if restraint else None,
+                    history=self._material.history.get(placement.id, ()),
+                )
+            case Hold(workload=workload, placement=placement, restraint=restraint):
+                self._close(change, removes=placement.files, ledger=(workload, (restraint,), ()))
+            case Release(workload=workload, restraints=ended):
+                self._close(change, ledger=(workload, (), ended))
+            case Restore(drifted=drifted):
+                files = {path: self._material.blobs[blob] for path, blob in drifted.files.items()}
+                self._close(change, writes=files)
+            case Receive(record=kept) | Amend(after=kept) | Close(after=kept):
+                self._keep(change, kept)
+            case Forget(record=kept):
+                self._close(change, removes=(request_record.request_path(kept.workload),))
+
+    def _keep(self, change: Receive | Amend | Close, kept: RequestRecord) -> None:
+        """Write a request's record, or note why it cannot be written."""
+        try:
+            files = self._recorded(kept, change.written if isinstance(change, Receive) else None)
+        except (InvalidInput, UnicodeError) as error:
+            told = Suppressed(workload=kept.workload, reason=Reason.NOT_RENDERED, message=str(error))
+            self.suppressed.append(told)
+            return
+        self._close(change, writes=files)
+
+    def _deploy(self, change: Place | Resize | Extend | Move, position: int, sheet: RenderedTemplate | None) -> None:
+        """Write all files of a placement from its spec, or note why it cannot be written."""
+        placement = change.placement if isinstance(change, Place) else change.after
+        problem = (sheet.problem if sheet else "") or self._material.failed.get(position, "")
+        spec = sheet.spec if sheet else None
+        if problem or spec is None:
+            self._refuse(placement, problem or "its template could not be filled in")
+            return
+        try:
+            placement, writes = laid_out(self._desired, placement, spec, self._material.charts.get(position, {}))
+            path = f"{placement.path}/placement.yaml"
+            self.records[path, writes[path]] = placement
+            if isinstance(change, Place) and change.record is not None:
+                writes |= self._recorded(change.record)
+        except (InvalidInput, UnicodeError) as error:
+            self._refuse(placement, str(error))
+            return
+        restraint = change.restraint if isinstance(change, Resize | Move) else None
+        begun = (placement.workload, (restraint,), ()) if restraint is not None else None
+        if isinstance(change, Place):
+            self._close(replace(change, placement=placement), writes=writes)
+        elif isinstance(change, Resize | Extend):
+            self._close(replace(change, after=placement), removes=placement.files, writes=writes, ledger=begun)
+        else:
+            history = self._material.history.get(change.before.id, ())
+            removes = (*change.before.files, *placement.files)
+            self._close(replace(change, after=placement), removes=removes, writes=writes, history=history, ledger=begun)
+
+    def _recorded(self, kept: RequestRecord, written: bytes | None = None) -> dict[str, bytes]:
+        """Write a request's record where it is not `written`. Raises InvalidInput for one that could not be read again.
+
+        Of one that the API was asked for, that was made sure of before its caller got an answer.
+        """
+        data = written or request_record.write_request(kept, sure=kept.asker is Asker.API)
+        path = checked_path(request_record.request_path(kept.workload))
+        self.records[path, data] = replace(kept, request=kept.request.settled)
+        return {path: data}
+
+    def _refuse(self, placement: Placement, problem: str) -> None:
+        self.unwritable[placement.workload, placement.where] = problem
+        self.suppressed.append(
+            Suppressed(
+                workload=placement.workload,
+                reason=Reason.NOT_RENDERED,
+                message=f"{placement.where}: {problem}",
+                replicas=placement.replicas,
+            )
+        )
+
+    def _close(
+        self,
+        change: Change,
+        *,
+        removes: tuple[str, ...] = (),
+        writes: Mapping[str, bytes] | None = None,
+        ledger: tuple[WorkloadId, tuple[Restraint, ...], tuple[Restraint, ...]] | None = None,
+        history: Sequence[LoggedCommit] = (),
+    ) -> None:
+        """Make the commit of one change; `ledger` names a workload and the restraints that begin and end with it."""
+        files = dict(writes or {})
+        if ledger is not None:
+            workload, begun, ended = ledger
+            path, left = restraints.ledger_path(workload), self._restrained(workload, begun, ended)
+            if path in self._broken:
+                pass  # a person's text is in there; the workload is held back until it is mended anyway
+            elif left:
+                files[path] = restraints.write_restraints(workload, left)
+            else:
+                removes = (*removes, path)
+        message = messages.message(change, source=self._desired.commit, history=history)
+        self.changes.append(change)
+        person = change.author if isinstance(change, Extend | Revert | Receive | Amend | Forget) else None
+        self._commit(message, key=messages.subject(change), removes=removes, writes=files, author=person)
+
+    def _restrained(
+        self, workload: WorkloadId, begun: tuple[Restraint, ...], ended: tuple[Restraint, ...]
+    ) -> tuple[Restraint, ...]:
+        """Work out what a workload's ledger file holds from here on; what has lapsed is swept out on the way."""
+        before = self._restraints.get(workload, self._kept.get(workload, ()))
+        left = tuple(restraint for restraint in before if restraint not in ended and self._now < restraint.until)
+        self._restraints[workload] = (*left, *begun)
+        return self._restraints[workload]
+
+    def _commit(
+        self,
+        message: str,
+        *,
+        key: str,
+        removes: tuple[str, ...] = (),
+        writes: Mapping[str, bytes] | None = None,
+        author: Identity | None = None,
+    ) -> None:
+        author = author or self._author
+        self.commits.append(
+            Commit(message=message, author=author, at=self._now, removes=removes, writes=writes or {}, key=key)
+        )

@@ -1,0 +1,40 @@
+"""Why a cluster gives nothing at all to a workspace at present, whatever is asked of it."""
+
+from __future__ import annotations
+
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.observe.demand import unseen
+from reconciler.core.workloads.taints import repelled
+from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.plan import Reason, Refusal
+from reconciler.model.policy import Availability
+
+
+def obstacle(inputs: PassInput, workspace: WorkspaceName, name: ClusterName) -> Refusal | None:
+    """Say what is in the way, or None if only its room is left to ask. A primary is a cluster like the others here."""
+    desired, observed = inputs.desired, inputs.observed
+    cluster, tenant = desired.clusters.get(name), desired.workspaces.get(workspace)
+
+    def refuse(reason: Reason, message: str, remedy: str) -> Refusal:
+        return Refusal(cluster=name, reason=reason, message=message, remedy=remedy)
+
+    # 1. It is not the tenant's, or takes nothing.
+    if cluster is None:
+        message = "no Cluster of this name is in the fleet repository"
+        return refuse(Reason.UNKNOWN_CLUSTER, message, f"add a Cluster named {name}")
+    if tenant is None or name not in tenant.everywhere:
+        message = f"not a cluster of workspace {workspace}"
+        return refuse(Reason.NOT_IN_WORKSPACE, message, f"add it to spec.clusters of workspace {workspace}")
+    if cluster.availability is not Availability.ACTIVE:
+        return refuse(Reason.CORDONED, f"it is {cluster.availability}", "set its spec.availability to Active")
+    taint = repelled((), cluster.taints)
+    if taint is not None:
+        return refuse(Reason.TAINTED, f"tainted {taint}", "take the taint off its Cluster")
+    # 2. Nobody knows what it has, or it is not well.
+    blind = unseen(desired.fleet, observed, name, inputs.now)
+    if blind:
+        return refuse(Reason.UNSEEN, blind, "see why its observations do not arrive")
+    seen = observed.clusters[name]
+    if not seen.healthy:
+        return refuse(Reason.UNHEALTHY, seen.message or "it reports itself unhealthy", "mend the cluster")
+    return None

@@ -1,0 +1,137 @@
+"""Why a cluster gets nothing new of a workload.
+
+Each rule is about the cluster alone; how many replicas it can hold is for `fit` to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.engines import engine
+from reconciler.core.ledger.restraints import ledger_path
+from reconciler.core.observe.demand import unseen
+from reconciler.core.workloads.cluster_provides import lacking
+from reconciler.core.workloads.taints import repelled
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.placement import Restraint, RestraintKind, where
+from reconciler.model.plan import Reason, Refusal
+from reconciler.model.policy import Availability, BurstPolicy, Cluster
+from reconciler.model.prerequisites import Prerequisite
+
+
+def refuse(
+    inputs: PassInput,
+    workload: WorkloadId,
+    name: ClusterName,
+    *,
+    shape: ReplicaShape,
+    restraints: tuple[Restraint, ...],
+    needed: Sequence[Prerequisite],
+    subset: str = "",
+) -> Refusal | None:
+    """Say why a cluster gets nothing new of this workload, or None if only its capacity is left to ask.
+
+    `needed` are the things that it must have first.
+    """
+    desired, observed, now = inputs.desired, inputs.observed, inputs.now
+    template, policy = desired.templates[workload], desired.policies[workload]
+    workspace = desired.workspaces[workload.workspace]
+    # 1. It may not have it at all.
+    refusal = inputs.reach.banned(workload, name)
+    if policy.spread is not None:
+        refusal = refusal or inputs.reach.unnamed(workload, name)
+    if refusal is not None:
+        return refusal
+    cluster = desired.clusters[name]
+    # 2. It takes nothing new.
+    if cluster.availability is Availability.CORDONED:
+        return Refusal(
+            cluster=name,
+            reason=Reason.CORDONED,
+            message="it is Cordoned",
+            remedy="set its spec.availability to Active",
+        )
+    # 3. The policy asks for labels it does not have.
+    unlabelled = _unlabelled(cluster, policy)
+    if unlabelled is not None:
+        return unlabelled
+    # 4. It is tainted as a whole.
+    taint = repelled(policy.tolerations + shape.tolerations, cluster.taints)
+    if taint is not None:
+        return Refusal(
+            cluster=name,
+            reason=Reason.TAINTED,
+            message=f"tainted {taint}",
+            remedy=f"add a toleration for it to {'its pods' if workload.request else f'policy {policy.name}'}",
+        )
+    # 5. Its engine cannot apply the template, or the template cannot be filled in for it.
+    for text in engine(cluster.engine).refusals(template.spec, workspace, helm=observed.helm):
+        return Refusal(cluster=name, reason=Reason.ENGINE, message=text, remedy="choose another engine for the cluster")
+    problem = inputs.unwritable.get((workload, where(name, subset))) if inputs.unwritable else None
+    if problem is not None:
+        remedy = "mend the template, or what its subset changes" if subset else "mend the template"
+        return Refusal(cluster=name, reason=Reason.NOT_RENDERED, message=problem, remedy=remedy)
+    # 6. It does not have what the objects refer to.
+    lacks = lacking(cluster, needed, observed.clusters.get(name))
+    if lacks is not None:
+        return lacks
+    # 7. A person, or a burst that has just ended there, holds it back.
+    held = _held_back(workload, name, subset, restraints, now)
+    if held is not None:
+        return held
+    # 8. It cannot be seen.
+    blind = unseen(desired.fleet, observed, name, now)
+    if blind:
+        return Refusal(
+            cluster=name, reason=Reason.UNSEEN, message=blind, remedy="see why its observations do not arrive"
+        )
+    # 9. It says itself that it is not well.
+    observation = observed.clusters[name]
+    if not observation.healthy:
+        return Refusal(
+            cluster=name,
+            reason=Reason.UNHEALTHY,
+            message=observation.message or "it reports itself unhealthy",
+            remedy="mend the cluster",
+        )
+    return None
+
+
+def _held_back(
+    workload: WorkloadId, name: ClusterName, subset: str, restraints: tuple[Restraint, ...], now: datetime
+) -> Refusal | None:
+    """Say by what and until when a cluster, or a subset's part of it, gets nothing of a workload; None where it may."""
+    for restraint in restraints:
+        if restraint.cluster == name and restraint.subset in ("", subset) and now < restraint.until:
+            held = restraint.kind is RestraintKind.HOLD
+            return Refusal(
+                cluster=name,
+                reason=Reason.HELD if held else Reason.COOLING_DOWN,
+                message=f"{restraint.reason}; until {restraint.until:%Y-%m-%dT%H:%M:%SZ}",
+                remedy=f"wait, or take it out of {ledger_path(workload)} on the output branch" if held else "wait",
+            )
+    return None
+
+
+def _unlabelled(cluster: Cluster, policy: BurstPolicy) -> Refusal | None:
+    """Say which label a cluster would need for a policy, or None where it has them all."""
+    for key, value in sorted(policy.require_labels.items()):
+        if cluster.labels.get(key) != value:
+            return Refusal(
+                cluster=cluster.name,
+                reason=Reason.LABELS,
+                message=f"needs label {key}={value}, has {key}={cluster.labels.get(key, '')}",
+                remedy=f"label the Cluster {key}={value}, or change spec.requireLabels of policy {policy.name}",
+            )
+    label = policy.distribution.spread_by
+    if label and policy.spread is None and label not in cluster.labels:
+        return Refusal(
+            cluster=cluster.name,
+            reason=Reason.LABELS,
+            message=f"has no label {label}, over which policy {policy.name} spreads",
+            remedy=f"label the Cluster {label}=<its {label.rpartition('/')[2]}>",
+        )
+    return None

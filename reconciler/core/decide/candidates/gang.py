@@ -1,0 +1,45 @@
+"""What of a workload goes whole, what a placement of it takes, and which groups its pods run in."""
+
+from __future__ import annotations
+
+from reconciler.core.capacity.chart_gangs import charted
+from reconciler.core.capacity.gangs import GangWorkload, wholes
+from reconciler.core.capacity.pod_needs import Gang, PodRequirements
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.model.demand import Demand
+from reconciler.model.ids import WorkloadId
+from reconciler.model.placement import Placement
+
+
+def whole(inputs: PassInput, workload: WorkloadId, placement: Placement | None = None) -> GangWorkload | None:
+    """Return what a burst takes if it goes whole; None where each pod is for itself, and for requests.
+
+    What nothing but its pods tells of is known by the demand for it, or else by a `placement` that stands.
+    """
+    template, kinds = inputs.desired.templates.get(workload), inputs.desired.kinds
+    if template is None:
+        return None
+    demand = inputs.demands.get(workload)
+    return wholes(inputs.desired).get(workload) or charted(
+        template, kinds, demand if isinstance(demand, Demand) else None, placement
+    )
+
+
+def gangs_of(inputs: PassInput, placement: Placement) -> tuple[Gang, ...]:
+    """Return the groups of what a placement deploys, as far as what asks for it is still there; none of other pods."""
+    workload, enrolment = placement.workload, inputs.enrolment
+    if workload.request:
+        entry = enrolment.entries.get(workload) if enrolment is not None else None
+        return entry.pods.gangs if entry is not None else ()
+    found = whole(inputs, workload, placement) if workload in inputs.desired.policies else None
+    return found.gangs(placement.replicas) if found is not None else ()
+
+
+def needs_there(inputs: PassInput, placement: Placement) -> PodRequirements | None:
+    """Return what a placement takes that went out whole; None where its replicas are all there is to it."""
+    workload, enrolment = placement.workload, inputs.enrolment
+    if workload.request:
+        entry = enrolment.entries.get(workload) if enrolment is not None else None
+        return entry.needs if entry is not None else None
+    found = whole(inputs, workload, placement)
+    return found.of(placement.replicas) if found is not None else None

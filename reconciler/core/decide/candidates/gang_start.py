@@ -1,0 +1,82 @@
+"""What of a gang has room in a cluster that has none for all of it: its minimum, and what else fits beside that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.core.capacity.best_fit import Wanted, fitting, tightest_first
+from reconciler.core.capacity.pod_needs import PodRequirements, PodSet
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.workloads.replica_count import asks_for_devices
+from reconciler.text.wording import count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangStart:
+    """The pods of a gang that have room: so many of each shape, out of all `pods`, of which `least` start it."""
+
+    fits: tuple[Wanted, ...]
+    pods: int
+    least: int
+
+    @property
+    def told(self) -> str:
+        """Say what fits, what starts, and what waits; nothing where all of it fits after all, in another order."""
+        fit = sum(number for _, number in self.fits)
+        if fit == self.pods:
+            return ""
+        fits = "fits" if fit == 1 else "fit"
+        return (
+            f"{fit} of its {count(self.pods, 'pod')} {fits} now: its minimum of {self.least} starts,"
+            " and the others wait there"
+        )
+
+
+def may_start(need: PodRequirements) -> bool:
+    """Tell whether fewer pods than all are enough to start with.
+
+    Of pods that want topology domains of their own, or are asked for as so many nodes, none may be missing.
+    """
+    parts = need.main, *need.others
+    whole = need.domains or any(part.apart for part in parts)
+    return not whole and any(part.start < part.replicas for part in parts)
+
+
+def minimum(need: PodRequirements) -> tuple[Wanted, ...]:
+    """Return the pods that have to be there at once."""
+    return _wanted(need.parts, [part.start for part in need.parts])
+
+
+def start(room: ClusterCapacity, need: PodRequirements) -> GangStart | None:
+    """Find the pods that have room beside each other, each role's minimum first; None where those have none.
+
+    Nothing is taken. What does not count as fitting may fit all the same, as the scheduler may put it otherwise.
+    """
+    parts = need.parts
+    number = [part.start for part in parts]
+    wanted = tightest_first(room, minimum(need), lambda one: one[0])
+    if not may_start(need) or room.together(wanted) < len(wanted):
+        return None
+    for index, part in enumerate(parts):
+        beside = _wanted(parts, [*number[:index], 0, *number[index + 1 :]])
+        number[index] = max(number[index], fitting(room, beside, part.shape, part.replicas))
+    return GangStart(fits=_wanted(parts, number), pods=need.pods, least=need.start)
+
+
+def waiting(need: PodRequirements, bound: int, helping: int) -> tuple[Wanted, ...]:
+    """Say what of a gang is still to come where so many of its pods have a node, `helping` of them without a device.
+
+    Nobody tells which these are: those that take most of a node are taken to be there first, as they find room first.
+    """
+    left, missing = {True: helping, False: bound - helping}, list[PodSet]()
+    for part in need.parts:
+        helps = not asks_for_devices(part.shape)
+        there = min(part.replicas, max(0, left[helps]))
+        left[helps] -= there
+        missing.append(replace(part, replicas=part.replicas - there))
+    return _wanted(missing, [part.replicas for part in missing])
+
+
+def _wanted(parts: Sequence[PodSet], number: Sequence[int]) -> tuple[Wanted, ...]:
+    return tuple((part.shape, some) for part, some in zip(parts, number, strict=True) if some)

@@ -1,0 +1,64 @@
+"""What one GPR may have of a cluster, by the policy of its workspace: GPUs, the memory of each, and models.
+
+Files and calls are held to it when they are admitted, as far as they say what they need and where. Here everything is
+that is about to be placed: bursts, and requests on the clusters that they do not name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.decide.candidates.gpr_needs import gpr_needs
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.fleet.admission import too_much
+from reconciler.core.fleet.cluster_order import Candidate
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.gpr import GpuLimits
+from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.plan import Reason, Refusal
+
+_FIELDS = {"numberOfGPUs": "maxGPUPerGpr", "memoryPerGpu": "maxMemoryPerGpr", "gpuShape": "gpuShapes"}
+"""What bounds each field of a GPR."""
+
+
+def beyond_limits(
+    inputs: PassInput, workload: WorkloadId, cluster: ClusterName, shape: ReplicaShape | None, replicas: int
+) -> Refusal | None:
+    """Say that so many replicas on a cluster are more than one GPR may have there, or None where they are not."""
+    if workload.workspace not in inputs.desired.limits:
+        return None
+    ask = gpr_needs(inputs, workload, cluster, shape, replicas)
+    for limits, where, field in _limits(inputs, workload, cluster):
+        for finding in too_much(ask, limits, where):
+            named = _FIELDS[str(finding.loc[0])]
+            change = f"add it to {named}" if named == "gpuShapes" else f"raise {named}"
+            return Refusal(
+                cluster=cluster,
+                reason=Reason.GPR_LIMIT,
+                message=finding.message,
+                remedy=f"{change} in spec.{field} of its WorkspacePolicy",
+            )
+    return None
+
+
+def within_limits(inputs: PassInput, workload: WorkloadId, candidate: Candidate, shape: ReplicaShape) -> Candidate:
+    """Lower the limit of a cluster to the replicas of a burst that one GPR may have there."""
+    gpus = gpus_of_pod(shape) * shape.group_size
+    if workload.request or not gpus:
+        return candidate
+    allowed = [limits.gpus // gpus for limits, _, _ in _limits(inputs, workload, candidate.cluster) if limits.gpus]
+    own = [] if candidate.limit is None else [candidate.limit]
+    return replace(candidate, limit=min([*own, *allowed], default=None))
+
+
+def _limits(inputs: PassInput, workload: WorkloadId, cluster: ClusterName) -> Iterator[tuple[GpuLimits, str, str]]:
+    """Yield the limits that hold for a workload on a cluster, in words where, and the field that says them."""
+    limits = inputs.desired.limits.get(workload.workspace)
+    if limits is None:
+        return
+    where = f"in workspace {limits.workspace}"
+    yield limits.limits, where, "globalGPUConstraints"
+    if cluster in limits.by_cluster:
+        yield limits.by_cluster[cluster], f"on {cluster} {where}", "clusterGPUConstraints"

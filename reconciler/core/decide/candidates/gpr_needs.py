@@ -1,0 +1,58 @@
+"""What GPUs a GPR is about: as the request says, else as the pods do, filled up from the GPRTemplate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.pod_needs import PodRequirements, Pods, needs, pods_of
+from reconciler.core.decide.candidates.gang import whole
+from reconciler.core.decide.candidates.gpr_terms import gpr_template, requested
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.workloads.node_affinity import wanted_labels
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.gpr import GpuAsk
+from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.request import Request
+from reconciler.text.wording import model
+
+
+def gpr_needs(
+    inputs: PassInput, workload: WorkloadId, cluster: ClusterName | None, shape: ReplicaShape | None, replicas: int
+) -> GpuAsk:
+    """Say what one GPR takes for so many replicas of a shape; each pod counts as a node.
+
+    Where no shape is known, as before anything is placed, a request has what its manifests tell, and a burst nothing.
+    Where its pods need different numbers of GPUs, as a leader and its workers may, it is so many nodes with the most of
+    them as hold all.
+    """
+    request = requested(workload, inputs)
+    if request is not None and request.ask is not None:
+        return request.ask
+    needed = needs(request, pods=_pods(request, inputs)) if request is not None else _whole(workload, inputs, replicas)
+    if needed is not None and (shape is None or request is None):
+        shape, replicas = needed.main.shape, needed.main.replicas
+    if shape is None:
+        return GpuAsk(gpus=0, nodes=0)
+    gpus, nodes = gpus_of_pod(shape), replicas * shape.group_size
+    beside = [(gpus_of_pod(part.shape), part.replicas) for part in needed.others] if needed is not None else []
+    if any(each for each, _ in beside):
+        together = gpus * nodes + sum(each * pods for each, pods in beside)
+        gpus = max(gpus, *(each for each, _ in beside))
+        nodes = -(-together // gpus)
+    template = gpr_template(workload, cluster, inputs) if cluster else None
+    usual = template.ask if template else GpuAsk(gpus=gpus)
+    named = ", ".join(model(wanted_labels(shape)))
+    return replace(usual, gpus=gpus, nodes=nodes, shape=named or usual.shape)
+
+
+def _whole(workload: WorkloadId, inputs: PassInput, replicas: int) -> PodRequirements | None:
+    """Return what so many replicas of a burst take that goes whole."""
+    found = whole(inputs, workload) if replicas else None
+    return found.of(replicas) if found is not None and not found.unknown else None
+
+
+def _pods(request: Request, inputs: PassInput) -> Pods:
+    """Return the pods of a request, which its enrolment knows while it is open."""
+    entry = inputs.enrolment.entries.get(request.workload) if inputs.enrolment is not None else None
+    return entry.pods if entry is not None else pods_of(request, inputs.desired.kinds)

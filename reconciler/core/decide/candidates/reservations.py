@@ -1,0 +1,128 @@
+"""How many topology domains the groups of our own placements may come to have that nobody sees yet.
+
+A pod that has a node shows by a label which group it is of, and by that which domain is taken. One that has none yet
+may go anywhere.
+
+Room that reservations keep free in a cluster, for as long as their own workspace does not use it.
+
+What a workspace has placed there since counts as used of what it has reserved, whichever nodes it is on. What it runs
+there without Overspill cannot be told from what others run, and does not count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.core.capacity.exclusive_topology import TopologyDomains
+from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.gpu_requests import shapes
+from reconciler.core.capacity.pod_needs import PodRequirements
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.decide.state.enrolment import end_of
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.model.capacity import ClusterObservation
+from reconciler.model.gpr import GpuAsk
+from reconciler.model.ids import ClusterName, PlacementName, WorkspaceName
+from reconciler.model.placement import PLACEMENT_LABEL, Placement
+from reconciler.model.request import RequestRecord
+
+
+def seen_by(seen: ClusterObservation, wanted: TopologyDomains) -> Mapping[PlacementName, Counter[str]]:
+    """Count the pods with a node that have the mark of some domains: of each placement, by their groups."""
+    found: dict[PlacementName, Counter[str]] = {}
+    there = [node.pods for pool in seen.pools for node in pool.nodes] + [node.pods for node in seen.closed]
+    for pod in (pod for pods in there for pod in pods or () if not pod.leaving):
+        labels = dict(pod.labels)
+        if wanted.mark in labels and PLACEMENT_LABEL in labels:
+            found.setdefault(PlacementName(labels[PLACEMENT_LABEL]), Counter())[labels[wanted.mark]] += 1
+    return found
+
+
+def to_come(needed: PodRequirements, wanted: TopologyDomains, seen: Counter[str]) -> int:
+    """Count the domains at the most that a placement may take with the pods that are not seen to have a node."""
+    loose = needed.marked.get(wanted.mark, 0)
+    alike = [one for one in needed.domains if one.mark == wanted.mark]
+    pods = sum(_pods(one) for one in alike) + loose
+    most = sum(len(one.units) if one.key == wanted.key else _pods(one) for one in alike) + loose
+    return max(0, min(pods - seen.total(), most - len(seen)))
+
+
+def _pods(domains: TopologyDomains) -> int:
+    return sum(number for unit in domains.units for _, number in unit.pods)
+
+
+def reserved(inputs: PassInput, working_plan: WorkingPlan) -> Iterator[RequestRecord]:
+    """Yield the reservations that have their GPUs and are not over, by name."""
+    for workload in inputs.enrolment.reservations if inputs.enrolment is not None else ():
+        record = working_plan.requests.get(workload)
+        if record is None or record.cluster is None or record.ended is not None:
+            continue
+        end = end_of(record, inputs.desired)
+        if end is None or end > inputs.now:
+            yield record
+
+
+class Reservations:
+    """The reservations that have their GPUs, by cluster and by workspace."""
+
+    def __init__(self, records: Iterable[RequestRecord]) -> None:
+        """Sort the reservations."""
+        self.on: dict[ClusterName | None, list[RequestRecord]] = {}
+        self.of: dict[WorkspaceName, list[RequestRecord]] = {}
+        for record in records:
+            self.on.setdefault(record.cluster, []).append(record)
+            self.of.setdefault(record.request.workspace, []).append(record)
+
+
+def keep_free(
+    room: ClusterCapacity, records: Iterable[RequestRecord], placements: Iterable[Placement], seen: ClusterObservation
+) -> None:
+    """Take what reservations still hold off the room of their cluster; `placements` are all that stand there."""
+    for record, used in uses(records, placements):
+        ask = record.request.ask
+        for part in _left(ask, ask.gpus * ask.nodes - used) if ask is not None else ():
+            _take(room, part, seen, dedicated=record.request.terms.dedicated)
+
+
+def uses(records: Iterable[RequestRecord], placements: Iterable[Placement]) -> Iterator[tuple[RequestRecord, int]]:
+    """Pair reservations with the GPUs that their workspaces use of them, the youngest first.
+
+    What was there before a reservation has room of its own and uses none of it.
+    """
+    working_plan = [(one, one.replicas * one.shape.group_size * gpus_of_pod(one.shape)) for one in placements]
+    for record in sorted(records, key=lambda one: one.began_at or one.received_at, reverse=True):
+        most, used = 0 if record.request.ask is None else record.request.ask.gpus * record.request.ask.nodes, 0
+        for index, (one, gpus) in enumerate(working_plan):
+            if gpus and _may_use(one, record):
+                taken = min(gpus, most - used)
+                working_plan[index], used = (one, gpus - taken), used + taken
+        yield record, used
+
+
+def _may_use(placement: Placement, record: RequestRecord) -> bool:
+    return (
+        (placement.cluster, placement.workload.workspace) == (record.cluster, record.request.workspace)
+        and record.began_at is not None
+        and record.began_at < placement.created_at
+    )
+
+
+def _left(ask: GpuAsk, gpus: int) -> Iterator[GpuAsk]:
+    """Divide GPUs that are left of an ask into whole nodes of it and a rest."""
+    nodes, rest = divmod(gpus, ask.gpus)
+    if nodes:
+        yield replace(ask, nodes=nodes)
+    if rest:
+        yield replace(ask, gpus=rest, nodes=1)
+
+
+def _take(room: ClusterCapacity, ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool) -> None:
+    """Take the room of an ask, as much of it as there is: nodes may have been lost since."""
+    ways = shapes(ask, seen, dedicated=dedicated)
+    fitting = (way for way in ways if room.count(way, 1))
+    best = next(fitting, ways[0] if ways else None)
+    if best is not None:
+        room.take(best, 1)

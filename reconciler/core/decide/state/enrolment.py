@@ -1,0 +1,297 @@
+"""Open requests as workloads of their own, so that everything that is done for workloads is done for them, too.
+
+Each gets a template that deploys what was asked for, and a policy by which it may go to its clusters, the primary
+included. What follows from a request alone is kept for as long as its record is the same object: ten thousand of them
+cost an idle pass nothing, and a pass that changes one what that one costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from reconciler.core.capacity.pod_needs import PodRequirements, Pods, likeness, needs, pods_of
+from reconciler.core.engines import engine
+from reconciler.core.fleet.admission import UNSAID
+from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.core.fleet.prerequisites import prerequisites
+from reconciler.core.ledger.request_record import digest_of, request_path
+from reconciler.core.workloads.builtin_kinds import Kinds
+from reconciler.model.gpr import WorkspaceLimits
+from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.ledger import Placements
+from reconciler.model.policy import BurstPolicy, ClusterPreference, Desired, EngineName, Workspace
+from reconciler.model.request import Asker, Request, RequestRecord
+from reconciler.model.sorted_map import SortedMap
+from reconciler.model.units import format_duration
+from reconciler.model.workload import WorkloadTemplate
+
+
+def lasting(request: Request, limits: WorkspaceLimits | None) -> timedelta:
+    """Say how long a request lasts from its first placement on."""
+    asked = request.spec.burst_duration or request.terms.exit_duration
+    return asked or (UNSAID if limits is None else limits.longest)
+
+
+def end_of(record: RequestRecord, desired: Desired) -> datetime | None:
+    """Tell when a request that has begun will be over; None for one that has not."""
+    if record.began_at is None:
+        return None
+    return record.began_at + lasting(record.request, desired.limits.get(record.request.workspace))
+
+
+def observed(request: Request, desired: Desired, known: tuple[ClusterName, ...] = ()) -> tuple[ClusterName, ...]:
+    """List the clusters that a request is kept to although it names none; `known` are those that it is kept to already.
+
+    EGS writes them as its observedClusterNames, and goes to others only where enableRedistribute is on.
+    """
+    if request.redistributes or request.clusters:
+        return ()
+    return known or tuple(sorted(desired.workspaces[request.workspace].destinations))
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots, for what is worked out once
+class EnrolledRequest:
+    """What follows from one record, its workspace and the limits there; `place` is where people read it.
+
+    `declared` are the kinds of workloads that the fleet repository declares.
+    """
+
+    record: RequestRecord
+    workspace: Workspace
+    limits: WorkspaceLimits | None
+    place: tuple[str, int]
+    template: WorkloadTemplate
+    policy: BurstPolicy
+    declared: Kinds
+    _kinds: dict[tuple[tuple[EngineName, ...], bool], Hashable] = field(default_factory=dict)
+
+    @cached_property
+    def workload(self) -> WorkloadId:
+        """The id of the request."""
+        return self.record.workload
+
+    @cached_property
+    def pods(self) -> Pods:
+        """The pods of its manifests."""
+        return pods_of(self.record.request, self.declared)
+
+    @cached_property
+    def needs(self) -> PodRequirements:
+        """What one placement of it takes, whichever cluster is looked at."""
+        return needs(self.record.request, pods=self.pods)
+
+    def kind(self, engines: tuple[EngineName, ...], *, helm: bool) -> Hashable:
+        """Return what is equal for requests of which each cluster with one of these engines says the same.
+
+        They name the same clusters in the same workspace, need the same, and no engine tells them apart.
+        """
+        if (engines, helm) not in self._kinds:
+            request = self.record.request
+            refused = tuple(engine(name).refusals(request.spec, self.workspace, helm=helm) for name in engines)
+            named = tuple(candidate.name for candidate in self.policy.candidates)
+            needed = likeness(request, self.pods), self.template.prerequisites
+            self._kinds[engines, helm] = request.workspace, named, needed, refused
+        return self._kinds[engines, helm]
+
+
+class Enrolment:
+    """The fleet of `base`, with the open requests of `records` as workloads; and what differs between the two."""
+
+    def __init__(
+        self, base: Desired, records: Mapping[WorkloadId, RequestRecord], before: Enrolment | None = None
+    ) -> None:
+        """Enrol what is to be deployed; `before` is where what has not changed is taken from."""
+        self.base = base
+        self.records = records
+        self._lacking: tuple[Placements, frozenset[WorkloadId]] | None = None
+        self._unsure: frozenset[WorkloadId] = frozenset()
+        self._differing: frozenset[WorkloadId] | None = None
+        self._keys: dict[str, tuple[WorkloadId, ...]] | None = None
+        if before is not None and before.base is base:
+            self._follow(before, _changed(before.records, records))
+        else:
+            self._begin({} if before is None else before.entries)
+
+    def _begin(self, known: Mapping[WorkloadId, EnrolledRequest]) -> None:
+        """Enrol all there is; `known` are the entries of another fleet."""
+        entries = {workload: self._entry(record, known.get(workload)) for workload, record in self.records.items()}
+        self.entries = {workload: entry for workload, entry in entries.items() if entry is not None}
+        self.reservations = tuple(sorted(filter(self._reserves, self.records)))
+        self.desired = self._fleet(self.base, self.entries)
+        self.reach = ClusterOrder(self.desired)
+
+    def _follow(self, before: Enrolment, changed: Collection[WorkloadId]) -> None:
+        """Enrol what differs from an earlier enrolment in the same fleet, and carry over what it has worked out."""
+        self.entries = before.entries.copy()
+        for workload in changed:
+            record = self.records.get(workload)
+            known = self.entries.pop(workload, None)
+            entry = None if record is None else self._entry(record, known)
+            if entry is not None:
+                self.entries[workload] = entry
+        self.reservations = before.reservations
+        if any(map(self._reserves, changed)) or not set(changed).isdisjoint(before.reservations):
+            self.reservations = tuple(sorted(filter(self._reserves, {*before.reservations, *changed})))
+        self.desired = self._fleet(before.desired, {one: self.entries.get(one) for one in changed})
+        self.reach = before.reach.enrolling(self.desired, changed)
+        if before._lacking is not None:
+            self._lacking, self._unsure = before._lacking, before._unsure.union(changed)
+        if before._differing is not None:
+            self._differing = before._differing.difference(changed).union(filter(self._differs, changed))
+        if before._keys is not None:
+            self._keys = before._keys.copy()
+            for workload in changed:
+                self._file(before.records.get(workload), self.records.get(workload), self._keys)
+
+    def _fleet(self, fleet: Desired, entries: Mapping[WorkloadId, EnrolledRequest | None]) -> Desired:
+        """Put requests among the workloads of a fleet, and take out those without an entry."""
+        if not entries:
+            return fleet
+        if not self.entries:
+            return self.base
+        templates, policies = dict(fleet.templates), dict(fleet.policies)
+        for workload, entry in entries.items():
+            if entry is None:
+                templates.pop(workload, None)
+                policies.pop(workload, None)
+            else:
+                templates[workload], policies[workload] = entry.template, entry.policy
+        return replace(fleet, templates=templates, policies=policies)
+
+    def _entry(self, record: RequestRecord, known: EnrolledRequest | None) -> EnrolledRequest | None:
+        """Enrol an open request that deploys something in a workspace that there is."""
+        workload, base = record.workload, self.base
+        if record.ended is not None or record.request.reserves or workload.workspace not in base.workspaces:
+            return None
+        workspace, limits = base.workspaces[workload.workspace], base.limits.get(workload.workspace)
+        asked = base.requests.get(workload)
+        place = (asked.path, asked.line) if asked is not None else (request_path(workload), 0)
+        same = (
+            known is not None
+            and known.record is record
+            and known.workspace == workspace
+            and known.limits == limits
+            and known.place == place
+            and known.declared == base.kinds
+        )
+        return known if same else _entry(record, workspace, limits, place, base.kinds)
+
+    def following(self, base: Desired, records: Mapping[WorkloadId, RequestRecord]) -> Enrolment:
+        """Return the enrolment of these: this very one as long as they are the same objects."""
+        return self if base is self.base and records is self.records else Enrolment(base, records, self)
+
+    def differing(self) -> tuple[WorkloadId, ...]:
+        """List the requests of which the files and the ledger do not say the same, by name."""
+        if self._differing is None:
+            self._differing = frozenset(filter(self._differs, {**self.base.requests, **self.records}))
+        return tuple(sorted(self._differing))
+
+    def lacking(self, placements: Placements) -> tuple[WorkloadId, ...]:
+        """List the open requests that have no placement, or not all of them yet, by name."""
+        known = self._lacking
+        touched = None if known is None else placements.touched_since(known[0])
+        suspects: Collection[WorkloadId] = self.entries if touched is None else self._unsure.union(touched)
+        if suspects or known is None or touched is None:
+            found = (one for one in suspects if self.short(one, len(placements.of(one).placements)))
+            sure = frozenset[WorkloadId]() if known is None or touched is None else known[1].difference(suspects)
+            known = placements, sure.union(found)
+            self._lacking, self._unsure = known, frozenset()
+        return tuple(sorted(known[1]))
+
+    def short(self, workload: WorkloadId, placed: int) -> int:
+        """Count the placements that an open request still lacks when it has so many."""
+        entry = self.entries.get(workload)
+        if entry is None:
+            return 0
+        wanted, avoids = entry.record.request.placements, entry.record.avoids
+        if wanted is None:
+            named = self.reach.named(workload)
+            wanted = len(named.difference(avoids) if avoids else named)
+        return max(0, wanted - placed)
+
+    def keyed(self, key: str) -> tuple[WorkloadId, ...]:
+        """List the requests that calls with this idempotency key have made."""
+        if self._keys is None:
+            self._keys = {}
+            for record in self.records.values():
+                self._file(None, record, self._keys)
+        return self._keys.get(key, ())
+
+    def _file(
+        self, before: RequestRecord | None, record: RequestRecord | None, keys: dict[str, tuple[WorkloadId, ...]]
+    ) -> None:
+        """File a request under its idempotency key, and no longer under the one that it had."""
+        if before is not None and before.key:
+            others = tuple(one for one in keys.pop(before.key) if one != before.workload)
+            if others:
+                keys[before.key] = others
+        if record is not None and record.key:
+            keys[record.key] = (*keys.get(record.key, ()), record.workload)
+
+    def _reserves(self, workload: WorkloadId) -> bool:
+        record = self.records.get(workload)
+        return record is not None and record.request.reserves and record.ended is None
+
+    def _differs(self, workload: WorkloadId) -> bool:
+        asked, record = self.base.requests.get(workload), self.records.get(workload)
+        if asked is None:
+            return record is not None and record.asker is Asker.FILE
+        return record is None or record.asker is not Asker.FILE or record.asked != digest_of(asked)
+
+
+def _changed(
+    before: Mapping[WorkloadId, RequestRecord], after: Mapping[WorkloadId, RequestRecord]
+) -> Collection[WorkloadId]:
+    """List the requests that have another record, or none any more."""
+    if isinstance(before, SortedMap) and isinstance(after, SortedMap):
+        touched = after.touched_since(before)
+        if touched is not None:
+            return touched
+    gone = [workload for workload in before if workload not in after]
+    return [*gone, *(workload for workload, record in after.items() if before.get(workload) is not record)]
+
+
+def _entry(
+    record: RequestRecord, workspace: Workspace, limits: WorkspaceLimits | None, place: tuple[str, int], declared: Kinds
+) -> EnrolledRequest:
+    request, (path, line) = record.request, place
+    template = WorkloadTemplate(
+        name=request.name,
+        workspace=request.workspace,
+        namespace=request.namespace,
+        spec=request.spec,
+        ref=None,
+        request=True,
+        path=path,
+        line=line,
+        prerequisites=prerequisites(request.spec, workspace, declared),
+    )
+    policy = BurstPolicy(
+        name=f"request/{request.name}",
+        candidates=tuple(ClusterPreference(name=name) for name in request.clusters or record.observed),
+        priority=request.terms.priority,
+        cool_down=timedelta(),
+        hold=timedelta(),
+        default_duration=lasting(request, limits),
+        to_primary=True,
+    )
+    return EnrolledRequest(
+        record=record,
+        workspace=workspace,
+        limits=limits,
+        place=place,
+        template=template,
+        policy=policy,
+        declared=declared,
+    )
+
+
+def notes(request: Request, limits: WorkspaceLimits | None, unknown: str) -> tuple[str, ...]:
+    """Say what is taken to be so because a request does not say it; `unknown` is what nobody knows of its needs."""
+    end = request.spec.burst_duration or request.terms.exit_duration
+    said = [f"{unknown}, which counts as nothing"] if unknown else []
+    said += [] if end else [f"it does not say for how long: it ends after {format_duration(lasting(request, limits))}"]
+    return tuple(said)

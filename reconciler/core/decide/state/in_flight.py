@@ -1,0 +1,63 @@
+"""Replicas that have no node in a cluster and will take room there, as soon as there is some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.core.ledger import lifecycle
+from reconciler.core.observe.rollouts import Rollouts
+from reconciler.core.workloads import replica_count
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.ids import WorkloadId
+from reconciler.model.placement import Placement
+from reconciler.model.policy import BurstPolicy
+
+_DEFAULTS = BurstPolicy(name="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InFlight:
+    """What has no node in one cluster: of each placement that stands, in total, and of those that stand no more.
+
+    `going` are the pods of the latter with what each needs, where that is known. `until` is the first moment at which
+    some of it stops counting by time alone.
+    """
+
+    replicas: tuple[tuple[Placement, int], ...]
+    total: int
+    until: datetime | None
+    going: tuple[tuple[ReplicaShape, int], ...]
+
+
+def flight(
+    placements: Iterable[Placement],
+    seen: ClusterObservation | None,
+    rollouts: Rollouts,
+    policies: Mapping[WorkloadId, BurstPolicy],
+    now: datetime,
+) -> InFlight:
+    """Find what has no node in a cluster; `placements` are those that stand there.
+
+    What its engine has called healthy had all its nodes, whether or not its pods can be told apart. But a pod that is
+    seen to wait takes the next room there is, however old its placement is: it may have lost its node.
+    """
+    homeless = dict(seen.homeless) if seen else {}
+    found, moments = [], []
+    for placement in placements:
+        missing = replica_count.waiting(placement, seen) if seen and homeless.pop(placement.name, None) else 0
+        if not rollouts.has_arrived(placement):
+            timeout = (policies.get(placement.workload) or _DEFAULTS).in_flight_timeout
+            unseen = lifecycle.in_flight(placement, replica_count.bound(placement, seen), timeout, now)
+            if unseen > missing:
+                moments.append(placement.changed_at + timeout)
+                missing = unseen
+        if missing:
+            found.append((placement, missing))
+    return InFlight(
+        replicas=tuple(found),
+        total=sum(missing for _, missing in found),
+        until=min(moments, default=None),
+        going=tuple((one.shape, one.replicas) for one in homeless.values() if one.shape is not None),
+    )

@@ -1,0 +1,90 @@
+"""Everything that one decision is made from, as one value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Self
+
+from reconciler.core.decide.state.enrolment import Enrolment
+from reconciler.core.decide.state.order import Order
+from reconciler.core.fleet.cluster_order import ClusterOrder
+from reconciler.core.observe.demand import Demands
+from reconciler.core.observe.rollouts import Rollouts
+from reconciler.model.capacity import Observed
+from reconciler.model.ids import ClusterName, WorkloadId
+from reconciler.model.ledger import Ledger
+from reconciler.model.placement import where
+from reconciler.model.policy import Desired
+from reconciler.model.request import RequestRecord
+
+Lost = Mapping[ClusterName, datetime]
+"""Since when clusters have been lost."""
+
+Unwritable = Mapping[tuple[WorkloadId, str], str]
+"""Why a workload cannot be written for a cluster, or for a subset's part of one (``worker-2/h100``).
+
+Its template cannot be filled in there, its chart not rendered, or the subset's patch not merged.
+"""
+
+
+_TRIES = 3
+"""Clusters for which a workload may fail to be written before all of its others are given up as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassInput:
+    """What is wanted, what is there, what was seen, what is missing, and when. The same situation, the same plan.
+
+    `reach` follows from `desired` alone and is kept beside it because it is costly to work out; so is `unwritable`,
+    which is known only when it has been tried. `rollouts` is what has become of the placements of `ledger`. `enrolment`
+    is what has put requests among the workloads of `desired`; without it none are there. `orders` are what callers of
+    the API want done, in the order in which they came. `lost` is since when clusters have been out of sight or unwell,
+    as far as this process has watched.
+    """
+
+    desired: Desired
+    ledger: Ledger
+    observed: Observed
+    demands: Demands
+    now: datetime
+    reach: ClusterOrder
+    unwritable: Unwritable = field(default_factory=dict)
+    rollouts: Rollouts = field(default_factory=Rollouts)
+    enrolment: Enrolment | None = None
+    orders: tuple[Order, ...] = ()
+    lost: Lost = field(default_factory=dict)
+
+    def enrolling(self, records: Mapping[WorkloadId, RequestRecord]) -> Self:
+        """Return the situation with these requests among its workloads; itself where they are there already."""
+        before = self.enrolment
+        if before is None:
+            enrolment = Enrolment(self.desired, records)
+        elif before.records is records:
+            return self
+        else:
+            enrolment = before.following(before.base, records)
+        return replace(self, desired=enrolment.desired, reach=enrolment.reach, enrolment=enrolment)
+
+
+def given_up(inputs: PassInput, failures: Unwritable) -> Unwritable:
+    """Add failures to those that are known. A workload that failed for several clusters is taken to fail for all.
+
+    Of subsets each is taken by itself: it may be the patch of one alone that fails.
+    """
+    known = {**inputs.unwritable, **failures}
+    counts = Counter((workload, _subset(place)) for workload, place in known)
+    for workload, place in failures:
+        subset = _subset(place)
+        if counts[workload, subset] >= _TRIES:
+            told = [problem for (one, other), problem in known.items() if (one, _subset(other)) == (workload, subset)]
+            for candidate in inputs.reach.order(workload):
+                if candidate.subset == subset:
+                    known.setdefault((workload, where(candidate.cluster, subset)), told[-1])
+    return known
+
+
+def _subset(place: str) -> str:
+    return place.partition("/")[2]

@@ -1,0 +1,325 @@
+"""Changes of one pass that are written down as one.
+
+The placements, requests and restraints as one decision changes them, and the plan that comes of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from reconciler.core.decide.state.in_flight import InFlight, flight
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.ledger.restraints import holds
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.ledger import PlacementGroup
+from reconciler.model.placement import Placement, Restraint
+from reconciler.model.plan import (
+    Amend,
+    Change,
+    Close,
+    Extend,
+    Forget,
+    Hold,
+    Move,
+    Place,
+    Plan,
+    Reason,
+    Receive,
+    Release,
+    Resize,
+    Revert,
+    Suppressed,
+)
+from reconciler.model.request import Answer, RequestRecord
+from reconciler.model.sorted_map import sorted_map
+
+
+def written_once(changes: Sequence[Change]) -> list[Change]:
+    """Have a request that begins in the pass that took it in, or changed it, written down once, as it is in the end.
+
+    All commits of a pass are pushed together, so that nobody meets one without the other.
+    """
+    folded, last = list(changes), {}
+    for position, change in enumerate(changes):
+        match change:
+            case Receive(record=record) | Amend(after=record):
+                last[record.workload] = position
+            case Place(record=RequestRecord() as record) if record.workload in last:
+                at = last[record.workload]
+                earlier = folded[at]
+                if isinstance(earlier, Receive):
+                    folded[at] = replace(earlier, record=record, written=None)
+                elif isinstance(earlier, Amend):
+                    folded[at] = replace(earlier, after=record)
+                folded[position] = replace(change, record=None)
+            case _:
+                pass
+    return folded
+
+
+_OF_A_TURN = frozenset(
+    {Reason.NOTHING_FITS, Reason.GPR_LIMIT, Reason.SPREAD_LIMIT, Reason.SCALE_UP_WINDOW, Reason.POLICY_LIMIT}
+)
+"""What keeps replicas from being placed when a workload has its turn."""
+
+
+class WorkingPlan:
+    """What stands while a pass is being decided. Every change goes through `change`, so that later steps see it."""
+
+    def __init__(self, inputs: PassInput) -> None:
+        """Begin with what the ledger holds."""
+        ledger, now = inputs.ledger, inputs.now
+        self._desired = inputs.desired
+        self._observed = inputs.observed
+        self._rollouts = inputs.rollouts
+        self._now = now
+        self._before = ledger.placements
+        self._moved: Counter[ClusterName] = Counter()
+        self._of: dict[WorkloadId, PlacementGroup] = {}
+        self._on: dict[ClusterName, PlacementGroup] = {}
+        self._flights: dict[ClusterName, InFlight] = {}
+        self._begun: list[Placement] = []
+        self._held: Counter[WorkspaceName] | None = None
+        self._moments: list[datetime] = []
+        self._restraints = {
+            workload: tuple(
+                one for one in restraints if now < one.until and holds(one, self._desired.policies.get(workload))
+            )
+            for workload, restraints in ledger.restraints.items()
+        }
+        self._recorded = ledger.requests
+        self._requests: dict[WorkloadId, RequestRecord] | None = None
+        self._snapshot: Mapping[WorkloadId, RequestRecord] = self._recorded
+        self._rewritten: set[WorkloadId] = set()
+        self._holdings = 0
+        self._answers: dict[int, Answer] = {}
+        self._changes: list[Change] = []
+        self._suppressed: dict[int, Suppressed] = {}
+        self._noted = 0
+        self._turns: dict[WorkloadId, list[int]] = {}
+        self._short: dict[WorkloadId, Suppressed] = {}
+        self._turn: datetime | None = None
+
+    def look_again(self, moment: datetime | None) -> None:
+        """Note the moment at which what people have planned begins or ends next, if there is one."""
+        self._turn = moment
+
+    def change(self, change: Change) -> None:
+        """Add a change to the plan, and let it stand from here on."""
+        self._changes.append(change)
+        match change:
+            case Place(placement=placement, record=record):
+                self._put(placement)
+                if record is not None:
+                    self._record(record)
+            case Extend(before=before, after=after):
+                self._drop(before)
+                self._put(after)
+            case (
+                Resize(before=before, after=after, restraint=restraint)
+                | Move(before=before, after=after, restraint=restraint)
+            ):
+                self._drop(before)
+                self._put(after)  # in place of the one that a move joins, if there is one: they share a directory
+                if restraint is not None:
+                    self._restrain(after.workload, restraint)
+            case Revert(placement=placement, restraint=restraint):
+                self._drop(placement)
+                if restraint is not None:
+                    self._restrain(placement.workload, restraint)
+            case Hold(workload=workload, restraint=restraint):
+                self._restrain(workload, restraint)
+            case Release(workload=workload, restraints=ended):
+                left = (restraint for restraint in self.restraints(workload) if restraint not in ended)
+                self._restraints[workload] = tuple(left)
+            case Receive(record=record) | Amend(after=record) | Close(after=record):
+                self._record(record)
+            case Forget(record=record):
+                self._forget(record.workload)
+            case _:
+                pass
+
+    def suppress(self, suppressed: Suppressed) -> None:
+        """Note a change that is not made."""
+        self._suppressed[self._noted] = suppressed
+        if suppressed.reason in _OF_A_TURN:
+            self._turns.setdefault(suppressed.workload, []).append(self._noted)
+        self._noted += 1
+        if suppressed.reason is Reason.NOTHING_FITS:
+            self._short[suppressed.workload] = suppressed
+
+    def short_of_room(self, workload: WorkloadId) -> Suppressed | None:
+        """Return what was noted of a workload that no cluster had room for."""
+        return self._short.get(workload)
+
+    def retract(self, workload: WorkloadId) -> None:
+        """Take back what was noted in a workload's turn, before it has another."""
+        for number in self._turns.pop(workload, ()):
+            del self._suppressed[number]
+        self._short.pop(workload, None)
+
+    def answer(self, number: int, answer: Answer) -> None:
+        """Note what became of an order."""
+        self._answers[number] = answer
+
+    @property
+    def position(self) -> int:
+        """The position in the plan that the next change will have."""
+        return len(self._changes)
+
+    @property
+    def requests(self) -> Mapping[WorkloadId, RequestRecord]:
+        """What people asked for, as this pass has left it so far, in no order."""
+        return self._recorded if self._requests is None else self._requests
+
+    def requests_now(self) -> Mapping[WorkloadId, RequestRecord]:
+        """Return what people asked for as it stands, to keep: the same object until this pass changes some of it.
+
+        It is the ledger's own mapping before that.
+        """
+        if self._rewritten:
+            there = self.requests
+            put = {workload: there[workload] for workload in self._rewritten if workload in there}
+            self._snapshot = sorted_map(self._snapshot).changed(put, self._rewritten)
+            self._rewritten.clear()
+        return self._snapshot
+
+    @property
+    def holdings(self) -> int:
+        """Another number after each change of a reservation."""
+        return self._holdings
+
+    def moved(self, cluster: ClusterName) -> int:
+        """Return another number after each change of what stands on a cluster."""
+        return self._moved[cluster]
+
+    def touched(self) -> tuple[WorkloadId, ...]:
+        """List the workloads whose placements this pass has changed so far, by name."""
+        return tuple(sorted(self._of))
+
+    def wake(self, moment: datetime) -> None:
+        """Have it looked at again at a moment."""
+        self._moments.append(moment)
+
+    def placed(self) -> tuple[WorkloadId, ...]:
+        """List the workloads that have placements, by name."""
+        if not self._of:
+            return self._before.workloads()
+        workloads = {*self._before.workloads(), *self._of}
+        return tuple(sorted(workload for workload in workloads if self.lent(workload).placements))
+
+    def altered(self) -> Collection[WorkloadId]:
+        """Name the workloads whose placements this pass has changed so far."""
+        return self._of.keys()
+
+    def lent(self, workload: WorkloadId) -> PlacementGroup:
+        """Return what a workload has elsewhere."""
+        changed = self._of.get(workload)
+        return self._before.of(workload) if changed is None else changed
+
+    def of(self, workload: WorkloadId) -> tuple[Placement, ...]:
+        """Return a workload's placements, by path."""
+        return self.lent(workload).placements
+
+    def on(self, cluster: ClusterName) -> tuple[Placement, ...]:
+        """Return a cluster's placements, by path."""
+        return self._hosted(cluster).placements
+
+    def replicas(self, workload: WorkloadId) -> int:
+        """Count the replicas a workload has elsewhere."""
+        return self.lent(workload).replicas
+
+    def held_by(self, workspace: WorkspaceName) -> int:
+        """Count the GPRs of a workspace that have room: its placements."""
+        if self._held is None:
+            self._held = Counter(placement.workload.workspace for placement in self._before.values())
+            for workload, lent in self._of.items():
+                self._held[workload.workspace] += len(lent.placements) - len(self._before.of(workload).placements)
+        return self._held[workspace]
+
+    def lapsed(self) -> list[Placement]:
+        """List the placements that stand beyond their time, the longest overdue first.
+
+        Those that this pass has ended already, or given another end, are not among them.
+        """
+        return [one for one in self._before.lapsed(self._now) if one in self.of(one.workload)]
+
+    def restraints(self, workload: WorkloadId) -> tuple[Restraint, ...]:
+        """Return what holds a workload back now; what has lapsed is left out."""
+        return self._restraints.get(workload, ())
+
+    def cooling(self, workload: WorkloadId) -> Restraint | None:
+        """Return the restraint that keeps a workload at home altogether, the longest-lasting if there are several."""
+        everywhere = (restraint for restraint in self.restraints(workload) if restraint.cluster is None)
+        return max(everywhere, key=lambda restraint: restraint.until, default=None)
+
+    def in_flight(self, cluster: ClusterName) -> InFlight:
+        """Return what has no node in a cluster; the same object for as long as nothing changes there."""
+        if cluster not in self._flights:
+            seen = self._observed.clusters.get(cluster)
+            policies = self._desired.policies
+            self._flights[cluster] = flight(self.on(cluster), seen, self._rollouts, policies, self._now)
+        return self._flights[cluster]
+
+    @property
+    def changes(self) -> Sequence[Change]:
+        """What has been decided on so far, in its order; the plan may write two of these down as one."""
+        return self._changes
+
+    def plan(self) -> Plan:
+        """Close the decision. The next wake-up is the first expiry, plan, or end of a window or restraint."""
+        moments = [suppressed.until for suppressed in self._suppressed.values() if suppressed.until is not None]
+        moments += (*self._moments, *(placement.expires_at for placement in self._begun))
+        expiry = self._before.next_expiry(self._now)
+        moments += [moment for moment in (expiry, self._turn) if moment is not None]
+        return Plan(
+            changes=tuple(written_once(self._changes)),
+            suppressed=tuple(self._suppressed.values()),
+            wake_at=min((moment for moment in moments if moment > self._now), default=None),
+            answers=self._answers,
+        )
+
+    def _record(self, record: RequestRecord) -> None:
+        self._writable(record.workload)[record.workload] = record
+        self._holdings += record.request.reserves
+
+    def _forget(self, workload: WorkloadId) -> None:
+        self._writable(workload).pop(workload, None)
+
+    def _writable(self, workload: WorkloadId) -> dict[WorkloadId, RequestRecord]:
+        """Return the requests to write one of them into; the first time in a pass that is a copy of the ledger's."""
+        if self._requests is None:
+            self._requests = sorted_map(self._recorded).unordered()
+        before = self._requests.get(workload)
+        self._holdings += before is not None and before.request.reserves
+        self._rewritten.add(workload)
+        return self._requests
+
+    def _put(self, placement: Placement) -> None:
+        self._begun.append(placement)
+        self._lend(placement.workload, self.lent(placement.workload).with_(placement))
+        self._host(placement.cluster, self._hosted(placement.cluster).with_(placement))
+
+    def _drop(self, placement: Placement) -> None:
+        self._lend(placement.workload, self.lent(placement.workload).without(placement))
+        self._host(placement.cluster, self._hosted(placement.cluster).without(placement))
+
+    def _lend(self, workload: WorkloadId, lent: PlacementGroup) -> None:
+        if self._held is not None:
+            self._held[workload.workspace] += len(lent.placements) - len(self.lent(workload).placements)
+        self._of[workload] = lent
+
+    def _host(self, cluster: ClusterName, lent: PlacementGroup) -> None:
+        self._on[cluster] = lent
+        self._moved[cluster] += 1
+        self._flights.pop(cluster, None)
+
+    def _hosted(self, cluster: ClusterName) -> PlacementGroup:
+        changed = self._on.get(cluster)
+        return self._before.on(cluster) if changed is None else changed
+
+    def _restrain(self, workload: WorkloadId, restraint: Restraint) -> None:
+        self._restraints[workload] = (*self.restraints(workload), restraint)

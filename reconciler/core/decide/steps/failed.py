@@ -1,0 +1,84 @@
+"""Placements that do not get well in their time: they end, with their engine's words, and the next cluster is tried."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from reconciler.core.decide.candidates.gang import gangs_of
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps import gang_health
+from reconciler.core.decide.steps.end import governing, revert
+from reconciler.core.observe.demand import UnseenPrimary
+from reconciler.core.observe.rollouts import RolloutFailure
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Why
+from reconciler.model.rollout import EngineState
+from reconciler.model.units import format_duration
+
+
+def end_what_has_failed(inputs: PassInput, working_plan: WorkingPlan) -> None:
+    """Revert what its engine has given up, and what has not been healthy for the rollout timeout of its policy.
+
+    Only what is seen ails at all. Where the primary is not seen, nobody could send the replicas anywhere else.
+    """
+    for path, ailment in sorted(inputs.rollouts.ailing.items()):
+        placement = inputs.ledger.placements.get(path)
+        if placement is None or placement not in working_plan.of(placement.workload):
+            continue  # it has ended in an earlier step
+        if isinstance(inputs.demands.get(placement.workload), UnseenPrimary):
+            continue
+        timeout = governing(inputs.desired, placement.workload).rollout_timeout
+        unknown = inputs.desired.incomplete and placement.workload not in inputs.desired.policies
+        final = ailment.state is EngineState.FAILED and _is_new(inputs, placement, timeout)
+        if final and _is_in_sight_since(inputs, placement):
+            revert(inputs, working_plan, placement, Why.FAILED, ailment.message or "its engine has given up")
+        elif unknown or ailment.behind:
+            continue  # a file is broken that may give it more time, or what runs is well and only the engine is late
+        elif _has_groups_left(inputs, placement, ailment, timeout):
+            continue  # its own controller makes the others anew, and they need not go for that
+        elif gang_health.describe_partial_gang(inputs, placement):
+            continue  # it runs, and the others wait for room beside it
+        elif inputs.now - ailment.since >= timeout:
+            revert(inputs, working_plan, placement, Why.FAILED, _late(inputs, placement, ailment))
+        else:
+            working_plan.wake(ailment.since + timeout)
+
+
+def _is_new(inputs: PassInput, placement: Placement, timeout: timedelta) -> bool:
+    """Tell whether a placement can never have been healthy as it stands.
+
+    What was healthy may have failed for a passing reason, and gets its time to come back. After a restart nobody here
+    knows what was healthy; what is older than the timeout would have ended, had it not been.
+    """
+    return not inputs.rollouts.has_arrived(placement) and inputs.now - placement.changed_at < timeout
+
+
+def _has_groups_left(inputs: PassInput, placement: Placement, ailment: RolloutFailure, timeout: timedelta) -> bool:
+    """Tell whether a set of several groups that was healthy has lost some of them and not all.
+
+    It was healthy where this process has seen so, or where it would have ended long ago had it not been.
+    """
+    seen = inputs.observed.clusters.get(placement.cluster)
+    ready = seen.ready.get(placement.name, 0) if seen is not None else 0
+    was_well = inputs.rollouts.has_arrived(placement) or ailment.since - placement.changed_at >= timeout
+    if not ready or not was_well:
+        return False
+    gangs = gangs_of(inputs, placement)
+    return sum(gang.groups for gang in gangs) > 1 and ready >= min(gang.size for gang in gangs)
+
+
+def _is_in_sight_since(inputs: PassInput, placement: Placement) -> bool:
+    """Tell whether the cluster was seen after its engine failed: it may fail because the cluster is going out of sight.
+
+    An engine that names no moment cannot be compared.
+    """
+    report = inputs.observed.reports.get(placement.path)
+    seen = inputs.observed.clusters.get(placement.cluster)
+    return report is None or report.since is None or (seen is not None and seen.observed_at >= report.since)
+
+
+def _late(inputs: PassInput, placement: Placement, ailment: RolloutFailure) -> str:
+    lasted = format_duration(inputs.now - ailment.since)
+    again = "no longer" if inputs.rollouts.has_arrived(placement) else "not"
+    return f"{again} healthy for {lasted}{': ' if ailment.message else ''}{ailment.message}"

@@ -1,0 +1,198 @@
+"""What people ask for by files of the fleet repository, taken into the ledger and followed there.
+
+Level and not edge: what counts is what the files and the ledger say now. A file that is there and in no record is a new
+request; a record whose file is gone is one that nobody asks for any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from reconciler.core.capacity.pod_needs import needs
+from reconciler.core.decide.state.enrolment import lasting, notes, observed
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps.end import ended, revert
+from reconciler.core.ledger.request_record import differences, digest_of
+from reconciler.model.ids import WorkloadId
+from reconciler.model.plan import Amend, Close, Extend, Forget, Place, Plan, Reason, Receive, Suppressed, Why
+from reconciler.model.request import Asker, Request, RequestRecord
+from reconciler.model.sorted_map import sorted_map
+from reconciler.model.tree import Identity
+from reconciler.model.units import format_duration
+from reconciler.model.workload import DeletionPolicy
+from reconciler.text.wording import clause, listed
+
+CHANGEABLE = frozenset({"burstDuration", "deletionPolicy"})
+"""What may be changed of a request that has a placement, as EGS has it (reference, R20)."""
+
+
+def follow_files(inputs: PassInput, working_plan: WorkingPlan) -> None:
+    """Take new requests into the ledger, follow those whose files have changed, and let go of those without one."""
+    enrolment = inputs.enrolment
+    for workload in enrolment.differing() if enrolment is not None else ():
+        asked, record = inputs.desired.requests.get(workload), working_plan.requests.get(workload)
+        # 1. Its record cannot be read: whether it is new, nobody knows.
+        if workload in inputs.ledger.blocked:
+            message = "its record on the output branch cannot be read; see the problems"
+            working_plan.suppress(Suppressed(workload=workload, reason=Reason.LEDGER_UNREADABLE, message=message))
+        # 2. It is new.
+        elif asked is not None and record is None:
+            _receive(inputs, working_plan, asked)
+        # 3. Nobody asks for it any more; a file that cannot be read proves nothing.
+        elif asked is None and record is not None:
+            if record.asker is Asker.FILE and not inputs.desired.incomplete:
+                forget(inputs, working_plan, record, "its file is gone from the fleet repository")
+        # 4. It is known, and the file says something else.
+        elif asked is not None and record is not None:
+            _follow(inputs, working_plan, record, asked)
+
+
+def left(records: Mapping[WorkloadId, RequestRecord], plan: Plan) -> Mapping[WorkloadId, RequestRecord]:
+    """Return the requests as a plan leaves them; the same mapping where it changes none."""
+    changed: dict[WorkloadId, RequestRecord] = {}
+    gone: set[WorkloadId] = set()
+    for change in plan.changes:
+        match change:
+            case Receive(record=record) | Amend(after=record) | Close(after=record):
+                changed[record.workload] = record
+            case Place(record=RequestRecord() as record):
+                changed[record.workload] = record
+            case Forget(record=record):
+                changed.pop(record.workload, None)
+                gone.add(record.workload)
+            case _:
+                pass
+    return sorted_map(records).changed(changed, gone) if changed or gone else records
+
+
+def forget(
+    inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord, detail: str, author: Identity | None = None
+) -> None:
+    """End whatever a request has, and take it out of the ledger."""
+    for placement in working_plan.of(record.workload):
+        working_plan.change(ended(inputs, placement, Why.REQUESTED, detail, author=author))
+    working_plan.change(Forget(record=record, detail=detail, author=author))
+
+
+def amend(
+    inputs: PassInput,
+    working_plan: WorkingPlan,
+    before: RequestRecord,
+    after: RequestRecord,
+    *,
+    detail: str,
+    author: Identity | None = None,
+) -> None:
+    """Change a request, and with it the end and the deletion policy of what it has.
+
+    All of its placements end when the time of the request is over, counted from when the first of them was made.
+    """
+    working_plan.change(Amend(before=before, after=after, detail=detail, author=author))
+    lasts = lasting(after.request, inputs.desired.limits.get(after.request.workspace))
+    for placement in working_plan.of(after.workload):
+        end = (after.began_at or placement.created_at) + lasts
+        if end <= inputs.now:
+            revert(inputs, working_plan, placement, Why.EXPIRED, f"its {format_duration(lasts)} are over")
+            continue
+        longer = replace(placement, expires_at=end, deletion_policy=after.request.spec.deletion_policy)
+        if longer != placement:
+            working_plan.change(Extend(before=placement, after=longer, detail=detail, author=author))
+
+
+def unmade(inputs: PassInput, working_plan: WorkingPlan, workload: WorkloadId, policy: DeletionPolicy) -> str:
+    """Say why what a request has cannot be given a deletion policy; empty where nothing is known to be in the way.
+
+    Engines keep or prune by what stands in each file, so all of them are written anew, charts included.
+    """
+    there = (one for one in working_plan.of(workload) if one.deletion_policy is not policy)
+    problems = ((one.cluster, inputs.unwritable.get((workload, one.cluster))) for one in there)
+    return "; ".join(f"{cluster}: {problem}" for cluster, problem in problems if problem)
+
+
+def _receive(inputs: PassInput, working_plan: WorkingPlan, asked: Request) -> None:
+    """Take a request into the ledger. If it has placements, its record got lost, and goes on from when they began."""
+    there = working_plan.of(asked.workload)
+    record = RequestRecord(
+        request=asked.settled,
+        asker=Asker.FILE,
+        author="",
+        received_at=inputs.now,
+        changed_at=inputs.now,
+        source_commit=inputs.desired.commit,
+        asked=digest_of(asked),
+        began_at=min((placement.created_at for placement in there), default=None),
+        observed=observed(asked, inputs.desired),
+    )
+    limits = inputs.desired.limits.get(asked.workspace)
+    unknown = needs(asked, kinds=inputs.desired.kinds).unknown
+    working_plan.change(Receive(record=record, notes=notes(asked, limits, unknown)))
+
+
+def _follow(inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord, asked: Request) -> None:
+    """Take over what has changed in a file, as far as the state of the request allows."""
+    workload, digest = record.workload, digest_of(asked)
+    changed = differences(record.request, asked)
+    # 1. The name was taken by the API.
+    if record.asker is Asker.API:
+        message = f"the API was asked for {workload} before a file was; give the file another name"
+        working_plan.suppress(Suppressed(workload=workload, reason=Reason.REQUEST_FIXED, message=message))
+    # 2. It has ended.
+    elif record.ended is not None:
+        told = f"it is {record.ended.status} and does not begin again; ask for it anew under another name"
+        working_plan.suppress(Suppressed(workload=workload, reason=Reason.REQUEST_FIXED, message=told))
+    # 3. It waits: everything may change.
+    elif not working_plan.of(workload):
+        known = record.request
+        stays = known.ask == asked.ask and known.clusters == asked.clusters  # of a reservation, where it is
+        after = replace(
+            record,
+            request=asked.settled,
+            changed_at=inputs.now,
+            source_commit=inputs.desired.commit,
+            asked=digest,
+            cluster=record.cluster if stays else None,
+            began_at=record.began_at if stays else None,
+            avoids=() if changed else record.avoids,
+            attempts=0 if changed else record.attempts,
+            observed=observed(asked, inputs.desired, record.observed),
+        )
+        working_plan.change(Amend(before=record, after=after, detail=_told(changed)))
+    # 4. It has a placement: its end and its deletion policy may change.
+    else:
+        _follow_placed(inputs, working_plan, record, asked, changed)
+
+
+def _follow_placed(
+    inputs: PassInput, working_plan: WorkingPlan, record: RequestRecord, asked: Request, changed: Sequence[str]
+) -> None:
+    known = record.request.spec
+    unwritten = unmade(inputs, working_plan, record.workload, asked.spec.deletion_policy)
+    policy = known.deletion_policy if unwritten else asked.spec.deletion_policy
+    spec = replace(known, burst_duration=asked.spec.burst_duration, deletion_policy=policy)
+    taken = [name for name in changed if name in CHANGEABLE and not (unwritten and name == "deletionPolicy")]
+    fixed = [name for name in changed if name not in CHANGEABLE]
+    later = bool(fixed or unwritten)
+    after = replace(
+        record,
+        request=replace(record.request, spec=spec),
+        changed_at=inputs.now,
+        source_commit=inputs.desired.commit,
+        asked=record.asked if later else digest_of(asked),
+    )
+    if spec != known or not later:
+        amend(inputs, working_plan, record, after, detail=_told(taken))
+    if unwritten:
+        message = f"its deletionPolicy stays {policy} until its files can be written anew: {unwritten}"
+        working_plan.suppress(Suppressed(workload=record.workload, reason=Reason.NOT_RENDERED, message=message))
+    if fixed:
+        message = (
+            f"it has a placement, so {listed(fixed)} cannot change;"
+            " delete the file and ask for it anew under another name"
+        )
+        working_plan.suppress(Suppressed(workload=record.workload, reason=Reason.REQUEST_FIXED, message=message))
+
+
+def _told(changed: Sequence[str]) -> str:
+    return f"its file has changed: {clause(listed(changed))}" if changed else "its file says the same in other words"

@@ -1,0 +1,45 @@
+"""Gangs that run with their minimum while the rest of their pods wait for room beside them, as pods tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from reconciler.core.decide.candidates.gang import needs_there
+from reconciler.core.decide.candidates.gang_start import may_start
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.observe.rollouts import RolloutFailure
+from reconciler.model.placement import Placement
+from reconciler.model.rollout import EngineState
+from reconciler.text.wording import count
+
+
+def describe_partial_gang(inputs: PassInput, placement: Placement) -> str:
+    """Say that a gang runs without all of its pods; empty where all of them serve, or fewer than its minimum.
+
+    Nobody tells of which roles they are: where one role lacks its minimum, its scheduler starts none of them.
+    """
+    seen = inputs.observed.clusters.get(placement.cluster)
+    ready = seen.ready.get(placement.name, 0) if seen is not None else 0
+    needed = needs_there(inputs, placement) if ready else None
+    if needed is None or not may_start(needed) or not needed.start <= ready < needed.pods:
+        return ""
+    return f"{ready} of its {count(needed.pods, 'pod')} serve, its minimum is {needed.start}, and the others wait there"
+
+
+def ailing(inputs: PassInput, placements: Iterable[Placement]) -> Mapping[str, RolloutFailure]:
+    """Gather which of some placements are not healthy, by directory.
+
+    A gang that runs with its minimum is: what its engine waits for are the pods that wait. What has failed is told.
+    """
+    known = inputs.rollouts.ailing
+    found = {one.path: (one, known[one.path]) for one in placements if one.path in known}
+    return {
+        path: ailment
+        for path, (one, ailment) in found.items()
+        if ailment.state is EngineState.FAILED or not describe_partial_gang(inputs, one)
+    }
+
+
+def well(inputs: PassInput, placement: Placement) -> bool | None:
+    """Tell whether a placement does what it is for, as far as anybody says; a gang does so with its minimum."""
+    return bool(describe_partial_gang(inputs, placement)) or inputs.rollouts.well(placement)

@@ -1,0 +1,34 @@
+"""Placements whose GPUs nobody uses: they end after the time that their terms allow, where those are enforced."""
+
+from __future__ import annotations
+
+from reconciler.core.decide.candidates.gpr_terms import terms
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps.end import revert
+from reconciler.core.observe.demand import unseen
+from reconciler.model.plan import Why
+from reconciler.model.units import format_duration
+from reconciler.text.timestamps import format_time
+
+
+def end_what_is_idle(inputs: PassInput, working_plan: WorkingPlan) -> None:
+    """Revert what has been unused for as long as its terms say, and look again when that is so for the others.
+
+    EGS counts from when the GPUs were last used. What has just been changed is not idle yet, and of a cluster that is
+    not seen now nobody knows whether its GPUs have been taken up again.
+    """
+    for cluster, seen in sorted(inputs.observed.clusters.items()):
+        if not seen.unused or unseen(inputs.desired.fleet, inputs.observed, cluster, inputs.now):
+            continue
+        for placement in working_plan.on(cluster):
+            own, unused = terms(placement.workload, cluster, inputs), seen.unused.get(placement.name)
+            if unused is None or own.idle is None or not own.enforce_idle:
+                continue
+            since = max(unused, placement.changed_at)
+            if inputs.now - since < own.idle:
+                working_plan.wake(since + own.idle)
+                continue
+            allowed = format_duration(own.idle)
+            detail = f"its GPUs have not been used since {format_time(since)}, and {allowed} are allowed"
+            revert(inputs, working_plan, placement, Why.IDLE, detail)

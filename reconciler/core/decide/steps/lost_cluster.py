@@ -1,0 +1,122 @@
+"""What runs in groups leaves a cluster that has been lost for too long, whole and in one commit.
+
+A cluster is lost while it is out of sight or says that it is not well. Since when is this process's own record, as
+MultiKueue has it (spread-and-groups.md, section 4): what git holds does not tell, and whoever has just been started may
+be the one who has not looked yet. What has no groups stays, as it does on any cluster that merely cannot be seen.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from reconciler.core.decide.assign import gang_placement
+from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.candidates.gang import gangs_of, needs_there
+from reconciler.core.decide.state.pass_input import Lost, PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps.end import governing
+from reconciler.core.decide.steps.move import elsewhere_whole
+from reconciler.core.observe.demand import unseen
+from reconciler.model.capacity import Observed
+from reconciler.model.ids import ClusterName
+from reconciler.model.placement import Placement, Restraint, RestraintKind
+from reconciler.model.plan import Move, Reason, Suppressed, Why
+from reconciler.model.policy import Desired
+from reconciler.model.units import format_duration
+from reconciler.text.wording import clause
+
+
+def missed(before: Lost, desired: Desired, observed: Observed, now: datetime) -> Lost:
+    """Note since when each cluster has been lost; one that is back is forgotten.
+
+    One whose clock is ahead is there: it is compared with ours, and neither is known to be right.
+    """
+    found = {name: before.get(name, now) for name in sorted(desired.clusters) if _lost(name, desired, observed, now)}
+    return before if found == before else found
+
+
+def move_what_is_lost(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> None:
+    """Move what runs in groups off clusters that have been lost for longer than the Fleet's workerLostTimeout.
+
+    What fits nowhere else as a whole stays where it is, and says so.
+    """
+    timeout = inputs.desired.fleet.worker_lost_timeout
+    for cluster, since in sorted(inputs.lost.items()):
+        due = since + timeout
+        for placement in working_plan.on(cluster):
+            if not gangs_of(inputs, placement):
+                continue
+            if due > inputs.now:
+                working_plan.wake(due)
+            else:
+                _leave(inputs, working_plan, finder, placement, _why(inputs, cluster, since))
+
+
+def _lost(name: ClusterName, desired: Desired, observed: Observed, now: datetime) -> bool:
+    seen = observed.clusters.get(name)
+    if seen is not None and seen.observed_at > now:
+        return False
+    return bool(unseen(desired.fleet, observed, name, now)) or seen is None or not seen.healthy
+
+
+def _why(inputs: PassInput, cluster: ClusterName, since: datetime) -> str:
+    seen = inputs.observed.clusters.get(cluster)
+    blind = unseen(inputs.desired.fleet, inputs.observed, cluster, inputs.now)
+    unwell = f"{cluster}: {clause(seen.message) or 'it reports itself unhealthy'}" if seen is not None else ""
+    return f"{blind or unwell}, which has lasted for {format_duration(inputs.now - since)}"
+
+
+def _leave(
+    inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder, placement: Placement, detail: str
+) -> None:
+    """Move a placement to the first other cluster that has room for all of it, in one change."""
+    found, refusals = elsewhere_whole(inputs, working_plan, finder, placement)
+    if found is not None:
+        after = found.placement
+        choice = gang_placement.taken(
+            finder, found.offer, found.needs, after.shape, after.workload, replicas=after.replicas
+        )
+        working_plan.change(
+            Move(
+                before=placement,
+                after=after,
+                why=Why.CLUSTER_LOST,
+                detail=detail,
+                choice=choice,
+                refused=refusals,
+                restraint=_restraint(inputs, placement),
+            )
+        )
+        return
+    first = next((refusal for refusal in refusals if refusal.remedy), None)
+    least = gang_placement.named(needs_there(inputs, placement))
+    nor = f", nor for {least}" if least else ""
+    hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first is not None else ""
+    working_plan.suppress(
+        Suppressed(
+            workload=placement.workload,
+            reason=Reason.CLUSTER_LOST,
+            message=f"{detail}, and no other cluster has room for all of it{nor}: it stays there{hint}",
+            replicas=placement.replicas,
+            until=finder.next_change(placement.workload),
+            refusals=refusals,
+        )
+    )
+
+
+def _restraint(inputs: PassInput, placement: Placement) -> Restraint | None:
+    """Keep a burst off the cluster that it has left, until what may run there still has had time to go.
+
+    A request that moves on stays where it is, and its record has no place for this.
+    """
+    if placement.workload.request:
+        return None
+    rest = max(inputs.desired.fleet.worker_lost_timeout, governing(inputs.desired, placement.workload).cool_down)
+    return Restraint(
+        kind=RestraintKind.COOL_DOWN,
+        cluster=placement.cluster,
+        since=inputs.now,
+        until=inputs.now + rest,
+        reason=f"{placement.name} was moved away, and may still run there",
+        placement=placement.name,
+    )

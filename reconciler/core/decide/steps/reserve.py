@@ -1,0 +1,122 @@
+"""Requests that deploy nothing and only reserve GPUs: when they get them, and when they give them back.
+
+A reservation is in one cluster. Which, and since when, is in its record, so that it holds from the ledger alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from reconciler.core.capacity import remedies
+from reconciler.core.capacity.gpu_requests import described, missing, shapes
+from reconciler.core.decide.candidates.cluster_obstacles import obstacle
+from reconciler.core.decide.candidates.finder import CandidateFinder, why_not
+from reconciler.core.decide.candidates.gpr_limits import beyond_limits
+from reconciler.core.decide.candidates.gpr_terms import priority
+from reconciler.core.decide.state.enrolment import end_of, lasting
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps.close_requests import close
+from reconciler.core.decide.steps.queue import Turn
+from reconciler.model.gpr import GpuAsk
+from reconciler.model.ids import ClusterName
+from reconciler.model.plan import Amend, Reason, Refusal, Suppressed
+from reconciler.model.request import Provisioning, RequestRecord
+from reconciler.model.units import format_duration
+from reconciler.text.wording import clause
+
+
+def end_reservations(inputs: PassInput, working_plan: WorkingPlan) -> None:
+    """Complete the reservations whose time is over, and look again when that of the others is."""
+    for record in _open(inputs, working_plan):
+        end = end_of(record, inputs.desired)
+        if end is None or record.began_at is None:
+            continue
+        if end > inputs.now:
+            working_plan.wake(end)
+            continue
+        close(
+            inputs,
+            working_plan,
+            record,
+            Provisioning.COMPLETED,
+            f"its {format_duration(end - record.began_at)} are over",
+        )
+
+
+def reservations_that_wait(inputs: PassInput, working_plan: WorkingPlan, finder: CandidateFinder) -> Iterator[Turn]:
+    """Yield a turn for each reservation that has no cluster yet; it waits since it was received."""
+    for record in _open(inputs, working_plan):
+        ask = record.request.ask
+        if record.cluster is None and ask is not None and ask.gpus:
+            one = _Reservation(inputs=inputs, working_plan=working_plan, finder=finder, record=record, ask=ask)
+            urgency = priority(record.workload, inputs)
+            yield Turn(priority=urgency, since=record.received_at, workload=record.workload, take=one.make)
+
+
+def _open(inputs: PassInput, working_plan: WorkingPlan) -> Iterator[RequestRecord]:
+    for workload in inputs.enrolment.reservations if inputs.enrolment is not None else ():
+        record = working_plan.requests.get(workload)
+        if record is not None and record.ended is None:
+            yield record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reservation:
+    """What is done about one reservation that waits."""
+
+    inputs: PassInput
+    working_plan: WorkingPlan
+    finder: CandidateFinder
+    record: RequestRecord
+    ask: GpuAsk
+
+    def make(self) -> None:
+        """Reserve on the first cluster that has room beside all other reservations, or tell why none has."""
+        workspace = self.inputs.desired.workspaces.get(self.record.request.workspace)
+        everywhere = sorted({*workspace.everywhere}) if workspace else ()
+        refusals: list[Refusal] = []
+        for name in self.record.request.clusters or everywhere:
+            refusal = self._refusal(name)
+            if refusal is None:
+                self._reserve(name)
+                return
+            refusals.append(refusal)
+        first = next((one for one in refusals if one.remedy), None)
+        hint = f"; {first.cluster}: {clause(first.message)} ({first.remedy})" if first else ""
+        reason, message = why_not(refusals, f"{described(self.ask)} are free on no cluster{hint}")
+        self.working_plan.suppress(
+            Suppressed(
+                workload=self.record.workload,
+                reason=reason,
+                message=message,
+                replicas=self.ask.nodes,
+                refusals=tuple(refusals),
+            )
+        )
+
+    def _refusal(self, name: ClusterName) -> Refusal | None:
+        workspace = self.record.request.workspace
+        refusal = (
+            obstacle(self.inputs, workspace, name)
+            or self.finder.limited(workspace, name)
+            or beyond_limits(self.inputs, self.record.workload, name, None, 0)
+        )
+        if refusal is not None:
+            return refusal
+        seen = self.inputs.observed.clusters[name]
+        ways = shapes(self.ask, seen, dedicated=self.record.request.terms.dedicated)
+        room = self.finder.rooms.room(name, None)
+        if any(room.count(way, 1) for way in ways):
+            return None
+        message = room.shortfall(ways[0]) if ways else missing(self.ask, seen)
+        remedy = remedies.remedy(room, seen, ways[0], 1, deployed=False) if ways else remedies.NODES
+        return Refusal(cluster=name, reason=Reason.NO_CAPACITY, message=message, remedy=remedy)
+
+    def _reserve(self, name: ClusterName) -> None:
+        now, desired = self.inputs.now, self.inputs.desired
+        after = replace(self.record, cluster=name, began_at=now, changed_at=now)
+        lasts = lasting(self.record.request, desired.limits.get(self.record.request.workspace))
+        detail = f"{described(self.ask)} reserved on {name} for {format_duration(lasts)}"
+        self.working_plan.change(Amend(before=self.record, after=after, detail=detail))

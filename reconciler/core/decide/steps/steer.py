@@ -1,0 +1,178 @@
+"""What a person asks for directly, as plans like any other: the end of placements, and another expiry."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps.end import revert
+from reconciler.core.decide.steps.follow_requests import amend
+from reconciler.core.decide.steps.manual_changes import respect_people
+from reconciler.core.ledger import lifecycle
+from reconciler.errors import InvalidInput
+from reconciler.model.ids import WorkloadId
+from reconciler.model.ledger import Ledger
+from reconciler.model.placement import Placement, Restraint
+from reconciler.model.plan import Extend, Plan, Revert, Why
+from reconciler.model.policy import BurstPolicy
+from reconciler.model.tree import Identity
+from reconciler.model.units import format_duration
+from reconciler.text.timestamps import format_time
+from reconciler.text.wording import clause, listed
+
+
+def find(ledger: Ledger, text: str) -> Placement:
+    """Find a placement by its name, its id (``llm/vllm-7f3a90c1``) or its directory.
+
+    Raises InvalidInput that names what there is when there is no such placement.
+    """
+    text = text.rstrip("/")
+    for path, placement in ledger.placements.items():
+        if text in (placement.name, placement.id, path):
+            return placement
+    there = sorted(ledger.placements.values(), key=lambda placement: placement.id)
+    of_workload = [placement.id for placement in there if text == str(placement.workload)]
+    if of_workload:
+        raise InvalidInput(f"{text} is a workload; name its placements: {' '.join(of_workload)}")
+    if not there:
+        raise InvalidInput(f"no placement {text!r}: nothing is bursting")
+    near = difflib.get_close_matches(text, [name for one in there for name in (one.name, one.id)], n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {listed(one.id for one in there)}"
+    raise InvalidInput(f"no placement {text!r} ({hint})")
+
+
+def find_workload(inputs: PassInput, text: str) -> WorkloadId:
+    """Find a workload that bursts by its name: ``llm/vllm``, or ``vllm`` where only one workspace has it.
+
+    Raises InvalidInput that names what there is when there is no such workload.
+    """
+    known = {*inputs.desired.templates, *(one.workload for one in inputs.ledger.placements.values())}
+    there = sorted(one for one in known if not one.request)
+    found = [one for one in there if text in (str(one), one.name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InvalidInput(f"{text!r} is in several workspaces; name one of {listed(map(str, found))}")
+    for path, placement in inputs.ledger.placements.items():
+        if text.rstrip("/") in (placement.name, placement.id, path):
+            raise InvalidInput(f"{text} is a placement; name its workload: {placement.workload}")
+    if any(text in (str(one), one.name) for one in known):
+        raise InvalidInput(f"{text} is a request, which stays where its clusters were chosen (ask for it anew)")
+    near = difflib.get_close_matches(text, [name for one in there for name in (one.name, str(one))], n=1)
+    names = listed(map(str, there)) or "none"
+    hint = f"did you mean {near[0]}?" if near else f"there are: {names}"
+    raise InvalidInput(f"no workload {text!r} ({hint})")
+
+
+def withdraw(inputs: PassInput, placements: Sequence[Placement], *, by: str, reason: str, everywhere: bool) -> Plan:
+    """End placements because a person asks for it, and hold each workload back as if they had been deleted by hand.
+
+    The hold is for the cluster that it leaves or, with `everywhere`, for all of them. A request does not come back to
+    that cluster, and is over when it has no other placement, or `everywhere` at once.
+    """
+    told = clause(reason) or f"by {by}"
+    working_plan = WorkingPlan(inputs)
+    respect_people(inputs, working_plan)  # a commit of ours on top would hide it from every later pass
+    for placement in placements:
+        of_request = placement.workload.request
+        for one in working_plan.of(placement.workload) if of_request and everywhere else (placement,):
+            if one.workload.request:
+                revert(inputs, working_plan, one, Why.REQUESTED, told)
+            else:
+                working_plan.change(withdrawn(inputs, one, by=by, reason=reason, everywhere=everywhere))
+    return Plan(changes=working_plan.plan().changes)
+
+
+def withdrawn(
+    inputs: PassInput,
+    placement: Placement,
+    *,
+    by: str,
+    reason: str = "",
+    everywhere: bool = False,
+    author: Identity | None = None,
+) -> Revert:
+    """Make the end of a burst that a person asks for, and the hold that follows it."""
+    return Revert(
+        placement=placement,
+        why=Why.REQUESTED,
+        detail=clause(reason) or f"by {by}",
+        restraint=_hold(inputs, placement, by=by, reason=reason, everywhere=everywhere),
+        author=author,
+    )
+
+
+def prolong(inputs: PassInput, placement: Placement, until: datetime, *, by: str, reason: str) -> Plan:
+    """Give a placement another end, later or earlier; one of a request with all others of that request.
+
+    Raises InvalidInput as `prolonged` does.
+    """
+    working_plan = WorkingPlan(inputs)
+    respect_people(inputs, working_plan)  # as above
+    change = prolonged(inputs, placement, until, by=by, reason=reason)
+    record = working_plan.requests.get(placement.workload)
+    if record is None or record.ended is not None:
+        working_plan.change(change)
+    else:
+        lasting = until - (record.began_at or placement.created_at)
+        spec = replace(record.request.spec, burst_duration=lasting)
+        after = replace(record, request=replace(record.request, spec=spec), changed_at=inputs.now)
+        amend(inputs, working_plan, record, after, detail=change.detail)
+    return Plan(changes=working_plan.plan().changes)
+
+
+def prolonged(inputs: PassInput, placement: Placement, until: datetime, *, by: str, reason: str = "") -> Extend:
+    """Make another end for a placement.
+
+    Raises InvalidInput for an end that has passed, that it has already, or that is beyond the maximum duration of its
+    policy or its workspace, counted from when it was placed, or may be because the policy cannot be read.
+    """
+    if until <= inputs.now:
+        raise InvalidInput(
+            f"extending {placement.id}: {format_time(until)} has passed (try `overspill revert {placement.name}`)"
+        )
+    if until == placement.expires_at:
+        raise InvalidInput(f"extending {placement.id}: it ends at {format_time(until)} already")
+    policy = inputs.desired.policies.get(placement.workload)
+    if policy is None and inputs.desired.incomplete:
+        raise InvalidInput(
+            f"extending {placement.id}: its policy cannot be read, so nobody knows how long it may last"
+            " (try mending the files that `overspill check` names)"
+        )
+    longest = _longest(inputs, placement, policy)
+    if longest is not None and until > placement.created_at + longest[0]:
+        last = placement.created_at + longest[0]
+        raise InvalidInput(
+            f"extending {placement.id} until {format_time(until)}: {longest[1]} allows"
+            f" {format_duration(longest[0])}, which end at {format_time(last)}"
+            f" (try --until {format_time(last)}, or raise {longest[2]})"
+        )
+    detail = f"asked for by {by}: {clause(reason)}" if clause(reason) else f"asked for by {by}"
+    return Extend(before=placement, after=replace(placement, expires_at=until), detail=detail)
+
+
+def _longest(inputs: PassInput, placement: Placement, policy: BurstPolicy | None) -> tuple[timedelta, str, str] | None:
+    """Say how long a placement may last in all, by whose word, and where that stands."""
+    limits = inputs.desired.limits.get(placement.workload.workspace)
+    said: list[tuple[timedelta, str, str]] = []
+    if limits is not None:
+        said.append((limits.longest, f"workspace {limits.workspace}", "maxExitDurationPerGPR of its WorkspacePolicy"))
+    if policy is not None and policy.max_duration is not None:
+        said.append((policy.max_duration, f"policy {policy.name}", "spec.duration.max of the policy"))
+    return min(said, default=None)
+
+
+def _hold(inputs: PassInput, placement: Placement, *, by: str, reason: str, everywhere: bool) -> Restraint | None:
+    policy = inputs.desired.policies.get(placement.workload) or BurstPolicy(name="")
+    if not policy.hold:
+        return None
+    told = f"{placement.name} was ended by {by}"
+    return replace(
+        lifecycle.hold(placement, policy, inputs.now),
+        cluster=None if everywhere else placement.cluster,
+        reason=f"{told}: {clause(reason)}" if clause(reason) else told,
+    )

@@ -1,0 +1,133 @@
+"""Autoscalers that ship with a placement, and whose replicas they own: those are not written, by whichever engine.
+
+A count that nobody writes is nobody's to put right, so this holds for Argo CD, for Flux and for plain kubectl alike. An
+object that is new has one replica until its autoscaler has looked at it.
+
+Ray's own autoscaler is another matter: it ships inside of what it scales. It writes ``replicas`` and ``scaleStrategy``
+of the groups of workers, in a list that is applied as one and where the CRD makes 0 of what is not written (KubeRay,
+raycluster_types.go). So these are written, and left alone by an engine that can be told to. A RayJob or a RayService
+has a RayCluster made, and nobody but us writes their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.builtin_kinds import Kinds, known, scaled_at
+from reconciler.core.workloads.paths import at, items
+from reconciler.model.workload import Json
+from reconciler.model.workload_kind import EACH, Path
+
+Target: TypeAlias = tuple[str, str, str]
+"""What is scaled: its ``group/Kind``, namespace and name."""
+
+_AUTOSCALERS = frozenset({"HorizontalPodAutoscaler", "HTTPScaledObject", "ScaledObject"})
+"""Kinds of Kubernetes and KEDA. A ScaledJob is none: it makes Jobs of its own."""
+
+_USUAL = ("apps/v1", "Deployment")
+"""What KEDA takes a target for that says no more than its name."""
+
+_REPLICAS: Path = ("spec", "replicas")
+
+_RAY: Mapping[str, Path] = {
+    "ray.io/RayCluster": ("spec",),
+    "ray.io/RayJob": ("spec", "rayClusterSpec"),
+    "ray.io/RayService": ("spec", "rayClusterConfig"),
+}
+"""Where each kind of Ray's describes a cluster."""
+
+_WORKERS = "workerGroupSpecs"
+
+
+def autoscaler(manifest: Mapping[str, Json]) -> bool:
+    """Tell whether an object scales another."""
+    return str(manifest.get("kind")) in _AUTOSCALERS
+
+
+def targets(objects: Iterable[tuple[Mapping[str, Json], str]]) -> frozenset[Target]:
+    """Return what the autoscalers among objects scale; each object comes with the namespace that it goes to."""
+    found = (_target(manifest, namespace) for manifest, namespace in objects if autoscaler(manifest))
+    return frozenset(target for target in found if target is not None)
+
+
+def vague(manifests: Iterable[Mapping[str, Json]]) -> bool:
+    """Tell whether an autoscaler among these does not say what it scales: then it may be anything beside it."""
+    return any(autoscaler(manifest) and _target(manifest, "") is None for manifest in manifests)
+
+
+def owned(manifest: Mapping[str, Json], namespace: str, scaled: frozenset[Target], kinds: Kinds) -> Path:
+    """Return where the replicas of an object stand that an autoscaler owns; empty where none does.
+
+    An autoscaler goes by the scale of an object, which has one number. Of a kind of which nothing is known it is
+    ``spec.replicas``, as of most that can be scaled.
+    """
+    name = at(manifest, ("metadata", "name"))
+    if not scaled or not isinstance(name, str) or (group_kind(manifest), namespace, name) not in scaled:
+        return ()
+    kind = known(manifest, kinds)
+    declared = kind is not None and group_kind(manifest) in kinds
+    ways = tuple(way for way in kind.replicas if EACH not in way) if kind and declared else scaled_at(manifest, kinds)
+    return next(iter(ways), () if kind is not None else _REPLICAS)
+
+
+def rays(manifest: Mapping[str, Json]) -> tuple[Path, ...]:
+    """Return the ways to the groups of workers that Ray's own autoscaler scales; empty where none does."""
+    root = _RAY.get(group_kind(manifest), ())
+    described = at(manifest, root) if root else None
+    if not isinstance(described, Mapping) or described.get("enableInTreeAutoscaling") is not True:
+        return ()
+    return tuple(items(manifest, (*root, _WORKERS, EACH)))
+
+
+def without(value: Json, way: Path) -> Json:
+    """Copy a mapping, without what stands at the end of a way through it."""
+    if way and isinstance(value, list):
+        return [without(item, way[1:]) if str(index) == way[0] else item for index, item in enumerate(value)]
+    if not way or not isinstance(value, dict) or way[0] not in value:
+        return value
+    if len(way) == 1:
+        return {key: item for key, item in value.items() if key != way[0]}
+    return {**value, way[0]: without(value[way[0]], way[1:])}
+
+
+def left_alone(
+    stage: Iterable[tuple[Mapping[str, Json], str]], scaled: frozenset[Target], kinds: Kinds, *, every: bool
+) -> Iterator[Json]:
+    """Write Flux's rules for what it leaves alone: the replicas of what is scaled, or of `every` kind that can be.
+
+    Flux creates an object with what is ignored, and takes away of a later apply only what has changed meanwhile.
+    """
+    found: dict[tuple[str, ...], set[str]] = {}
+    for manifest, namespace in stage:
+        way = owned(manifest, namespace, scaled, kinds)
+        groups = rays(manifest) if group_kind(manifest) == "ray.io/RayCluster" else ()
+        if groups:
+            paths = [_pointer((*group, field)) for group in groups for field in ("replicas", "scaleStrategy")]
+            yield {"paths": paths, "target": {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}}
+        elif way:
+            target = {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}
+            yield {"paths": [_pointer(way)], "target": target}
+        elif every and (pointers := tuple(map(_pointer, scaled_at(manifest, kinds)))):
+            found.setdefault(pointers, set()).add(manifest["kind"])
+    for pointers, named in sorted(found.items()):
+        called = "|".join(sorted(named))
+        yield {"paths": [*pointers], "target": {"kind": f"({called})" if len(named) > 1 else called}}
+
+
+def _pointer(way: Path) -> str:
+    return "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in way)
+
+
+def _target(manifest: Mapping[str, Json], namespace: str) -> Target | None:
+    """Read what an autoscaler scales; None where it does not say, or an expression does."""
+    reference = at(manifest, ("spec", "scaleTargetRef"))
+    if not isinstance(reference, Mapping):
+        return None
+    version, kind = reference.get("apiVersion") or _USUAL[0], reference.get("kind") or _USUAL[1]
+    name = reference.get("name")
+    if not all(isinstance(part, str) and part and not has_expression(part) for part in (version, kind, name)):
+        return None
+    return group_kind({"apiVersion": version, "kind": kind}), namespace, str(name)

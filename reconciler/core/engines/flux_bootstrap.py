@@ -1,0 +1,302 @@
+"""What an admin applies once in a cluster, so that Flux there follows the output branch.
+
+Accounts with the least rights, the source, the Kustomization that applies a cluster's ``flux/``, and a Receiver
+(reference/gitops-engines.md, sections 5, 6 and 10). All of it is for one cluster: Flux runs in each, and looks at that
+cluster's directory alone. Nothing is applied from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from reconciler.core.engines import permissions
+from reconciler.core.engines.flux_names import APPLIER, ROOT, SOURCE, TOOLKIT, lasting
+from reconciler.core.engines.service_export import export_kind
+from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.safety import commands
+from reconciler.core.schema.egs.deploy import HOOK, READER
+from reconciler.core.schema.yaml import emit
+from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind
+from reconciler.errors import InvalidInput
+from reconciler.model.ids import ClusterName
+from reconciler.model.policy import Desired, EngineName, Fleet, Flux
+from reconciler.model.tree import branch_of
+from reconciler.model.workload import Json
+from reconciler.text.spelling import nearest
+
+_INTRODUCTION = """\
+# What Flux needs to follow the placements of one cluster. Written by `overspill bootstrap flux --cluster {cluster}`.
+#
+# Apply it once, as somebody who may grant rights, in the cluster itself, where Flux runs with its source, kustomize,
+# helm and notification controllers (2.9 or newer):
+#
+#     overspill bootstrap flux --cluster {cluster} | kubectl apply -f -
+#
+# After that:
+#   * give Flux a login that may read the repository and no more: a Secret placements-read in namespace {namespace} with
+#     username and password, or identity and known_hosts for ssh;
+#   * give the webhook at the end its token, and have the daemon call it;
+#   * start the daemon: until it has begun the directory of this cluster on the branch, the source is not ready;
+#   * make the service accounts that templates name; placements never bring rights along.
+#
+# Two settings of the controllers are worth having. --requeue-dependency=5s of the kustomize controller lets one stage
+# follow another sooner than in half a minute. With --feature-gates=CancelHealthCheckOnNewRevision=true, of it and of
+# the helm controller, the end of a burst goes first while the burst is still being waited for: without it a chart
+# that never gets ready is taken away only when its timeout is over. And where Flux is not locked down for tenants
+# yet, do so: with --no-cross-namespace-refs=true and --default-service-account=default on its controllers, or a chart
+# that brings objects of Flux along can leave the bounds below.
+#
+# Apply it again when namespaces or the kinds of templates change. Never take the accounts away while placements stand:
+# Flux would leave behind what it applied through them.
+"""
+
+_NAMESPACES = "# Where the templates' objects go. They are made here because rights are given in them; they stay.\n"
+
+_ROOT = """\
+# The account that applies clusters/{cluster}/flux: Kustomizations, here and nowhere else.
+"""
+
+_APPLIER = """\
+# The account that applies what placements hold and installs their charts, whatever the output branch says. Here it may
+# make releases and their sources, and read no Secrets. Flux's controllers do: a release may take its values from any
+# Secret of this namespace, and a source its login. So keep none here but those of Flux and of chart repositories; the
+# daemon has a namespace of its own. Elsewhere the account may do what Kubernetes calls "edit", in the namespaces of the
+# workspaces that reach this cluster.
+"""
+
+_WIDE = """\
+# A workspace that reaches this cluster names no namespaces, or its templates leave them open: the account may edit them
+# all. List spec.namespaces in each Workspace to have it bounded.
+"""
+
+_MORE = """\
+# Kinds beyond "edit" that templates and requests hold or workspaces allow. The plurals are guessed as Kubernetes
+# guesses them. What a chart brings beyond that has to be added.
+"""
+
+_CLUSTER = "# Namespaces that charts and commands make: a right to create cannot be bounded by name.\n"
+
+_JOBS = """\
+# Command Jobs run beside the service accounts of EGS, in a namespace that has to be there.
+"""
+
+_SOURCE = """\
+# The branch, and of it only what is for this cluster. Leave secretRef out for a repository that anybody may read. If
+# the commits are signed, have Flux check them: verify: {mode: HEAD, secretRef: {name: <secret of public keys>}}.
+"""
+
+_OWN = """\
+# The branch of this cluster, which holds nothing else. Leave secretRef out for a repository that anybody may read. If
+# the commits are signed, have Flux check them: verify: {mode: HEAD, secretRef: {name: <secret of public keys>}}.
+"""
+
+_FOLLOW = """\
+# Applies the Kustomizations of every placement in this cluster, and takes them away when their files go. The patch
+# keeps both them and the charts that they bring to the account above, so that who writes the branch cannot leave its
+# bounds.
+"""
+
+_RECEIVER = """\
+# Where a push is announced, so that Flux need not wait for its interval. It needs a token, and makes its path of it:
+#     openssl rand -hex 32 > flux-secret
+#     kubectl -n {namespace} create secret generic placements-hook --from-literal=token="$(cat flux-secret)"
+#     kubectl -n {namespace} get receiver placements -o jsonpath='{{.status.webhookPath}}'
+# The daemon calls it with OVERSPILL_NOTIFY_SECRET_FLUX_FILE=flux-secret and OVERSPILL_NOTIFY=flux=https://HOST/hook/...,
+# where HOST leads to the Service webhook-receiver of Flux. A git host can do so too; the type is then its own (github).
+"""
+
+_ALL = ["get", "list", "watch", "create", "update", "patch", "delete"]
+_EDITED = frozenset({"", "apps", "batch", "autoscaling", "networking.k8s.io", "policy"})
+"""The groups whose usual kinds Kubernetes' ClusterRole ``edit`` covers."""
+
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def flux(desired: Desired, cluster: ClusterName, *, output_branch: str) -> str:
+    """Write the objects for one cluster, with comments for the admin who applies them.
+
+    Raises InvalidInput when the fleet does not say where its repository is, or the cluster is none of Flux's.
+    """
+    if not desired.fleet.repo_url:
+        raise InvalidInput("writing Flux's objects: the Fleet has no spec.repoURL (set it to where Flux fetches)")
+    found = desired.clusters.get(cluster)
+    if found is None:
+        hint = nearest(cluster, desired.clusters) or "there are none"
+        raise InvalidInput(f"writing Flux's objects for {cluster!r}: no such Cluster is described ({hint})")
+    if found.engine is not EngineName.FLUX:
+        known = sorted(name for name, one in desired.clusters.items() if one.engine is EngineName.FLUX)
+        hint = f"try {', '.join(known)}" if known else "set spec.engine: flux in the Cluster or the Fleet"
+        raise InvalidInput(f"writing Flux's objects for {cluster!r}: its engine is {found.engine} ({hint})")
+    settings, names = desired.fleet.flux, {"cluster": cluster, "namespace": desired.fleet.flux.namespace}
+    documents = [
+        _INTRODUCTION.format(**names) + "---\n" + emit(_object("v1", "Namespace", settings.namespace)),
+        *_root(settings, _ROOT.format(**names)),
+        *_applier(settings),
+        *_rights(desired, cluster),
+        _source(desired.fleet, output_branch, cluster),
+        _FOLLOW + emit(_follow(settings, cluster)),
+        _RECEIVER.format(**names) + emit(_receiver(settings)),
+    ]
+    return "---\n".join(documents)
+
+
+def _root(settings: Flux, comment: str) -> list[str]:
+    rules = [_rule(f"kustomize.{TOOLKIT}", ["kustomizations"]), _rule("", ["configmaps"])]
+    return [comment + emit(_account(settings, ROOT)), *_granted(settings, ROOT, settings.namespace, rules)]
+
+
+def _applier(settings: Flux) -> list[str]:
+    rules = [
+        _rule(f"helm.{TOOLKIT}", ["helmreleases"]),
+        _rule(f"source.{TOOLKIT}", ["helmrepositories", "ocirepositories"]),
+    ]
+    return [_APPLIER + emit(_account(settings, APPLIER)), *_granted(settings, APPLIER, settings.namespace, rules)]
+
+
+def _rights(desired: Desired, cluster: ClusterName) -> list[str]:
+    """Give the applier's account what the cluster's placements need: in their namespaces, and beyond."""
+    settings = desired.fleet.flux
+    reached = [namespace for name, namespace in permissions.reach(desired, EngineName.FLUX) if name == cluster]
+    jobs = commands.JOB_NAMESPACE in reached
+    namespaces = [name for name in reached if name not in (commands.JOB_NAMESPACE, settings.namespace)]
+    wide = "*" in namespaces
+    kinds = _kinds(desired, cluster)
+    more = _rules(kind for kind in kinds if not cluster_scoped(kind))
+    roles = ["edit", *(["overspill-more"] if more else [])]
+    found: list[str] = []
+    if more:
+        found.append(_MORE + emit(_role("ClusterRole", "overspill-more", "", more)))
+    if wide:
+        found += [
+            (_WIDE if role == "edit" else "") + emit(_binding(settings, APPLIER, f"{APPLIER}-{role}", "", role))
+            for role in roles
+        ]
+    elif namespaces:
+        found.append(_NAMESPACES + "---\n".join(emit(_object("v1", "Namespace", name)) for name in namespaces))
+        found += [
+            emit(_binding(settings, APPLIER, f"{APPLIER}-{role}", name, role)) for name in namespaces for role in roles
+        ]
+    bounded = {} if wide else {"resourceNames": namespaces}
+    spaces = [{**_rule("", ["namespaces"]), "verbs": ["get", "list", "watch", "create"]}]
+    spaces += [{**_rule("", ["namespaces"]), **bounded, "verbs": ["update", "patch"]}] if namespaces else []
+    beyond = _rules(kind for kind in kinds if cluster_scoped(kind) and kind != "/Namespace")
+    found.append(_CLUSTER + emit(_role("ClusterRole", "overspill-cluster", "", [*spaces, *beyond])))
+    found.append(emit(_binding(settings, APPLIER, "overspill-cluster", "", "overspill-cluster")))
+    if jobs:
+        first, second = _granted(settings, APPLIER, commands.JOB_NAMESPACE, [_rule("batch", ["jobs"])])
+        found += [_JOBS + first, second]
+    return found
+
+
+def _kinds(desired: Desired, cluster: ClusterName) -> list[str]:
+    """List what workspaces that reach a cluster hold, export or allow beyond ``edit``, as ``group/Kind``."""
+    found: set[str] = set()
+    for workspace in desired.workspaces.values():
+        if cluster in workspace.destinations:
+            found.update(workspace.allowed_kinds)
+            found.update(map(export_kind, filter(None, [workspace.shared_networking])))
+            held = (
+                group_kind(resource.manifest)
+                for spec in permissions.deployed(desired, workspace.name)
+                for resource in spec.manifests
+            )
+            found.update(kind for kind in held if not has_expression(kind) and kind.partition("/")[0] not in _EDITED)
+    return sorted(found)
+
+
+def _rules(kinds: Iterable[str]) -> list[Json]:
+    """Allow kinds, a rule for each group."""
+    groups: dict[str, list[str]] = {}
+    for kind in kinds:
+        group, _, name = kind.partition("/")
+        groups.setdefault(group, []).append(_plural(name.lower()))
+    return [_rule(group, sorted(resources)) for group, resources in sorted(groups.items())]
+
+
+def _plural(kind: str) -> str:
+    """Guess a kind's plural in the way of Kubernetes' own UnsafeGuessKindToResource."""
+    if kind.endswith("s"):
+        return f"{kind}es"
+    return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"
+
+
+def _rule(group: str, resources: Sequence[str]) -> Json:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(_ALL)}
+
+
+def _object(version: str, kind: str, name: str, namespace: str = "") -> dict[str, Json]:
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata}
+
+
+def _account(settings: Flux, name: str) -> Json:
+    return _object("v1", "ServiceAccount", name, settings.namespace)
+
+
+def _role(kind: str, name: str, namespace: str, rules: Sequence[Json]) -> Json:
+    return {**_object(f"{_RBAC}/v1", kind, name, namespace), "rules": list(rules)}
+
+
+def _granted(settings: Flux, account: str, namespace: str, rules: Sequence[Json]) -> tuple[str, str]:
+    """Write a Role of the account's name in a namespace, and its binding."""
+    binding = _binding(settings, account, account, namespace, account, kind="Role")
+    return emit(_role("Role", account, namespace, rules)), emit(binding)
+
+
+def _binding(settings: Flux, account: str, name: str, namespace: str, role: str, *, kind: str = "ClusterRole") -> Json:
+    """Bind an account to a role: in a namespace, or, where that is empty, everywhere."""
+    return {
+        **_object(f"{_RBAC}/v1", "RoleBinding" if namespace else "ClusterRoleBinding", name, namespace),
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": settings.namespace}],
+    }
+
+
+def _source(fleet: Fleet, output_branch: str, cluster: ClusterName) -> str:
+    own = fleet.branch_per_cluster
+    document = {
+        **_object(f"source.{TOOLKIT}/v1", "GitRepository", SOURCE, fleet.flux.namespace),
+        "spec": {
+            "interval": lasting(fleet.flux.interval),
+            "url": fleet.repo_url,
+            "ref": {"branch": branch_of(output_branch, cluster) if own else output_branch},
+            "secretRef": {"name": READER},
+            **({} if own else {"sparseCheckout": [f"clusters/{cluster}"]}),
+        },
+    }
+    return (_OWN if own else _SOURCE) + emit(document)
+
+
+def _follow(settings: Flux, cluster: ClusterName) -> Json:
+    inner = {"op": "add", "path": "/spec/patches", "value": [_pinned(f"helm.{TOOLKIT}", "HelmRelease")]}
+    return {
+        **_object(f"kustomize.{TOOLKIT}/v1", "Kustomization", ROOT, settings.namespace),
+        "spec": {
+            "interval": "10m",
+            "retryInterval": "30s",
+            "path": f"./clusters/{cluster}/flux",
+            "prune": True,
+            "wait": False,
+            "targetNamespace": settings.namespace,
+            "patches": [_pinned(f"kustomize.{TOOLKIT}", "Kustomization", inner)],
+            "serviceAccountName": ROOT,
+            "sourceRef": {"kind": "GitRepository", "name": SOURCE},
+        },
+    }
+
+
+def _pinned(group: str, kind: str, *more: Json) -> Json:
+    """Write a patch that makes all objects of a kind use the applier's account, and whatever else."""
+    account = {"op": "add", "path": "/spec/serviceAccountName", "value": APPLIER}
+    return {"target": {"group": group, "kind": kind}, "patch": emit([account, *more])}
+
+
+def _receiver(settings: Flux) -> Json:
+    return {
+        **_object(f"notification.{TOOLKIT}/v1", "Receiver", "placements", settings.namespace),
+        "spec": {
+            "type": "generic-hmac",
+            "secretRef": {"name": HOOK},
+            "resources": [{"apiVersion": f"source.{TOOLKIT}/v1", "kind": "GitRepository", "name": SOURCE}],
+        },
+    }

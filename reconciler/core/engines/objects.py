@@ -1,0 +1,300 @@
+"""The objects of a placement, step by step, as files: what all engines have in common.
+
+Each object is a file of its own, named so that the alphabet is the order of the steps:
+``NN-<step>-<kind>-<name>.yaml``. Namespaces come before everything (``00-namespace-<name>.yaml``), wherever their step
+stands, since nothing can be applied without its namespace. An object gets the label ``overspill.dev/placement``, and so
+do the pods of the usual workload kinds. What a subset of a WorkloadSpread changes in pods is changed here; selectors
+and everything else of the user's stay as they are, but for the replicas that an autoscaler beside them owns
+(`scaling`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from reconciler.core.engines import autoscaled_replicas, service_export, subset_patches
+from reconciler.core.engines.engine import Deployment
+from reconciler.core.safety import commands, rules
+from reconciler.core.schema.yaml import emit
+from reconciler.core.workloads import pods
+from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind, is_list
+from reconciler.core.workloads.paths import at
+from reconciler.errors import InvalidInput
+from reconciler.model.placement import PLACEMENT_LABEL, Placement
+from reconciler.model.workload import HelmConfig, Json, StepType
+from reconciler.model.workload_kind import Path
+from reconciler.text.findings import Finding
+
+DIRECTORY = "manifests"
+KUSTOMIZATION = "kustomization.yaml"
+
+_SLUG = re.compile(r"[^a-z0-9.-]+")
+_MAX_SLUG = 80
+_MAX_STEM = 200
+"""Of a file's name: no file system takes more than 255 bytes, and git writes temporary names beside it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayloadObject:
+    """One object and where it comes from.
+
+    `step` counts from 0; `ordinal` counts the objects of one chart from 1 and is 0 for anything else. `kept` objects
+    must outlive the placement and do not carry its label: they may be shared. `namespace` is for an object that names
+    none, empty for that of the placement.
+    """
+
+    step: int
+    name: str
+    manifest: Json
+    ordinal: int = 0
+    kept: bool = False
+    namespace: str = ""
+
+    @property
+    def is_namespace(self) -> bool:
+        """Tell whether everything else may depend on this object."""
+        return group_kind(self.manifest) == "/Namespace"
+
+
+def items(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> list[PayloadObject]:
+    """List the objects of every step in order; of charts, those that Overspill has `rendered`.
+
+    Raises InvalidInput for a command or a chart that the safety rules refuse, and for what the placement's subset
+    cannot change in its pods.
+    """
+    spec = deployment.spec
+    charts = {chart.name: chart for chart in rendered}
+    manifests = {resource.name: resource.manifest for resource in spec.manifests}
+    lines = {command.name: command.cmd for command in spec.commands}
+    found: list[PayloadObject] = []
+    for number, step in enumerate(spec.steps):
+        if step.type is StepType.MANIFEST:
+            found.append(PayloadObject(step=number, name=step.name, manifest=manifests[step.name]))
+        elif step.type is StepType.COMMAND:
+            found.extend(_command(deployment, number, step.name, lines[step.name]))
+        elif step.name in charts:
+            found.extend(_chart(deployment, number, charts[step.name]))
+    made = subset_patches.injected(deployment, of_subset(found), rendered)
+    found = [item if one is None else replace(item, manifest=one) for item, one in zip(found, made, strict=True)]
+    return [*found, *_exports(deployment, found)]
+
+
+def of_subset(found: list[PayloadObject]) -> list[Mapping[str, Json] | None]:
+    """Return the objects that a subset may change; a command's Job and what others may share are none."""
+    labels = ("metadata", "labels", commands.STEP_LABEL)
+    return [None if one.kept or at(one.manifest, labels) else one.manifest for one in found]
+
+
+def _exports(deployment: Deployment, made: list[PayloadObject]) -> Iterator[PayloadObject]:
+    """Export the Services among objects, each in the step of its own, where the workspace shares a network."""
+    made = [item for item in made if not item.kept]
+    objects = [(item.manifest, namespace_of(item, deployment)) for item in made]
+    for position, manifest in service_export.exports(deployment.workspace, objects, deployment.kinds):
+        yield replace(made[position], manifest=manifest)
+
+
+def _command(deployment: Deployment, number: int, step: str, cmd: str) -> Iterator[PayloadObject]:
+    outcome = commands.read(cmd)
+    jobs, account = deployment.workspace.command_jobs, deployment.spec.service_account
+    if refusal := commands.refusal(outcome, jobs, account):
+        finding = Finding(loc=("spec", "cmdExec"), message=f"{step}: {refusal.message}", hint=refusal.hint)
+        raise InvalidInput(problems=(finding.problem(path="", line=0),))
+    if isinstance(outcome, commands.Makes):
+        yield PayloadObject(step=number, name=step, manifest=outcome.manifest, kept=outcome.kept)
+    elif jobs is not None and (argv := commands.argv(outcome, jobs, account)):
+        placement = deployment.placement.name
+        manifest = commands.job(placement, number + 1, step, argv, image=jobs.image, account=account)
+        yield PayloadObject(step=number, name=step, manifest=manifest)
+
+
+def _chart(deployment: Deployment, number: int, chart: HelmConfig) -> Iterator[PayloadObject]:
+    manifests = [part for manifest in deployment.charts[chart.name] for part in _parts(manifest)]
+    found = rules.objects(manifests, ("spec", "helmConfig", chart.name), deployment.workspace, deployment.kinds)
+    if found:
+        raise InvalidInput(problems=tuple(finding.problem(path="", line=0) for finding in found))
+    for ordinal, manifest in enumerate(manifests, 1):
+        yield PayloadObject(
+            step=number, name=chart.name, ordinal=ordinal, manifest=manifest, namespace=chart.release_namespace
+        )
+
+
+def _parts(manifest: Json) -> list[Json]:
+    """Take a List apart, as kubectl does; what engines take for one and is none is left whole, and refused."""
+    parts = manifest.get("items")
+    whole = not is_list(manifest) or not str(manifest.get("kind")).endswith("List")
+    if whole or not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
+        return [manifest]
+    return parts
+
+
+def namespaces(rendered: tuple[HelmConfig, ...], made: list[PayloadObject], but: str = "") -> list[PayloadObject]:
+    """Make the namespaces that rendered charts ask for with ``createNamespace`` and no step makes; `but` one."""
+    known = {item.manifest["metadata"]["name"] for item in made if item.is_namespace} | {but}
+    found: list[PayloadObject] = []
+    for chart in rendered:
+        name = chart.release_namespace
+        if chart.flags.create_namespace and name not in known:
+            known.add(name)
+            manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            found.append(PayloadObject(step=0, name=chart.name, manifest=manifest, kept=True))
+    return found
+
+
+def write(
+    deployment: Deployment,
+    objects: list[PayloadObject],
+    annotations: Callable[[PayloadObject], Mapping[str, str]],
+    directory: Callable[[PayloadObject], str] = lambda _: DIRECTORY,
+) -> dict[str, bytes]:
+    """Write the objects as files by path below the cluster's directory.
+
+    Each gets the label and the engine's `annotations`, and lies in the `directory` of the placement that it belongs to.
+    Raises InvalidInput when the same object is made twice: engines would apply one over the other for ever.
+    """
+    placement = deployment.placement
+    width = max(2, len(str(len(deployment.spec.steps))))
+    origins: dict[tuple[str, str, str], str] = {
+        ("/ConfigMap", placement.target_namespace, _marker_name(placement)): "Overspill itself"
+    }
+    files: dict[str, bytes] = {}
+    scaled = autoscaled_replicas.targets((item.manifest, namespace_of(item, deployment)) for item in objects)
+    for item in objects:
+        manifest = _finished(item, deployment, annotations(item))
+        way = autoscaled_replicas.owned(manifest, namespace_of(item, deployment), scaled, deployment.kinds)
+        manifest = autoscaled_replicas.without(manifest, way)
+        metadata = manifest["metadata"]
+        identity = (group_kind(manifest), str(metadata.get("namespace", "")), str(metadata["name"]))
+        if identity in origins:
+            where = "/".join(part for part in identity[1:] if part)
+            by = f"{origins[identity]} and step {item.name!r}"
+            raise InvalidInput(f"{by} both make {manifest['kind']} {where}: an object can be made once")
+        origins[identity] = f"step {item.name!r}"
+        files[f"{placement.name}/{directory(item)}/{_file_name(item, identity, width)}"] = emit(manifest).encode()
+    return files
+
+
+def namespace_of(item: PayloadObject, deployment: Deployment) -> str:
+    """Return the namespace that an object which lives in one goes to."""
+    own = item.manifest["metadata"].get("namespace")
+    return str(own) if own else item.namespace or deployment.placement.target_namespace
+
+
+def _finished(item: PayloadObject, deployment: Deployment, annotations: Mapping[str, str]) -> dict[str, Json]:
+    """Copy an object and add what is ours to it: namespace, label, annotations. Nothing of the user's is replaced."""
+    placement = deployment.placement
+    kind = group_kind(item.manifest)
+    manifest = dict(item.manifest)
+    metadata = dict(manifest["metadata"])
+    if not metadata.get("namespace") and _in_namespace(kind, deployment):
+        name = metadata.pop("name")
+        metadata.pop("namespace", None)
+        metadata = {"name": name, "namespace": namespace_of(item, deployment), **metadata}
+    manifest["metadata"] = metadata
+    if not item.kept:
+        metadata["labels"] = _labelled(metadata.get("labels"), placement)
+        if commands.STEP_LABEL not in metadata["labels"]:  # a command is no replica
+            _label_pods(manifest, deployment)
+    if annotations:
+        own = metadata.get("annotations")
+        metadata["annotations"] = {**(own if isinstance(own, dict) else {}), **annotations}
+    return manifest
+
+
+def _in_namespace(kind: str, deployment: Deployment) -> bool:
+    """Tell whether a kind is one that lives in namespaces.
+
+    A custom kind that the workspace allows by name may be cluster-scoped for all that anybody can tell from here.
+    """
+    group = kind.partition("/")[0]
+    custom = "." in group and not group.endswith(".k8s.io")
+    return not cluster_scoped(kind) and not (custom and kind in deployment.workspace.allowed_kinds)
+
+
+def _labelled(labels: Json, placement: Placement) -> dict[str, Json]:
+    own = labels if isinstance(labels, dict) else {}
+    return own if PLACEMENT_LABEL in own else {**own, PLACEMENT_LABEL: str(placement.name)}
+
+
+def _label_pods(manifest: dict[str, Json], deployment: Deployment) -> None:
+    """Label the pods of each template, so that they can be counted. A selector needs no change: it asks for less."""
+    for place in pods.places(manifest, deployment.kinds):
+        way = pods.labels_at(manifest, place)
+        if way:
+            manifest |= _with_labels(manifest, way, deployment.placement)
+
+
+def _with_labels(value: Json, way: Path, placement: Placement) -> Json:
+    """Copy what stands on the way to the labels, and add ours to them; what is no mapping is left as it is."""
+    part, rest = way[0], way[1:]
+    if isinstance(value, list):
+        return [_with_labels(item, rest, placement) if str(at) == part else item for at, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    below = value.get(part)
+    if not rest:
+        return {**value, part: _labelled(below, placement)}
+    if below is None or part == "metadata":  # which stands first, as people have it
+        labelled = _with_labels({} if below is None else below, rest, placement)
+        return {part: labelled, **{k: v for k, v in value.items() if k != part}}
+    return {**value, part: _with_labels(below, rest, placement)}
+
+
+def _file_name(item: PayloadObject, identity: tuple[str, str, str], width: int) -> str:
+    kind, _, name = identity
+    if item.is_namespace:
+        return f"00-namespace-{_slug(name, kind)}.yaml"
+    parts = [f"{item.step + 1:0{width}d}", _slug(item.name)]
+    if item.ordinal:
+        parts.append(f"{item.ordinal:03d}")
+    stem = "-".join([*parts, _slug(kind.rpartition("/")[2].lower()), _slug(name, kind)])
+    if len(stem) > _MAX_STEM:
+        stem = f"{stem[:_MAX_STEM]}-{hashlib.sha256(stem.encode()).hexdigest()[:8]}"
+    return f"{stem}.yaml"
+
+
+def _slug(name: str, *more: str) -> str:
+    """Write a name with what file names may hold; a name that loses something gets a hash of the whole instead."""
+    slug = _SLUG.sub("-", name.lower()).strip("-.")[:_MAX_SLUG]
+    if slug == name:
+        return slug
+    return f"{slug}-{hashlib.sha256('/'.join((name, *more)).encode()).hexdigest()[:8]}".lstrip("-")
+
+
+def _marker_name(placement: Placement) -> str:
+    return f"overspill-{placement.name}"
+
+
+def kustomization(resources: Iterable[str]) -> bytes:
+    """Write a ``kustomization.yaml`` that lists the files beside or below it in their order."""
+    return emit({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": sorted(resources),
+        "sortOptions": {"order": "fifo"},
+    }).encode()  # fmt: skip # as YAML would have it
+
+
+def marker_path(placement: Placement) -> str:
+    """Return where the marker lies, below the cluster's directory."""
+    return f"{placement.name}/{DIRECTORY}/00-overspill-marker.yaml"
+
+
+def marker(placement: Placement) -> bytes:
+    """Write the ConfigMap that shows in a cluster which version of a placement it has.
+
+    It also keeps an Application from being empty: Argo CD refuses a sync that would prune everything.
+    """
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": _marker_name(placement),
+            "namespace": placement.target_namespace,
+            "labels": {PLACEMENT_LABEL: str(placement.name)},
+        },
+        "data": {"placement": placement.id, "digest": placement.digest},
+    }
+    return emit(manifest).encode()

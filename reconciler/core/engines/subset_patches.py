@@ -1,0 +1,140 @@
+"""What the subset of a placement changes in its pods: in objects that are written, and in charts that Flux installs.
+
+What a chart makes that an engine installs itself, nobody can read here. Flux lets Kustomize patch it by kind and name,
+and Kustomize merges objects as Kubernetes does, but not lists: it puts new items elsewhere, and appends to none. So
+what consists of objects and scalars can be said of a release exactly; anything else is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from reconciler.core.engines.engine import Deployment, chart_steps
+from reconciler.core.schema.yaml import emit
+from reconciler.core.spread import inject
+from reconciler.core.spread.ordinal_fields import KRUISE
+from reconciler.core.spread.subset_pods import Injection
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds
+from reconciler.errors import InvalidInput
+from reconciler.model.workload import DeploySpec, HelmConfig, Json
+from reconciler.model.workload_kind import EACH
+
+INSTEAD = "give the cluster the manifests engine, or use placement.subset in the chart's values"
+
+Objects = Sequence[Mapping[str, Json] | None]
+"""Objects of a placement in order; None for one that no subset changes."""
+
+
+def injected(deployment: Deployment, objects: Objects, rendered: tuple[HelmConfig, ...]) -> list[Json]:
+    """Make the pods of the objects that a spread targets those of the placement's subset.
+
+    Raises InvalidInput where they cannot be, or where there are none and the engine installs no chart that may have
+    them.
+    """
+    injection = deployment.injection
+    if injection is None:
+        return [*objects]
+    chosen = _targets(objects, injection)
+    if not chosen and injection.changes and not installs(deployment.spec, rendered):
+        raise unaimed(injection)
+    return [
+        inject.injected(one, injection, deployment.workspace, deployment.kinds)
+        if one is not None and index in chosen
+        else one
+        for index, one in enumerate(objects)
+    ]
+
+
+def unaimed(injection: Injection) -> InvalidInput:
+    """Say that a subset would change the pods of an object that is not made."""
+    target = f"{injection.spread.target.kind} {injection.spread.target.name}"
+    return inject.refusal(injection, f"the placement makes no {target}, which it targets", inject.INSTEAD)
+
+
+def installs(spec: DeploySpec, rendered: tuple[HelmConfig, ...]) -> bool:
+    """Tell whether an engine installs a chart of a spec itself, beside those that are rendered for it."""
+    names = {chart.name for chart in rendered}
+    return any(chart.name not in names for chart in chart_steps(spec))
+
+
+def left_to_charts(deployment: Deployment, objects: Objects, rendered: tuple[HelmConfig, ...]) -> Injection | None:
+    """Return what a subset changes in the pods of charts that the engine installs itself; None where nothing is."""
+    injection = deployment.injection
+    if injection is None or _targets(objects, injection) or not installs(deployment.spec, rendered):
+        return None
+    return injection
+
+
+def patches(injection: Injection, kinds: Kinds) -> list[Json]:
+    """Write what a subset changes as patches of Kustomize, for the object of the name that its spread targets.
+
+    Raises InvalidInput with what of it cannot be said exactly.
+    """
+    spread, subset = injection.spread, injection.subset
+    name = f"{spread.group}/{spread.target.kind}"
+    kind = kinds.get(name) or BUILT_IN.get(name)
+    template = kind.templates[0] if kind is not None and len(kind.templates) == 1 else None
+    own = template is not None and inject.plain(template) and EACH not in template.spec
+    if kind is None or template is None or not own:
+        if not injection.changes:
+            return []
+        raise _inexact(injection, f"where a {spread.target.kind} has its pod template")
+    for what in _not_merged(injection):
+        raise _inexact(injection, what)
+    patch = {key: dict(subset.patch[key]) for key in ("metadata", "spec") if key in subset.patch}
+    metadata = patch.setdefault("metadata", {})
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), **injection.annotation}
+    if "priorityClassName" in patch.get("spec", {}):
+        patch["spec"]["priority"] = None
+    made: Json = patch
+    for part in reversed(template.spec[:-1]):
+        made = {part: made}
+    if injection.start and spread.group == KRUISE:
+        raise _inexact(injection, f"which ordinals a {spread.target.kind} of OpenKruise leaves out")
+    if injection.start:
+        made = {**made, "spec": {"ordinals": {"start": injection.start}, **made["spec"]}}
+    version = "/".join(part for part in (spread.group, (kind.versions or ("v1",))[0]) if part)
+    return [
+        {
+            "target": {"group": spread.group, "kind": spread.target.kind, "name": re.escape(spread.target.name)},
+            "patch": emit(
+                {"apiVersion": version, "kind": spread.target.kind, "metadata": {"name": spread.target.name}, **made}
+            ),
+        }
+    ]
+
+
+def _not_merged(injection: Injection) -> Iterator[str]:
+    """Say what of a subset Kustomize would merge otherwise than Kubernetes, or could not tell at all."""
+    if injection.spread.selector or injection.spread.selector_expressions:
+        yield "which pods the spread selects"
+    if injection.subset.tolerations:
+        yield "tolerations"
+    if injection.required or injection.preferred:
+        yield "terms of nodes"
+    for part in ("metadata", "spec"):
+        said = injection.subset.patch.get(part, {})
+        if isinstance(said, Mapping):
+            yield from _lists(said)
+        else:
+            yield f"that there is no {part}"
+
+
+def _lists(value: Mapping[str, Json]) -> Iterator[str]:
+    for key, below in value.items():
+        if isinstance(below, list):
+            yield f"the list {key} of its patch"
+        elif key.startswith("$"):
+            yield f"the directive {key} of its patch"
+        elif isinstance(below, Mapping):
+            yield from _lists(below)
+
+
+def _inexact(injection: Injection, what: str) -> Exception:
+    message = f"Flux installs the chart itself, and {what} cannot be said of what it makes"
+    return inject.refusal(injection, message, INSTEAD)
+
+
+def _targets(objects: Objects, injection: Injection) -> frozenset[int]:
+    return inject.targets([one or {} for one in objects], injection.spread)

@@ -1,0 +1,260 @@
+"""GPRs: the GPUs that each placement has, and those that each workload waits for.
+
+EGS keeps a GPUProvisioningRequest for them; here they follow from the ledger, what was seen and what the plan holds
+back, and nothing is kept. What the plan has decided is told as it will be once it is pushed: Pending what it places,
+Draining what it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from reconciler.core.decide.candidates.gpr_needs import gpr_needs
+from reconciler.core.decide.candidates.gpr_terms import band, priority, recorded, terms
+from reconciler.core.decide.state.enrolment import end_of
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.steps import gang_health
+from reconciler.core.workloads import replica_count
+from reconciler.model.demand import Demand
+from reconciler.model.gpr import GprEvent, GprState, GprTerms, GpuAsk, step
+from reconciler.model.ids import ClusterName, PlacementName, WorkloadId, WorkspaceName
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Extend, Move, Place, Plan, Reason, Resize, Revert, Suppressed, Why
+from reconciler.model.policy import Desired
+from reconciler.model.request import Ended, Provisioning, RequestRecord
+from reconciler.text.timestamps import format_time
+from reconciler.text.wording import clause
+
+_DIGITS = 8
+_ENDS = {
+    Why.EXPIRED: GprEvent.OVER,
+    Why.IDLE: GprEvent.OVER,
+    Why.FAILED: GprEvent.FAILED,
+    Why.PREEMPTED: GprEvent.EVICTED,
+}
+"""What the end of a placement is for its GPR; any other is an early release."""
+
+_QUEUED = frozenset({Reason.NOTHING_FITS, Reason.GPR_LIMIT, Reason.SPREAD_LIMIT})
+_KEPT = frozenset({Reason.SCALE_DOWN_WINDOW, Reason.SIGNAL_UNHEARD, Reason.PRIMARY_UNSEEN})
+"""What is held back although nothing is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GprView:
+    """One GPR, with EGS's fields under our names.
+
+    `id` stays the same for as long as the GPR lives: that of a request for one placement from its receipt to its end,
+    any other from when it gets, or begins to wait for, its GPUs. `cluster` and `placement` are None while it waits.
+    `gpus` are on each of `nodes` nodes; where only pods say what they need, each counts as one, for nobody tells which
+    of them share a node. `memory` is in GB for one GPU, 0 for any. `asked_at` is since when it is wanted, `started_at`
+    when it was given room, `exit_at` when it is over and `left` how long that is, `completed_at` when it ended.
+    """
+
+    id: str
+    name: str
+    workspace: WorkspaceName
+    workload: WorkloadId
+    cluster: ClusterName | None
+    placement: PlacementName | None
+    shape: str
+    instance_type: str
+    gpus: int
+    nodes: int
+    memory: int
+    priority: int
+    band: str
+    state: GprState = GprState.PENDING
+    reason: str = ""
+    asked_at: datetime | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    exit_at: datetime | None = None
+    left: timedelta | None = None
+    evictable: bool = False
+    requeue: bool = False
+    evicted_by: str = ""
+
+
+def gprs(inputs: PassInput, plan: Plan) -> tuple[GprView, ...]:
+    """List all GPRs: those with the highest priority first, then the oldest, then by name."""
+    found = [
+        *_placed(inputs, plan),
+        *_reserved(inputs),
+        *_waiting(inputs, plan),
+        *_ended(inputs),
+    ]
+    now = inputs.now
+    return tuple(sorted(found, key=lambda one: (-one.priority, one.asked_at or now, one.workspace, one.name, one.id)))
+
+
+def _placed(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
+    """Make a GPR of each placement, as the plan leaves it."""
+    working_plan = dict(inputs.ledger.placements)
+    ending: dict[str, Revert] = {}
+    begun: set[str] = set()
+    for change in plan.changes:
+        match change:
+            case Place(placement=placement):
+                working_plan[placement.path] = placement
+                begun.add(placement.path)
+            case Resize(after=after) | Extend(after=after):
+                working_plan[after.path] = after
+            case Move(before=before, after=after):
+                del working_plan[before.path]
+                working_plan[after.path] = after
+                begun.add(after.path)
+            case Revert(placement=placement):
+                ending[placement.path] = change
+            case _:
+                pass
+    for path, placement in sorted(working_plan.items()):
+        state, reason = _state(inputs, placement, ending.get(path), new=path in begun)
+        record = recorded(inputs).get(placement.workload)
+        needs = gpr_needs(inputs, placement.workload, placement.cluster, placement.shape, placement.replicas)
+        yield replace(
+            _gpr(inputs, placement.workload, placement.cluster, placement.name, needs),
+            state=state,
+            reason=reason,
+            asked_at=record.received_at if record else placement.created_at,
+            started_at=placement.created_at,
+            exit_at=placement.expires_at,
+            left=max(timedelta(), placement.expires_at - inputs.now),
+        )
+
+
+def _state(inputs: PassInput, placement: Placement, ending: Revert | None, *, new: bool) -> tuple[GprState, str]:
+    """Tell how far a placement is with its GPUs, and why it is no further."""
+    if new:
+        return GprState.PENDING, f"{placement.cluster} is about to have it"
+    state = step(GprState.PENDING, GprEvent.GRANTED)
+    seen = inputs.observed.clusters.get(placement.cluster)
+    bound = replica_count.bound(placement, seen)
+    if inputs.rollouts.has_arrived(placement) or bound >= placement.replicas:
+        state = step(state, GprEvent.BOUND)
+    if ending is not None:
+        return step(state, _ENDS.get(ending.why, GprEvent.RELEASED)), f"{ending.why}: {ending.detail}"
+    if state is GprState.SUCCESSFUL:
+        return state, ""
+    if seen is None:
+        return state, f"{placement.cluster} has not been observed"
+    trouble = seen.troubles.get(placement.name, "")
+    there = gang_health.describe_partial_gang(inputs, placement) or f"{bound} of {placement.replicas} have a node"
+    return state, "; ".join(part for part in (there, trouble) if part)
+
+
+def _reserved(inputs: PassInput) -> Iterator[GprView]:
+    """Make a GPR of each reservation that has its GPUs."""
+    for workload, record in sorted(recorded(inputs).items()):
+        end = end_of(record, inputs.desired)
+        if record.cluster is None or record.ended is not None or end is None:
+            continue
+        yield replace(
+            _gpr(inputs, workload, record.cluster, None, gpr_needs(inputs, workload, record.cluster, None, 0)),
+            state=step(step(GprState.PENDING, GprEvent.GRANTED), GprEvent.BOUND),
+            reason="reserved; nothing is deployed",
+            asked_at=record.received_at,
+            started_at=record.began_at,
+            exit_at=end,
+            left=max(timedelta(), end - inputs.now),
+        )
+
+
+def _waiting(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
+    """Make a GPR of what each workload is still missing, and of each request that has nothing yet."""
+    held: dict[WorkloadId, list[Suppressed]] = {}
+    for one in plan.suppressed:
+        if one.reason not in _KEPT and one.replicas:
+            held.setdefault(one.workload, []).append(one)
+    placing = {change.placement.workload for change in plan.changes if isinstance(change, Place)}
+    for workload, record in recorded(inputs).items():
+        idle = not inputs.ledger.placements.of(workload).placements and workload not in placing
+        if record.ended is None and record.cluster is None and idle:
+            held.setdefault(workload, [])
+    for workload, suppressed in sorted(held.items()):
+        demand, known = inputs.demands.get(workload), recorded(inputs).get(workload)
+        measured = demand if isinstance(demand, Demand) else None
+        replicas = max((one.replicas for one in suppressed), default=1)
+        needs = gpr_needs(inputs, workload, None, measured.shape if measured else None, replicas)
+        queued = any(one.reason in _QUEUED for one in suppressed)
+        since = min((step.since for step in measured.waiting), default=None) if measured else None
+        yield replace(
+            _gpr(inputs, workload, None, None, needs),
+            state=step(GprState.PENDING, GprEvent.REFUSED) if queued else GprState.PENDING,
+            reason="; ".join(dict.fromkeys(_why(one) for one in suppressed)),
+            asked_at=known.received_at if known else since,
+        )
+
+
+def _why(held: Suppressed) -> str:
+    """Say why something is held back, and of each cluster that is not in there already why it was refused."""
+    beside = (one for one in held.refusals if f"{one.cluster}: {clause(one.message)}" not in held.message)
+    refused = "; ".join(f"{one.cluster}: {one.message}" for one in beside)
+    return f"{held.message} ({refused})" if refused else held.message
+
+
+def _ended(inputs: PassInput) -> Iterator[GprView]:
+    """Make a GPR of each request that has ended and is still known."""
+    for workload, record in sorted(recorded(inputs).items()):
+        if record.ended is None or inputs.ledger.placements.of(workload).placements:
+            continue
+        named = record.request.clusters
+        cluster = named[0] if len(named) == 1 else None
+        yield replace(
+            _gpr(inputs, workload, cluster, None, gpr_needs(inputs, workload, cluster, None, 0)),
+            state=_end(record, record.ended, inputs.desired),
+            reason=record.ended.message,
+            asked_at=record.received_at,
+            started_at=record.began_at,
+            completed_at=record.ended.at,
+        )
+
+
+def _end(record: RequestRecord, ended: Ended, desired: Desired) -> GprState:
+    """Tell an end in time from one before it: GPUs that were given back early had been asked for, for longer."""
+    if ended.status is Provisioning.FAILED:
+        return step(GprState.PROVISIONING, GprEvent.FAILED)
+    end = end_of(record, desired)
+    early = end is not None and ended.at < end
+    return step(GprState.DRAINING, GprEvent.GIVEN_BACK if early else GprEvent.GONE)
+
+
+def _gpr(
+    inputs: PassInput,
+    workload: WorkloadId,
+    cluster: ClusterName | None,
+    placement: PlacementName | None,
+    needs: GpuAsk,
+) -> GprView:
+    """Say of a GPR what does not depend on how far it is."""
+    own = terms(workload, cluster, inputs) if cluster else GprTerms(priority=priority(workload, inputs))
+    record = recorded(inputs).get(workload)
+    return GprView(
+        id=_id(record, workload, placement),
+        name=workload.name,
+        workspace=workload.workspace,
+        workload=workload,
+        cluster=cluster,
+        placement=placement,
+        shape=needs.shape,
+        instance_type=needs.instance_type,
+        gpus=needs.gpus,
+        nodes=needs.nodes,
+        memory=needs.memory,
+        priority=own.priority,
+        band=band(own.priority),
+        evictable=own.evictable,
+        requeue=own.requeue,
+        evicted_by=record.evicted_by if record else "",
+    )
+
+
+def _id(record: RequestRecord | None, workload: WorkloadId, placement: PlacementName | None) -> str:
+    """Name a GPR by what makes it this one: a single placement that was asked for stays the same when it moves."""
+    if record is not None and (record.request.placements == 1 or len(record.request.clusters) == 1):
+        known = f"{workload}\n{format_time(record.received_at)}"
+    else:
+        known = f"{workload}\n{workload.request}\n{placement or ''}"
+    return f"gpr-{sha256(known.encode()).hexdigest()[:_DIGITS]}"

@@ -1,0 +1,161 @@
+"""The GPU nodes of the fleet, one by one: what each has, what is free there, and which placements are on its cluster.
+
+EGS keeps an inventory for this (the EGS reference, section 6). Which node a placement's pods are on is not observed, so
+what is allocated is told by cluster, never guessed by node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from reconciler.core.capacity.gpu_models import INSTANCE_TYPE, Gpus, closed_gpus, gpus, gpus_of_pod
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.observe.demand import unseen
+from reconciler.core.workloads import replica_count
+from reconciler.model.capacity import ClusterObservation
+from reconciler.model.ids import ClusterName, PlacementName, WorkloadId, WorkspaceName
+
+_REGION, _ZONE = "topology.kubernetes.io/region", "topology.kubernetes.io/zone"
+
+
+class Health(StrEnum):
+    """Whether a node takes pods, in EGS's words. Cordoned and leaving ones are Unschedulable."""
+
+    HEALTHY = "Healthy"
+    UNHEALTHY = "Unhealthy"
+    UNSCHEDULABLE = "Unschedulable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuNode:
+    """The GPUs of one kind on one node; a node with several kinds has a row for each.
+
+    `model` is as its vendor writes it, `memory` in GB for one GPU; empty and 0 are unknown. `count` is None where the
+    observation does not say how many there are. A `part` is a slice of a GPU.
+    """
+
+    cluster: ClusterName
+    node: str
+    resource: str
+    model: str
+    memory: int
+    count: int | None
+    free: int
+    part: bool
+    instance_type: str
+    region: str
+    zone: str
+    health: Health
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuAllocation:
+    """GPUs that one of our placements has on a cluster: `bound` of its `replicas` have a node."""
+
+    cluster: ClusterName
+    placement: PlacementName
+    workload: WorkloadId
+    gpus: int
+    replicas: int
+    bound: int
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSighting:
+    """When a cluster was seen last, and why it counts as unseen now, if it does: its rows are as old."""
+
+    cluster: ClusterName
+    observed_at: datetime | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuInventory:
+    """All GPU nodes that were seen. Those of clusters that some workspace has are managed, the others are not."""
+
+    managed: tuple[GpuNode, ...]
+    unmanaged: tuple[GpuNode, ...]
+    allocations: tuple[GpuAllocation, ...]
+    clusters: tuple[ClusterSighting, ...]
+
+
+def inventory(inputs: PassInput, within: frozenset[WorkspaceName] | None = None) -> GpuInventory:
+    """List the GPU nodes by cluster and name.
+
+    `within` are the workspaces whose clusters and placements are told; None for all, and only then for what is
+    unmanaged.
+    """
+    desired, observed = inputs.desired, inputs.observed
+    told = [one for name, one in sorted(desired.workspaces.items()) if within is None or name in within]
+    ours = {cluster for workspace in told for cluster in workspace.everywhere}
+    others = {*desired.clusters, *observed.clusters} - ours if within is None else set()
+    return GpuInventory(
+        managed=tuple(_nodes(inputs, ours)),
+        unmanaged=tuple(_nodes(inputs, others)),
+        allocations=tuple(_allocations(inputs, {one.name for one in told} if within is not None else None)),
+        clusters=tuple(_sight(inputs, name) for name in sorted(ours | others)),
+    )
+
+
+def _nodes(inputs: PassInput, clusters: set[ClusterName]) -> Iterator[GpuNode]:
+    for name in sorted(clusters):
+        seen = inputs.observed.clusters.get(name)
+        if seen is not None:
+            yield from sorted(_rows(seen), key=lambda row: (row.node, row.resource))
+
+
+def _rows(seen: ClusterObservation) -> Iterator[GpuNode]:
+    for pool in seen.pools:
+        for node in pool.nodes:
+            for one in gpus(node, pool):
+                yield _row(seen.cluster, node.name, one, {**pool.labels, **node.labels}, Health.HEALTHY)
+    for closed in seen.closed:
+        for one in closed_gpus(closed):
+            health = Health.UNSCHEDULABLE if closed.ready else Health.UNHEALTHY
+            yield _row(seen.cluster, closed.name, one, closed.labels, health)
+
+
+def _row(cluster: ClusterName, node: str, one: Gpus, labels: Mapping[str, str], health: Health) -> GpuNode:
+    return GpuNode(
+        cluster=cluster,
+        node=node,
+        resource=one.resource,
+        model=one.model,
+        memory=one.memory,
+        count=one.count,
+        free=one.free,
+        part=one.part,
+        instance_type=labels.get(INSTANCE_TYPE, ""),
+        region=labels.get(_REGION, ""),
+        zone=labels.get(_ZONE, ""),
+        health=health,
+    )
+
+
+def _allocations(inputs: PassInput, within: set[WorkspaceName] | None) -> Iterator[GpuAllocation]:
+    for _, placement in sorted(inputs.ledger.placements.items()):
+        if within is not None and placement.workload.workspace not in within:
+            continue
+        bound = replica_count.bound(placement, inputs.observed.clusters.get(placement.cluster))
+        yield GpuAllocation(
+            cluster=placement.cluster,
+            placement=placement.name,
+            workload=placement.workload,
+            gpus=bound * placement.shape.group_size * gpus_of_pod(placement.shape),
+            replicas=placement.replicas,
+            bound=bound,
+            since=placement.created_at,
+        )
+
+
+def _sight(inputs: PassInput, name: ClusterName) -> ClusterSighting:
+    seen = inputs.observed.clusters.get(name)
+    return ClusterSighting(
+        cluster=name,
+        observed_at=seen.observed_at if seen else None,
+        message=unseen(inputs.desired.fleet, inputs.observed, name, inputs.now),
+    )

@@ -1,0 +1,136 @@
+"""Why a request is where it is, or waits: what each of its clusters offers, by the very functions that place it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from reconciler.core.capacity.pod_needs import Gang, Pods, needs, pods_of
+from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.decide.steps import gang_health
+from reconciler.core.decide.steps.place_requests import assess
+from reconciler.core.explain.request_state import RequestState, held_back, state
+from reconciler.core.explain.workload import (
+    Assessment,
+    Explanation,
+    added,
+    describe_suppressed,
+    first_needs,
+    noted,
+    outrun,
+    running,
+    starts,
+)
+from reconciler.core.fleet.cluster_order import Candidate
+from reconciler.model.ids import ClusterName
+from reconciler.model.plan import Plan, Refusal, Suppressed
+from reconciler.model.request import RequestRecord
+from reconciler.model.units import Resources
+from reconciler.text.timestamps import format_time
+from reconciler.text.wording import amounts, clause, count, listed
+
+
+def explain_request(record: RequestRecord, inputs: PassInput, plan: Plan) -> Explanation:
+    """Explain one request at one moment; `situation` has it among its workloads if it is open."""
+    workload = record.workload
+    held = held_back(plan).get(workload, ())
+    stands = state(record, inputs, held)
+    policy = inputs.desired.policies.get(workload)
+    finder = CandidateFinder(inputs, WorkingPlan(inputs))
+    candidates = inputs.reach.order(workload) if policy is not None else ()
+    assessments = tuple(_assessment(record, inputs, finder, candidate, plan) for candidate in candidates)
+    workspace = inputs.desired.workspaces.get(workload.workspace)
+    return Explanation(
+        workload=workload,
+        primary=workspace.primary if workspace is not None else ClusterName(""),
+        policy=policy.name if policy is not None else "",
+        demand=None,
+        placements=stands.placements,
+        ailing=gang_health.ailing(inputs, stands.placements),
+        restraints=(),
+        assessments=assessments,
+        suppressed=held,
+        conclusion=(
+            *_conclusion(stands, assessments, held, pods_of(record.request, inputs.desired.kinds)),
+            *running(inputs, stands.placements),
+            *_added(record, inputs, candidates),
+            *first_needs(workload, inputs),
+        ),
+        request=stands,
+        notes=noted(inputs, stands.placements),
+    )
+
+
+def _added(record: RequestRecord, inputs: PassInput, candidates: Sequence[Candidate]) -> Iterator[str]:
+    """Say what the clusters that it may go to add to its pods."""
+    for candidate in candidates:
+        seen = inputs.observed.clusters.get(candidate.cluster)
+        if seen is not None:
+            found = needs(record.request, seen, kinds=inputs.desired.kinds)
+            yield from added(seen, (part.shape for part in found.parts))
+
+
+def _assessment(
+    record: RequestRecord, inputs: PassInput, finder: CandidateFinder, candidate: Candidate, plan: Plan
+) -> Assessment:
+    answer = assess(inputs, finder, record, candidate)
+    if isinstance(answer, Refusal):
+        answer = assess(inputs, finder, record, candidate, least=True)
+    before = None if isinstance(answer, Refusal) else outrun(plan, record.workload, candidate.site)
+    answer = before or answer
+    start = None if isinstance(answer, Refusal) else answer[0].start
+    cluster, seen = inputs.desired.clusters.get(candidate.cluster), inputs.observed.clusters.get(candidate.cluster)
+    here = inputs.ledger.placements.of(record.workload).placements
+    needed = needs(record.request, seen, kinds=inputs.desired.kinds)
+    return Assessment(
+        cluster=candidate.cluster,
+        rank=candidate.rank,
+        placed=sum(one.replicas for one in here if one.cluster == candidate.cluster),
+        fits=0 if isinstance(answer, Refusal) else answer[0].replicas,
+        limit=None,
+        free=finder.rooms.room(candidate.cluster, record.request.workspace).free(needed.main.shape)
+        if seen
+        else Resources(),
+        price_per_gpu_hour=cluster.price_per_gpu_hour if cluster else None,
+        refusal=answer if isinstance(answer, Refusal) else None,
+        start=start.told if start is not None else "",
+    )
+
+
+def _conclusion(
+    stands: RequestState, assessments: Sequence[Assessment], held: Sequence[Suppressed], pods: Pods
+) -> Iterator[str]:
+    """Say in sentences what holds now, and the one thing that would change each thing that does not."""
+    record, placed = stands.record, len(stands.placements)
+    # 1. It is over.
+    if record.ended is not None:
+        at = format_time(record.ended.at)
+        yield f"It is {record.ended.status} since {at}: {clause(record.ended.message)}. Nothing of it begins again."
+        return
+    unknown = needs(record.request, pods=pods).unknown
+    if unknown:
+        yield f"What it takes is not known in full: {unknown}. Declare it in gprDetails."
+    yield from (_grouped(gang) for gang in pods.gangs)
+    # 2. It runs.
+    if placed:
+        until = f" until {format_time(stands.ends_at)}" if stands.ends_at else ""
+        yield f"It has {placed} of {count(stands.wanted, 'placement')}{until}."
+    # 3. It waits.
+    yield from (describe_suppressed(one) for one in held)
+    if placed < stands.wanted:
+        yield from (
+            f"To use {refusal.cluster}: {refusal.remedy} ({refusal.message})."
+            for refusal in (assessment.refusal for assessment in assessments)
+            if refusal is not None and refusal.remedy
+        )
+        yield from starts(assessments)
+
+
+def _grouped(gang: Gang) -> str:
+    """Say which of its pods only run together."""
+    asked, several = listed(amounts(gang.requests)), gang.groups > 1
+    each = f", {asked} {'each' if several else 'in all'}" if asked else ""
+    needed = "all" if gang.least == gang.size else str(gang.least)
+    groups = f"{count(gang.groups, gang.called)} of {count(gang.size, 'pod')}"
+    return f"{gang.name} is {groups}{each}; a {gang.called} runs once {needed} of its pods are there."

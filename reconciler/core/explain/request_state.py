@@ -1,0 +1,112 @@
+"""How a request stands: whether it has its GPUs, how what it deploys is doing, and why, in EGS's two axes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.core.decide.state.enrolment import end_of
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.steps import gang_health
+from reconciler.core.ledger import lifecycle
+from reconciler.core.workloads import replica_count
+from reconciler.model.ids import WorkloadId
+from reconciler.model.placement import Phase, Placement
+from reconciler.model.plan import Plan, Suppressed
+from reconciler.model.request import Provisioning, RequestRecord
+from reconciler.model.rollout import EngineState
+from reconciler.text.wording import count
+
+_WORST = (Phase.FAILED, Phase.PENDING, Phase.RUNNING, Phase.SUCCEEDED, Phase.COMPLETED)
+"""Phases from the worst on: of several placements the worst tells how the request is doing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestState:
+    """One request. `wanted` are the placements that it asks for, `ends_at` when its time is over, None before it began.
+
+    `updated_at` is when anything of it changed last, as far as git knows.
+    """
+
+    record: RequestRecord
+    provisioning: Provisioning
+    phase: Phase
+    message: str
+    placements: tuple[Placement, ...]
+    wanted: int
+    ends_at: datetime | None
+    updated_at: datetime
+
+
+def held_back(plan: Plan) -> Mapping[WorkloadId, tuple[Suppressed, ...]]:
+    """Group what a plan holds back of requests, by request."""
+    found: defaultdict[WorkloadId, list[Suppressed]] = defaultdict(list)
+    for one in plan.suppressed:
+        if one.workload.request:
+            found[one.workload].append(one)
+    return {workload: tuple(held) for workload, held in found.items()}
+
+
+def state(record: RequestRecord, inputs: PassInput, held: Sequence[Suppressed] = ()) -> RequestState:
+    """Tell how a request stands in the ledger of a situation; `held` is what a plan holds back of it."""
+    placements = inputs.ledger.placements.of(record.workload).placements
+    enrolment = inputs.enrolment
+    wanted = len(placements) + (enrolment.short(record.workload, len(placements)) if enrolment is not None else 0)
+    return RequestState(
+        record=record,
+        provisioning=_provisioning(record, placements, held),
+        phase=_phase(record, placements, inputs),
+        message=_message(record, placements, wanted, inputs, held),
+        placements=placements,
+        wanted=wanted,
+        ends_at=end_of(record, inputs.desired),
+        updated_at=max([record.changed_at, *(placement.changed_at for placement in placements)]),
+    )
+
+
+def phase_of(placement: Placement, inputs: PassInput) -> Phase:
+    """Tell how one placement is doing; what its engine has given up has failed, until a pass reverts it (R18)."""
+    ailment = inputs.rollouts.ailing.get(placement.path)
+    if ailment is not None and ailment.state is EngineState.FAILED:
+        return Phase.FAILED
+    seen = inputs.observed.clusters.get(placement.cluster)
+    bound = replica_count.bound(placement, seen)
+    return lifecycle.phase(placement, bound, well=gang_health.well(inputs, placement))
+
+
+def _provisioning(record: RequestRecord, placements: Sequence[Placement], held: Sequence[Suppressed]) -> Provisioning:
+    if record.ended is not None:
+        return record.ended.status
+    if placements or record.cluster is not None:
+        return Provisioning.SUCCESSFUL
+    return Provisioning.QUEUED if held else Provisioning.PENDING
+
+
+def _phase(record: RequestRecord, placements: Sequence[Placement], inputs: PassInput) -> Phase:
+    if record.ended is not None:
+        return Phase.FAILED if record.ended.status is Provisioning.FAILED else Phase.COMPLETED
+    phases = {phase_of(placement, inputs) for placement in placements}
+    return next((phase for phase in _WORST if phase in phases), Phase.PENDING)
+
+
+def _message(
+    record: RequestRecord,
+    placements: Sequence[Placement],
+    wanted: int,
+    inputs: PassInput,
+    held: Sequence[Suppressed],
+) -> str:
+    """Say in words what the two axes cannot."""
+    if record.ended is not None:
+        return record.ended.message
+    said = [f"on {len(placements)} of {count(wanted, 'cluster')}"] if placements and wanted > 1 else []
+    ailing = inputs.rollouts.ailing
+    for placement in placements:
+        ailment = ailing.get(placement.path)
+        why = gang_health.describe_partial_gang(inputs, placement) or (ailment.message if ailment is not None else "")
+        if why:
+            said.append(f"{placement.cluster}: {why}")
+    said += [f"{one.reason}: {one.message}" for one in held]
+    return "; ".join(said)

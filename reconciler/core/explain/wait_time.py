@@ -1,0 +1,327 @@
+"""What autoscalers could add to clusters, as people declare it: their bounds cannot be seen from a cluster.
+
+When GPUs can be had: now, when something ends, when an autoscaler has added nodes, and after whoever is ahead.
+
+An estimate from what is known. It takes every placement to end when git says, and not before; who is ahead to take what
+they wait for as soon as it fits; and what somebody else runs on a cluster to stay.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.gpu_requests import described, missing, shapes
+from reconciler.core.capacity.pod_needs import PodSet, needs
+from reconciler.core.capacity.room import ClusterCapacity
+from reconciler.core.decide.candidates.cluster_obstacles import obstacle
+from reconciler.core.decide.candidates.finder import CandidateFinder
+from reconciler.core.decide.candidates.gpr_terms import priority, recorded, requested
+from reconciler.core.decide.candidates.reservations import reserved
+from reconciler.core.decide.state.enrolment import end_of
+from reconciler.core.decide.state.pass_input import PassInput
+from reconciler.core.decide.state.working_plan import WorkingPlan
+from reconciler.core.workloads import replica_count
+from reconciler.core.workloads.builtin_kinds import Kinds
+from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
+from reconciler.model.cluster import ScalableNodes
+from reconciler.model.demand import Demand
+from reconciler.model.gpr import GpuAsk
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.placement import Placement
+from reconciler.model.plan import Plan, Reason, Refusal, Revert, Why
+from reconciler.model.policy import Cluster
+from reconciler.model.request import Request
+from reconciler.model.units import format_duration
+from reconciler.text.timestamps import format_time
+from reconciler.text.wording import count, listed
+
+_LAST = "~"
+"""Sorts after the name of any pool, so that nodes that are there are filled first."""
+_HOSTNAME = "kubernetes.io/hostname"
+"""What its kubelet labels each node with, a value of its own."""
+
+
+def grown(cluster: Cluster, seen: ClusterObservation, within: timedelta) -> ClusterObservation:
+    """Add to a cluster the nodes that its autoscaler could have there within a time, as if they were empty."""
+    pools = [
+        Pool(
+            name=f"{_LAST}{index}",
+            nodes=tuple(
+                Node(
+                    name=(name := f"{_LAST}{index}-{number}"),
+                    free=nodes.allocatable,
+                    allocatable=nodes.allocatable,
+                    labels={_HOSTNAME: name},
+                    pods=(),
+                )
+                for number in range(missing)
+            ),
+            labels=nodes.labels,
+            taints=nodes.taints,
+        )
+        for index, (nodes, missing) in enumerate(addable(cluster, seen))
+        if nodes.delay <= within
+    ]
+    return replace(seen, pools=(*seen.pools, *pools)) if pools else seen
+
+
+def addable(cluster: Cluster, seen: ClusterObservation) -> Iterator[tuple[ScalableNodes, int]]:
+    """Count how many nodes of each kind could still be added; those that take no pods are there, too."""
+    labels = [{**pool.labels, **node.labels} for pool in seen.pools for node in pool.nodes]
+    labels += [dict(node.labels) for node in seen.closed]
+    for nodes in cluster.autoscaling:
+        there = sum(nodes.labels.items() <= one.items() for one in labels)
+        if there < nodes.most:
+            yield nodes, nodes.most - there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuDemand:
+    """GPUs that somebody asks for, in a workspace and with a priority.
+
+    Without `clusters` any of the workspace will do. `workload` is who asks, where it waits already, and `since` since
+    when; a newcomer comes after all of its priority.
+    """
+
+    workspace: WorkspaceName
+    ask: GpuAsk
+    priority: int
+    clusters: tuple[ClusterName, ...] = ()
+    dedicated: bool = False
+    workload: WorkloadId | None = None
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitEstimate:
+    """When one cluster could have what is asked for: `at`, after a `wait`; None when nothing that is known brings it.
+
+    `ahead` are the workloads that come first there and take GPUs. `reasons` say what it depends on, or what is in the
+    way.
+    """
+
+    cluster: ClusterName
+    wait: timedelta | None
+    at: datetime | None
+    ahead: tuple[WorkloadId, ...]
+    reasons: tuple[str, ...]
+
+
+def waits(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[WaitEstimate, ...]:
+    """Estimate the wait on each cluster of the workspace, the shortest first, then by the order of the clusters."""
+    workspace = inputs.desired.workspaces.get(asking.workspace)
+    own = workspace.everywhere if workspace else ()
+    named = asking.clusters or (workspace.clusters if workspace else ())
+    ahead = _ahead(asking, inputs, plan)
+    found = [
+        _Prospect(asking=asking, inputs=inputs, plan=plan, queue=ahead, name=name).wait()
+        if name in own
+        else _foreign(asking, name)
+        for name in named
+    ]
+    return tuple(sorted(found, key=lambda one: timedelta.max if one.wait is None else one.wait))
+
+
+def spelt(wait: timedelta) -> str:
+    """Write a wait as EGS does: ``0h2m40s``."""
+    minutes, seconds = divmod(max(0, int(wait.total_seconds())), 60)
+    return f"{minutes // 60}h{minutes % 60}m{seconds}s"
+
+
+def _foreign(asking: GpuDemand, name: ClusterName) -> WaitEstimate:
+    """Say that a workspace has no cluster of that name; whether there is one is no concern of it."""
+    told = f"not a cluster of workspace {asking.workspace}"
+    return WaitEstimate(cluster=name, wait=None, at=None, ahead=(), reasons=(told,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ahead:
+    """Somebody who waits: what people asked for, or so many replicas of which it is known what each needs."""
+
+    workload: WorkloadId
+    request: Request | None
+    shape: ReplicaShape | None
+    replicas: int
+    kinds: Kinds
+
+    def parts(self, seen: ClusterObservation) -> tuple[PodSet, ...]:
+        """Say what would serve it in a cluster."""
+        if self.request is not None:
+            return needs(self.request, seen, kinds=self.kinds).parts
+        return () if self.shape is None else (PodSet(shape=self.shape, replicas=self.replicas),)
+
+    def wants_gpus(self, seen: ClusterObservation | None) -> bool:
+        """Tell whether it takes GPUs of a cluster; it may where nobody knows what it needs, as of a chart."""
+        if self.request is not None:
+            needed = needs(self.request, seen, kinds=self.kinds)
+            return bool(needed.unknown) or any(gpus_of_pod(part.shape) for part in needed.parts)
+        return self.shape is None or bool(gpus_of_pod(self.shape))
+
+
+def _ahead(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[_Ahead, ...]:
+    """List who waits for room and comes first: by priority, then by age."""
+    queue: list[tuple[int, datetime, _Ahead]] = []
+    for held in plan.suppressed:
+        if held.reason is not Reason.NOTHING_FITS or held.workload == asking.workload:
+            continue
+        demand, request = inputs.demands.get(held.workload), requested(held.workload, inputs)
+        record = recorded(inputs).get(held.workload)
+        measured = demand if isinstance(demand, Demand) else None
+        waited = [step.since for step in measured.waiting] if measured else []
+        since = record.received_at if record else min(waited, default=inputs.now)
+        one = _Ahead(
+            workload=held.workload,
+            request=request,
+            shape=measured.shape if measured else None,
+            replicas=held.replicas,
+            kinds=inputs.desired.kinds,
+        )
+        queue.append((-priority(held.workload, inputs), since, one))
+    mine = (-asking.priority, asking.since or datetime.max.replace(tzinfo=inputs.now.tzinfo))
+    return tuple(one for urgency, since, one in sorted(queue, key=lambda each: each[:2]) if (urgency, since) < mine)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prospect:
+    """One cluster's prospects for an ask."""
+
+    asking: GpuDemand
+    inputs: PassInput
+    plan: Plan
+    queue: tuple[_Ahead, ...]
+    name: ClusterName
+
+    def wait(self) -> WaitEstimate:
+        """Find the first moment at which there is room, among those at which there could be more than before."""
+        refusal = obstacle(self.inputs, self.asking.workspace, self.name)
+        if refusal is not None:
+            return self._answer(None, refusal.message)
+        cluster, seen = self.inputs.desired.clusters[self.name], self.inputs.observed.clusters[self.name]
+        now = self.inputs.now
+        delays = {now + nodes.delay for nodes, _ in addable(cluster, seen)}
+        ways = shapes(self.asking.ask, self._grown(max({now, *delays})), dedicated=self.asking.dedicated)
+        if not ways:
+            return self._answer(None, missing(self.asking.ask, seen))
+        working_plan, capped = self._working_plan(now), self._limited(ways, now) is not None
+        ends = sorted(self._ending(working_plan, capped=capped), key=lambda one: (one.expires_at, one.name))
+        given_back = self._reservations(working_plan, capped=capped)
+        moments = sorted({now, *(max(now, one.expires_at) for one in ends), *delays, *(end for _, end in given_back)})
+        index = bisect_left(moments, True, key=lambda moment: self._fits(ways, moment))
+        if index == len(moments):
+            limited = self._limited(ways, moments[-1])
+            shortfall = limited.message if limited else self._left(moments[-1]).shortfall(ways[0])
+            return self._answer(
+                None, f"{shortfall}, even when all that is known to end has ended" if ends else shortfall
+            )
+        return self._answer(moments[index], *self._reasons(moments[index], (ends, given_back), cluster, seen))
+
+    def _fits(self, ways: tuple[ReplicaShape, ...], moment: datetime) -> bool:
+        if self._limited(ways, moment) is not None:
+            return False
+        room = self._left(moment)
+        return any(room.count(way, 1) for way in ways)
+
+    def _limited(self, ways: tuple[ReplicaShape, ...], moment: datetime) -> Refusal | None:
+        """Say that the workspace has as many GPRs as it may at a moment; what has one there needs no other."""
+        working_plan, workload = self._working_plan(moment), self.asking.workload
+        if workload is not None and any(one.cluster == self.name for one in working_plan.of(workload)):
+            return None
+        later = replace(self.inputs, now=moment)
+        return CandidateFinder(later, working_plan).limited(self.asking.workspace, self.name, ways[0])
+
+    def _left(self, moment: datetime) -> ClusterCapacity:
+        """Return the room at a moment, less what those who are ahead take of it."""
+        seen, working_plan = self._grown(moment), self._working_plan(moment)
+        clusters = {**self.inputs.observed.clusters, self.name: seen}
+        later = replace(self.inputs, now=moment, observed=replace(self.inputs.observed, clusters=clusters))
+        room = CandidateFinder(later, working_plan).rooms.room(self.name, self.asking.workspace)
+        remaining = {one.path for one in working_plan.on(self.name)}
+        for placement in self._all():
+            if placement.path not in remaining:
+                room.give(placement.shape, replica_count.bound(placement, seen))
+        for one in self._rivals():
+            for part in one.parts(seen):
+                shape, wanted = part.room
+                room.take(shape, room.count(shape, wanted))
+        return room
+
+    def _working_plan(self, moment: datetime) -> WorkingPlan:
+        """Return what stands on the cluster at a moment, if everything ends in its time and nothing new comes."""
+        working_plan = WorkingPlan(self.inputs)
+        for change in self.plan.changes:
+            working_plan.change(change)
+        for placement in self._ending(working_plan, capped=self.asking.workspace in self.inputs.desired.limits):
+            if placement.expires_at <= moment:
+                working_plan.change(Revert(placement=placement, why=Why.EXPIRED, detail=""))
+        return working_plan
+
+    def _ending(self, working_plan: WorkingPlan, *, capped: bool) -> tuple[Placement, ...]:
+        """List the placements whose end brings room there, or (`capped`) lets the workspace have another GPR."""
+        own = (one for one in working_plan.placed() if capped and one.workspace == self.asking.workspace)
+        elsewhere = (one for workload in own for one in working_plan.of(workload) if one.cluster != self.name)
+        return (*working_plan.on(self.name), *elsewhere)
+
+    def _reservations(self, working_plan: WorkingPlan, *, capped: bool) -> list[tuple[WorkloadId, datetime]]:
+        """List what others have reserved there, or (`capped`) the workspace itself anywhere, and until when."""
+        mine = self.asking.workspace
+        found = [
+            (one.workload, end_of(one, self.inputs.desired))
+            for one in reserved(self.inputs, working_plan)
+            if (capped if one.request.workspace == mine else one.cluster == self.name)
+        ]
+        return [(workload, end) for workload, end in found if end is not None]
+
+    def _all(self) -> tuple[Placement, ...]:
+        return self.inputs.ledger.placements.on(self.name).placements
+
+    def _grown(self, moment: datetime) -> ClusterObservation:
+        cluster, seen = self.inputs.desired.clusters[self.name], self.inputs.observed.clusters[self.name]
+        return grown(cluster, seen, moment - self.inputs.now)
+
+    def _rivals(self) -> tuple[_Ahead, ...]:
+        """List those ahead who may use this cluster."""
+        reach, policies = self.inputs.reach, self.inputs.desired.policies
+
+        def may(one: _Ahead) -> bool:
+            if one.workload in policies:
+                return self.name in reach.allowed(one.workload)
+            return one.request is not None and self.name in (one.request.clusters or (self.name,))
+
+        return tuple(one for one in self.queue if may(one))
+
+    def _reasons(
+        self,
+        moment: datetime,
+        ending: tuple[Sequence[Placement], Sequence[tuple[WorkloadId, datetime]]],
+        cluster: Cluster,
+        seen: ClusterObservation,
+    ) -> list[str]:
+        """Say what has to happen until then."""
+        now = self.inputs.now
+        if moment == now:
+            return [f"there is room for {described(self.asking.ask)}"]
+        ends, given_back = ending
+        times = [(str(one.name), one.expires_at) for one in ends]
+        times += [(f"reservation {workload}", end) for workload, end in given_back]
+        ended = [f"{name} at {format_time(end)}" for name, end in times if now < end <= moment]
+        reasons = [f"when {listed(ended)} {'ends' if len(ended) == 1 else 'end'}"] if ended else []
+        for nodes, most in addable(cluster, seen):
+            if nodes.delay <= moment - now:
+                reasons.append(f"its autoscaler can add {count(most, 'node')} within {format_duration(nodes.delay)}")
+        return reasons
+
+    def _answer(self, at: datetime | None, *reasons: str) -> WaitEstimate:
+        seen = self.inputs.observed.clusters.get(self.name)
+        ahead = tuple(one.workload for one in self._rivals() if one.wants_gpus(seen))
+        queued = (f"after {listed(map(str, ahead))}",) if ahead and at != self.inputs.now else ()
+        return WaitEstimate(
+            cluster=self.name,
+            wait=None if at is None else at - self.inputs.now,
+            at=at,
+            ahead=ahead,
+            reasons=(*reasons, *queued),
+        )

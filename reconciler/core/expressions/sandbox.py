@@ -1,0 +1,428 @@
+"""Runs one expression of a template: nothing it can say takes long, takes much memory, or reaches Python.
+
+Jinja's own sandbox keeps expressions away from Python's internals but lets them work without end: nested loops of 10**8
+turns ran for seconds, ``'a' * 10**9`` took a gigabyte (reference/libraries.md, section 3). Python cannot be interrupted
+cheaply, so every construct that multiplies work pays for it first, out of one `Budget` for the whole spec:
+
+* each turn of a loop, nested or not, costs a unit for each node of what is in the loop; ``range`` refuses what no
+  budget could pay;
+* each filter, comparison, concatenation, slice and call pays for the size of what it reads and of what it makes;
+* a text costs a unit for each 64 characters, so the budget bounds memory too;
+* ``**``, multiplying texts and lists, and integers over 64 bits are refused outright.
+
+What may be written at all is decided before, on the syntax tree (`dialect`).
+
+What the expressions of one spec may spend, and what they may give.
+
+A budget is the only thing of a rendering that changes: `sandbox` has every construct that multiplies work pay from it.
+
+A number divided in proportion, by largest remainder: the method of Hamilton.
+
+Filters and tests of templates whose Jinja form makes much out of little, or text that is not YAML's.
+
+`sandbox` has each of them pay for what it reads and for what it makes; what grows on the way pays here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import StrictUndefined, Template, TemplateRuntimeError, nodes, pass_context
+from jinja2.exceptions import SecurityError
+from jinja2.filters import FILTERS as JINJA_FILTERS
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.tests import TESTS as JINJA_TESTS
+
+from reconciler.model.workload import Json
+from reconciler.text.findings import shortened
+from reconciler.text.spelling import nearest
+
+MAX_WORK = 100_000
+"""Units that the expressions of one spec may spend together, well under a tenth of a second."""
+
+MAX_INTEGER = 2**63
+"""Kubernetes counts in 64 bits."""
+
+
+class ExhaustedError(TemplateRuntimeError):
+    """The expressions of a spec have spent their budget."""
+
+
+class Budget:
+    """What the expressions of one spec may still spend. It is the only thing here that changes."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, units: int = MAX_WORK) -> None:
+        self.left = units
+
+    def spend(self, units: int) -> None:
+        """Pay, or raise ExhaustedError."""
+        self.left -= units
+        if self.left < 0:
+            raise ExhaustedError(f"the expressions do too much work (more than {MAX_WORK:,} steps)")
+
+    def weigh(self, value: Any) -> None:
+        """Pay for a value and everything in it, so often as it is in it."""
+        if isinstance(value, str):
+            self.spend(1 + (len(value) >> 6))
+            return
+        pending = [value]
+        while pending:
+            part = pending.pop()
+            if isinstance(part, str):
+                self.spend(1 + (len(part) >> 6))
+                continue
+            self.spend(1)
+            if isinstance(part, list | tuple):
+                pending.extend(part)
+            elif isinstance(part, dict):
+                pending.extend(part.values())
+            elif isinstance(part, range):
+                self.spend(len(part))
+
+
+def bounded(value: Any) -> Any:
+    """Return a value that fits; raise SecurityError for an integer that does not."""
+    if isinstance(value, int) and not -MAX_INTEGER <= value < MAX_INTEGER:
+        raise SecurityError("a number does not fit in 64 bits")
+    return value
+
+
+def plain(value: Any, budget: Budget) -> Json:
+    """Turn what an expression gave into a value of a YAML document, paying for its size.
+
+    Raises TemplateRuntimeError for what is none, such as a method that was not called.
+    """
+    budget.weigh(value)
+    return _plain(value)
+
+
+def _plain(value: Any) -> Json:
+    if isinstance(value, str):
+        return str(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return bounded(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise TemplateRuntimeError("the number is infinite")
+        return value
+    if isinstance(value, list | tuple | range):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, StrictUndefined):
+        str(value)  # raises, and says which name is missing
+    raise TemplateRuntimeError(
+        f"an expression gives a {type(value).__name__}, which is no value (a call without its ()?)"
+    )
+
+
+def shares(total: int, weights: Sequence[int]) -> list[int]:
+    """Divide a total in proportion to weights, where all are 0 equally: each share is less than one off.
+
+    What rounding down leaves goes, one each, to the largest remainders; of equal ones to the earlier. Raises ValueError
+    for what is no whole number of at least 0, or no list of such, since templates may say anything.
+    """
+    if not isinstance(weights, list | tuple) or not weights or not all(map(_counts, (total, *weights))):
+        raise ValueError("shares divides a number by a list of numbers, none below 0: replicas | shares([4, 1])")
+    parts = weights if any(weights) else [1] * len(weights)
+    whole = sum(parts)
+    made = [total * part // whole for part in parts]
+    by_remainder = sorted(range(len(parts)), key=lambda place: -(total * parts[place] % whole))
+    for place in by_remainder[: total - sum(made)]:
+        made[place] += 1
+    return made
+
+
+def _counts(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+BUDGET = "overspill budget"
+"""The variable that holds what the expressions of one spec may still spend."""
+
+
+def budget_of(context: Context) -> Budget:
+    """Return what may still be spent."""
+    budget: Budget = context.parent[BUDGET]
+    return budget
+
+
+@pass_context
+def text(context: Context, value: Any) -> str:
+    """Write a value as it stands in the middle of a text: ``true``, ``3``, JSON for lists and mappings."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(bounded(value))
+    return _tojson(context, value)
+
+
+def _tojson(context: Context, value: Any) -> str:
+    return json.dumps(plain(value, budget_of(context)), ensure_ascii=False)
+
+
+def _join(context: Context, values: Iterable[Any], d: str = "") -> str:
+    texts = [text(context, value) for value in values]
+    budget_of(context).spend((sum(len(part) for part in texts) + len(str(d)) * len(texts)) >> 6)
+    return str(d).join(texts)
+
+
+def _replace(context: Context, value: Any, old: str, new: str) -> str:
+    whole = text(context, value)
+    budget_of(context).spend((len(whole) + whole.count(str(old)) * len(str(new))) >> 6)
+    return whole.replace(str(old), str(new))
+
+
+def _round(_: Context, value: float, precision: int = 0) -> float:
+    """Round half to even; Jinja's own computes ``10 ** precision`` for any precision."""
+    return round(value, max(-15, min(15, int(precision))))
+
+
+def _shares(context: Context, value: Any, weights: Any) -> list[int]:
+    budget_of(context).weigh(weights)
+    return shares(value, weights)
+
+
+def _divisible(value: Any, number: Any) -> bool:
+    """Test numbers; Jinja's own test of a text is printf-style formatting, padding and all."""
+    if not isinstance(value, int) or not isinstance(number, int):
+        raise SecurityError(f"only numbers are even, odd or divisible, here it has {kind(value)}")
+    return value % number == 0
+
+
+def _is_odd(value: Any) -> bool:
+    return not _divisible(value, 2)
+
+
+def _is_even(value: Any) -> bool:
+    return _divisible(value, 2)
+
+
+OWN: Mapping[str, Callable[..., Any]] = {
+    "join": _join, "replace": _replace, "round": _round, "shares": _shares, "string": text, "tojson": _tojson,
+}  # fmt: skip # a table, a row a line
+"""By the names that templates have for them."""
+
+OWN_TESTS: Mapping[str, Callable[..., bool]] = {"divisibleby": _divisible, "even": _is_even, "odd": _is_odd}
+"""The tests that Jinja has as well, and does for texts."""
+
+
+def kind(value: Any) -> str:
+    """Say what a value is."""
+    names = {str: "a text", list: "a list", dict: "a mapping", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number" if isinstance(value, int | float) else f"a {type(value).__name__}")
+
+
+MAX_TEMPLATE = 65_536
+"""Characters of one text that holds an expression."""
+
+MAX_OUTPUT = 262_144
+"""Characters that one text may become."""
+
+FILTERS = frozenset({
+    "abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "int", "items", "join", "last",
+    "length", "list", "lower", "max", "min", "replace", "reverse", "round", "shares", "sort", "string", "sum", "title",
+    "tojson", "trim", "truncate", "unique", "upper", "urlencode",
+})  # fmt: skip # a list of words, filled line by line
+"""The filters that a template may use."""
+
+TESTS = frozenset({
+    "boolean", "defined", "divisibleby", "even", "false", "float", "integer", "iterable", "mapping", "none", "number",
+    "odd", "sequence", "string", "true", "undefined",
+})  # fmt: skip # a list of words, filled line by line
+"""The tests that a template may use; what compares is written with operators, which pay."""
+
+_TURNS = "overspill turns"
+_WEIGH = "overspill weigh"
+_CONCAT = "overspill concat"
+_RESULT = "result"
+
+
+class _Missing(StrictUndefined):
+    """A name that turned out not to be there; any use of it but ``default`` is an error that says what is there."""
+
+    __slots__ = ()
+
+    @property
+    def _undefined_message(self) -> str:
+        if self._undefined_hint:
+            return self._undefined_hint
+        name = shortened(str(self._undefined_name))
+        if isinstance(self._undefined_obj, dict):
+            hint = nearest(name, (str(key) for key in self._undefined_obj))
+            return f"there is no {name!r} here: {hint or 'it is empty'}"
+        return f"there is no {name!r} in a {type(self._undefined_obj).__name__}"
+
+
+@pass_context
+def _turns(context: Context, values: Iterable[Any], cost: int) -> Iterator[Any]:
+    """Yield the values of a loop, paying for each turn what the loop's body costs."""
+    spend = budget_of(context).spend
+    for value in values:
+        spend(cost)
+        yield value
+
+
+@pass_context
+def _weigh(context: Context, value: Any) -> Any:
+    """Pay for a value that is about to be compared or sliced."""
+    budget_of(context).weigh(value)
+    return value
+
+
+@pass_context
+def _concat(context: Context, parts: list[Any]) -> str:
+    """Join the operands of ``~``, paying before the text exists."""
+    texts = [text(context, part) for part in parts]
+    budget_of(context).spend(sum(len(part) for part in texts) >> 6)
+    return "".join(texts)
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Jinja without a loader, with the filters and tests above, where everything pays."""
+
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
+
+    def __init__(self) -> None:
+        # Without the optimizer nothing is computed while compiling, where no budget is at hand.
+        super().__init__(undefined=_Missing, optimized=False, keep_trailing_newline=True, finalize=text, cache_size=0)
+        self._stock = ImmutableSandboxedEnvironment(undefined=_Missing, cache_size=0)
+        self._stock.filters = {name: JINJA_FILTERS[name] for name in FILTERS - {*OWN}}
+        self.globals = {}
+        self.tests = {name: JINJA_TESTS[name] for name in TESTS}
+        self.tests |= OWN_TESTS
+        self.filters = {name: self._paid(name) for name in FILTERS}
+        self.filters |= {_TURNS: _turns, _WEIGH: _weigh, _CONCAT: _concat}
+
+    def _paid(self, name: str) -> Callable[..., Any]:
+        """Make a filter pay for what it reads and for what it makes."""
+        own = OWN.get(name)
+
+        @pass_context
+        def paid(context: Context, value: Any, *args: Any, **kwargs: Any) -> Any:
+            budget = budget_of(context)
+            budget.weigh(value)
+            if own is not None:
+                made = own(context, value, *args, **kwargs)
+            else:
+                made = self._stock.call_filter(name, value, args, kwargs, context=context)
+            if isinstance(made, Iterator):
+                made = list(made)
+            budget.weigh(made)
+            return bounded(made)
+
+        return paid
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Compute with numbers; add texts or lists, paying for the sum."""
+        numbers = isinstance(left, int | float) and isinstance(right, int | float)
+        if operator == "**" or not (numbers or (operator == "+" and isinstance(left, str | list))):
+            if isinstance(left, StrictUndefined) or isinstance(right, StrictUndefined):
+                return super().call_binop(context, operator, left, right)  # raises, and says which name is missing
+            raise SecurityError(f"{operator!r} is for numbers only, here it has {kind(left)} and {kind(right)}")
+        made = super().call_binop(context, operator, left, right)
+        if not numbers:
+            budget_of(context).weigh(made)
+        return bounded(made)
+
+    def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
+        """Call what `dialect` lets through, paying for the object whose method it is and for the result."""
+        budget = budget_of(context)
+        budget.weigh(getattr(obj, "__self__", None))
+        made = super().call(context, obj, *args, **kwargs)
+        if not isinstance(made, str | range | Mapping) and isinstance(made, Iterable):
+            made = list(made)
+        if not isinstance(made, range):
+            budget.weigh(made)
+        return made
+
+
+def _range(start: int, stop: int | None = None, step: int = 1) -> range:
+    """Return Python's range where its turns can be paid at all."""
+    turns = range(start) if stop is None else range(start, stop, step)
+    if turns and (turns[-1] - turns[0]) // turns.step >= MAX_WORK:
+        raise ExhaustedError(f"range(...) would take more than {MAX_WORK:,} steps")
+    return turns
+
+
+ENVIRONMENT = _Environment()
+
+
+def variables(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the variables of one spec: its context, ``range``, and a fresh budget."""
+    return {"range": _range, **values, BUDGET: Budget()}
+
+
+def _meter(tree: nodes.Template) -> None:
+    """Put the paying filters where Jinja has no hook: loops, comparisons, slices and ``~``."""
+    for node in list(tree.find_all((nodes.For, nodes.Compare, nodes.Concat, nodes.Getitem))):
+        if isinstance(node, nodes.For):
+            node.iter = _filter(_TURNS, node.iter, nodes.Const(_size(node), lineno=node.lineno))
+        elif isinstance(node, nodes.Getitem):
+            if isinstance(node.arg, nodes.Slice):
+                node.node = _filter(_WEIGH, node.node)
+        elif isinstance(node, nodes.Compare):
+            node.expr = _filter(_WEIGH, node.expr)
+            for operand in node.ops:
+                operand.expr = _filter(_WEIGH, operand.expr)
+        elif isinstance(node, nodes.Concat):
+            node.nodes = [_filter(_CONCAT, nodes.List(node.nodes, lineno=node.lineno))]
+
+
+def _size(loop: nodes.For) -> int:
+    """Count what one turn of a loop may run through, the turn itself included; loops in it pay for theirs again."""
+    parts = [*loop.body, *([] if loop.test is None else [loop.test])]
+    return 1 + sum(1 + sum(1 for _ in part.find_all(nodes.Node)) for part in parts)
+
+
+def _filter(name: str, node: nodes.Node, *arguments: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(node, name, list(arguments), [], None, None, lineno=node.lineno)
+
+
+def single(tree: nodes.Template) -> nodes.Expr | None:
+    """Return the expression of a text that is nothing but one expression, or None."""
+    if len(tree.body) == 1 and isinstance(output := tree.body[0], nodes.Output) and len(output.nodes) == 1:
+        only = output.nodes[0]
+        return None if isinstance(only, nodes.TemplateData) else only
+    return None
+
+
+@lru_cache(maxsize=1024)
+def compiled(source: str) -> tuple[Template, bool]:
+    """Compile a text that `dialect` has found sound; tell whether it is one expression and keeps its type."""
+    tree = ENVIRONMENT.parse(source)
+    only = single(tree)
+    if only is not None:
+        tree.body = [nodes.Assign(nodes.Name(_RESULT, "store", lineno=1), only, lineno=1)]
+    _meter(tree)
+    tree.set_environment(ENVIRONMENT)
+    return Template.from_code(ENVIRONMENT, ENVIRONMENT.compile(tree), {}), only is not None
+
+
+def run(source: str, values: dict[str, Any]) -> Json:
+    """Evaluate a text with the variables of its spec. Raises what Jinja and Python raise; `templates` words it."""
+    template, typed = compiled(source)
+    context = template.new_context(values, shared=True)
+    if typed:
+        for _ in template.root_render_func(context):
+            pass
+        return plain(context.vars[_RESULT], values[BUDGET])
+    pieces: list[str] = []
+    size = 0
+    for piece in template.root_render_func(context):
+        size += len(piece)
+        if size > MAX_OUTPUT:
+            raise ExhaustedError(f"the text becomes longer than {MAX_OUTPUT:,} characters")
+        pieces.append(piece)
+    return "".join(pieces)

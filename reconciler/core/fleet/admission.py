@@ -1,0 +1,224 @@
+"""Whether a request may be made: its workspace, its clusters, the safety rules, and what its GPR may ask for.
+
+Files pass through here when they are put together, and orders of the API when they are carried out. What a workspace's
+policy does not allow is an error and never quietly made smaller (R27 of the EGS reference).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from reconciler.core.capacity.gpu_models import of_model
+from reconciler.core.capacity.pod_needs import needs
+from reconciler.core.expressions.render import uses
+from reconciler.core.fleet.objects import home
+from reconciler.core.fleet.warn_engine_ignores import untaken
+from reconciler.core.safety import rules
+from reconciler.core.schema.egs.request import RequestDraft, copies
+from reconciler.core.workloads.builtin_kinds import Kinds, known
+from reconciler.errors import Severity
+from reconciler.model.gpr import GprTerms, GpuAsk, GpuLimits, WorkspaceLimits
+from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.policy import Desired, Workspace
+from reconciler.model.request import Request
+from reconciler.model.units import format_duration
+from reconciler.model.workload import DeploySpec, ManifestResource, WorkloadTemplate
+from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.spelling import nearest
+
+UNSAID = timedelta(days=7)
+"""How long a request lasts that says nothing about it, in a workspace whose policy says nothing either."""
+
+
+def admit(
+    draft: RequestDraft, desired: Desired, *, within: AbstractSet[WorkspaceName] | None = None
+) -> Request | tuple[Finding, ...]:
+    """Make a request, a placement or a reservation, of what a call asks for, or say why not: the errors alone.
+
+    Workspaces that are not among those `within` (None for all) are not there for whoever asks: no hint names one.
+    """
+    seen = desired.workspaces
+    if within is not None:
+        seen = {name: one for name, one in seen.items() if name in within}
+    workspace = home(draft.workspace, draft.used, seen)
+    if isinstance(workspace, Finding):
+        return (draft.spelling.of(workspace),)
+    examined = examine(draft, workspace, desired)
+    return examined.request or examined.errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionResult:
+    """What became of a draft in its workspace: a request, or None where an error is among the findings.
+
+    `unknown` says what of its needs nobody knows.
+    """
+
+    request: Request | None
+    findings: tuple[Finding, ...]
+    unknown: str
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings that are no warnings."""
+        return tuple(finding for finding in self.findings if finding.severity is Severity.ERROR)
+
+
+def examine(draft: RequestDraft, workspace: Workspace, desired: Desired) -> AdmissionResult:
+    """Make a request of a draft in its workspace, and find what is wrong with it or worth a warning."""
+    found: list[Finding] = []
+    template = _template(draft, workspace, desired, found)
+    if template is not None:
+        draft = _copied(draft, template)
+    limits = desired.limits.get(workspace.name)
+    found += _places(draft, workspace)
+    if not draft.reserves:
+        found += rules.check_safety(draft.spec, workspace, kinds=desired.kinds)
+        for index, resource in enumerate(draft.spec.manifests):
+            loc: Loc = ("spec", "manifestResources", index, "manifest")
+            found += _of_pods(resource, loc, desired.kinds)
+    if limits is not None:
+        found += _limited(draft, limits)
+    if (draft.spec.burst_duration or _terms(draft).exit_duration) is None:
+        lasting = UNSAID if limits is None else limits.longest
+        message = f"says nothing about how long: it ends after {format_duration(lasting)}"
+        hint = "try exitDuration: 1h" if draft.reserves else "try burstDuration: 1h"
+        found.append(Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING))
+    request = draft.request(workspace.name, limits)
+    unknown = needs(request, kinds=desired.kinds).unknown
+    if unknown:
+        message = f"{unknown}, so it counts as nothing"
+        hint = "declare it in gprDetails: numberOfGPUs, numberOfGPUNodes"
+        found.append(Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING))
+    if not (draft.reserves or any(finding.severity is Severity.ERROR for finding in found)):
+        clusters = request.clusters or workspace.destinations
+        found += untaken(request.spec, workspace, clusters, desired.clusters)
+    told = tuple(draft.spelling.of(finding) for finding in found)
+    wrong = any(finding.severity is Severity.ERROR for finding in found)
+    return AdmissionResult(request=None if wrong else request, findings=told, unknown=unknown)
+
+
+def _of_pods(resource: ManifestResource, loc: Loc, kinds: Kinds) -> Iterator[Finding]:
+    """Refuse an expression that takes the pods of a placement, all of them, for how many groups of them there are."""
+    kind = known(resource.manifest, kinds)
+    if kind is not None and kind.together is not None and uses(DeploySpec(manifests=(resource,)), "replicas"):
+        message = f"in a request replicas counts pods, and a {kind.kind} makes several for each of its own"
+        yield Finding(loc=loc, message=message, hint="write the number out")
+
+
+def too_much(ask: GpuAsk, limits: GpuLimits, where: str) -> Iterator[Finding]:
+    """Find what an ask has more of than limits allow; `where` names them. Places are the fields of a GPR."""
+    total = ask.gpus * ask.nodes
+    if limits.gpus is not None and total > limits.gpus:
+        per_node = f" ({ask.gpus} on each of {ask.nodes} nodes)" if ask.nodes > 1 else ""
+        yield Finding(
+            loc=("numberOfGPUs",),
+            message=f"{total} GPUs{per_node} are more than the {limits.gpus} that one GPR may have {where}",
+            hint=f"try {max(1, limits.gpus // ask.nodes)}",
+        )
+    if limits.memory is not None and ask.memory > limits.memory:
+        message = f"{ask.memory} GB are more than the {limits.memory} GB that a GPU may have {where}"
+        yield Finding(loc=("memoryPerGpu",), message=message, hint=f"try {limits.memory}")
+    if limits.shapes and ask.shape and not any(of_model(one, ask.shape) for one in limits.shapes):
+        message = f"{shortened(ask.shape)} is not among the GPUs that a GPR may have {where}"
+        yield Finding(loc=("gpuShape",), message=message, hint=nearest(ask.shape, limits.shapes))
+
+
+def beyond(terms: GprTerms, limits: WorkspaceLimits) -> Iterator[Finding]:
+    """Find what terms say that a workspace's policy does not allow. Places are the fields of a GPR."""
+    if not limits.lowest <= terms.priority <= limits.highest:
+        allowed = f"{limits.lowest} to {limits.highest}"
+        yield Finding(
+            loc=("priority",),
+            message=f"{terms.priority} is not within {allowed}, the priorities of workspace {limits.workspace}",
+            hint=f"try {limits.highest}, or a WorkspacePolicy with a higher priorityRange",
+        )
+    if terms.exit_duration is not None and terms.exit_duration > limits.longest:
+        yield _too_long(("exitDuration",), terms.exit_duration, limits)
+
+
+def _too_long(loc: Loc, duration: timedelta, limits: WorkspaceLimits) -> Finding:
+    most = format_duration(limits.longest)
+    message = f"{format_duration(duration)} is longer than {most}, the most that workspace {limits.workspace} allows"
+    return Finding(loc=loc, message=message, hint=f"try {most}")
+
+
+def _terms(draft: RequestDraft) -> GprTerms:
+    return draft.terms or GprTerms()
+
+
+def _limited(draft: RequestDraft, limits: WorkspaceLimits) -> Iterator[Finding]:
+    """Hold a draft to the policy of its workspace. One that says nothing of a GPR is bound in its duration alone."""
+    root: Loc = ("spec",) if draft.reserves else ("spec", "gprDetails")
+    found: list[Finding] = []
+    if draft.terms is not None:
+        found += beyond(draft.terms, limits)
+    if draft.ask is not None:
+        found += too_much(draft.ask, limits.limits, f"in workspace {limits.workspace}")
+        for name in draft.clusters:
+            if name in limits.by_cluster:
+                found += too_much(draft.ask, limits.by_cluster[name], f"on {name} in workspace {limits.workspace}")
+    yield from (replace(finding, loc=(*root, *finding.loc)) for finding in found)
+    lasting = draft.spec.burst_duration
+    if lasting is not None and lasting > limits.longest:
+        yield _too_long(("spec", "burstDuration"), lasting, limits)
+
+
+def _places(draft: RequestDraft, workspace: Workspace) -> Iterator[Finding]:
+    """Find clusters that are not the workspace's, and more placements than there are clusters for."""
+    for index, name in enumerate(draft.clusters):
+        if name not in workspace.clusters:
+            yield Finding(
+                loc=("spec", "clusters", index),
+                message=f"{name} is no cluster of workspace {workspace.name}",
+                hint=nearest(name, workspace.clusters),
+            )
+        elif name not in workspace.destinations and not draft.reserves:
+            yield Finding(
+                loc=("spec", "clusters", index),
+                message=f"{name} is the primary of workspace {workspace.name}, which takes no requests",
+                hint="try another cluster, or spec.requestsOnPrimary: true in the Workspace",
+            )
+    there = len(draft.clusters or workspace.destinations)
+    if draft.placements is not None and draft.placements > there:
+        what = "are named" if draft.clusters else f"workspace {workspace.name} has"
+        message = f"{draft.placements} placements need a cluster each, and {there} {what}"
+        yield Finding(loc=("spec", "numPlacements"), message=message, hint=f"try {there}")
+
+
+def _template(
+    draft: RequestDraft, workspace: Workspace, desired: Desired, found: list[Finding]
+) -> WorkloadTemplate | None:
+    """Find the template whose content a draft copies. That one it only names is missing is a warning."""
+    if not draft.template:
+        return None
+    template = desired.templates.get(WorkloadId(workspace.name, TemplateName(draft.template)))
+    needed = copies(draft)
+    if template is None:
+        known = [str(workload.name) for workload in desired.templates if workload.workspace == workspace.name]
+        found.append(
+            Finding(
+                loc=("spec", "workloadTemplateName"),
+                message=f"no file describes WorkloadTemplate {shortened(draft.template)} of workspace {workspace.name}",
+                hint=nearest(draft.template, known),
+                severity=Severity.ERROR if needed else Severity.WARNING,
+            )
+        )
+    return template if needed else None
+
+
+def _copied(draft: RequestDraft, template: WorkloadTemplate) -> RequestDraft:
+    """Deploy what a template does by its own file; what the draft itself says about it holds."""
+    own, spec = draft.spec, template.undivided or template.spec
+    return replace(
+        draft,
+        spec=replace(
+            spec,
+            burst_duration=own.burst_duration or spec.burst_duration,
+            deletion_policy=own.deletion_policy if "deletionPolicy" in draft.said else spec.deletion_policy,
+            service_account=own.service_account or spec.service_account,
+        ),
+    )

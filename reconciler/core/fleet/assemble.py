@@ -1,0 +1,245 @@
+"""All files together: names that must be unique, names that must exist, and what governs what.
+
+An error here either keeps its file out of force (two objects of one name, a template that its workspace does not allow)
+or is told while the object stays in force (a cluster of a workspace that no file describes): deciding copes with a
+cluster that is not there, and a typo in one line must not take a tenant down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from reconciler.core.fleet import requests
+from reconciler.core.fleet.file import ParsedFile
+from reconciler.core.fleet.ignore import ignored
+from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, foreign, home, places
+from reconciler.core.fleet.policies import policies_in_force
+from reconciler.core.fleet.prerequisite_checks import burst_clusters, first_needs
+from reconciler.core.fleet.prerequisites import prerequisites
+from reconciler.core.fleet.spread.files import spread_policies
+from reconciler.core.fleet.spread.shares import split_templates
+from reconciler.core.fleet.template import WORKLOAD, TemplateDraft
+from reconciler.core.fleet.workload_kinds import tell_astray, told_apart, unknown_kind, workload_kinds
+from reconciler.core.safety import rules
+from reconciler.core.schema.fleet import ClusterFile, FleetFile
+from reconciler.core.schema.workspace import WorkspaceFile
+from reconciler.core.workloads.builtin_kinds import Kinds
+from reconciler.errors import Severity
+from reconciler.model.ids import BlobId, ClusterName, CommitId, WorkloadId, WorkspaceName
+from reconciler.model.policy import Cluster, Desired, Fleet, Workspace
+from reconciler.model.workload import WorkloadRef, WorkloadTemplate
+from reconciler.text.findings import Finding, Loc
+
+_NO_BLOBS: Mapping[str, BlobId] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """What files come to, and the paths of those that an error keeps out of force.
+
+    `excused` is what these files and the broken ones seem to describe.
+    """
+
+    desired: Desired
+    rejected: frozenset[str]
+    excused: frozenset[str]
+
+
+def assemble(commit: CommitId, files: Mapping[str, ParsedFile], *, blobs: Mapping[str, BlobId] = _NO_BLOBS) -> Desired:
+    """Put the files of one commit, by path, into force; `blobs` are their versions, for templates to remember.
+
+    Files with errors of their own take no part, and their problems are told with all others, by path and line.
+    """
+    return examine(commit, files, blobs=blobs).desired
+
+
+def examine(
+    commit: CommitId,
+    files: Mapping[str, ParsedFile],
+    *,
+    blobs: Mapping[str, BlobId] = _NO_BLOBS,
+    absent: Iterable[ParsedFile] = (),
+) -> Assembly:
+    """Do what `assemble` does, and tell which files it had to leave out.
+
+    `absent` are broken files that take no part; what only follows from their absence is not told.
+    """
+    work = FleetObjects()
+    for file in absent:
+        work.excused |= file.mentioned
+    patterns = ignore_patterns(files)
+    for path, file in sorted(files.items()):
+        if ignored(path, patterns):
+            continue
+        work.problems += [replace(problem, path=path) for problem in file.problems]
+        if file.broken:
+            work.leave_out(path, file)
+            continue
+        for declared in file.objects:
+            work.add(path, declared)
+    fleet = _fleet(work)
+    clusters = _clusters(work, fleet)
+    workspaces = _workspaces(work, clusters)
+    gprs = requests.gpr_templates(work, clusters)
+    kinds = workload_kinds(work)
+    templates = _templates(work, workspaces, gprs, kinds, blobs)
+    desired = Desired(
+        commit=commit,
+        fleet=fleet,
+        clusters=clusters,
+        workspaces=workspaces,
+        templates={workload: template for workload, (template, _) in templates.items()},
+        gpr_templates=gprs,
+        limits=requests.limits(work, workspaces),
+        kinds=kinds,
+    )
+    desired = replace(desired, bindings=requests.bindings(work, desired))
+    desired = replace(
+        desired,
+        policies=policies_in_force(work, desired, templates),
+        requests=requests.requests(work, desired),
+    )
+    desired = replace(desired, policies=spread_policies(work, desired, templates))
+    desired = replace(desired, templates=split_templates(work, templates, desired.policies))
+    _tell_first_needs(work, desired, templates)
+    tell_astray(work, desired.templates.values())
+    desired = replace(desired, problems=tuple(sorted(work.problems)), incomplete=bool(work.rejected))
+    return Assembly(desired=desired, rejected=frozenset(work.rejected), excused=frozenset(work.excused))
+
+
+def ignore_patterns(files: Mapping[str, ParsedFile]) -> tuple[str, ...]:
+    """Return the patterns of the Fleet that is in force: the first by path."""
+    for _, file in sorted(files.items()):
+        for declared in () if file.broken else file.objects:
+            if isinstance(declared.value, FleetFile):
+                return tuple(declared.value.spec.ignore)
+    return ()
+
+
+def _fleet(work: FleetObjects) -> Fleet:
+    """Find the one Fleet, or its defaults."""
+    fleets = work.all(FleetFile)
+    if not fleets:
+        return Fleet()
+    first, *others = fleets
+    for placed in others:
+        where = f"{first.path}:{first.declared.line}"
+        work.reject(placed, Finding(loc=("kind",), message=f"a Fleet is already in {where}; there is one at most"))
+    return first.value.value_of()
+
+
+def _clusters(work: FleetObjects, fleet: Fleet) -> dict[ClusterName, Cluster]:
+    """Read the clusters. One that is to be reached by Argo CD's login needs to know where Argo CD is."""
+    clusters: dict[ClusterName, Cluster] = {}
+    for name, placed in work.named(ClusterFile, "Cluster").items():
+        cluster = clusters[ClusterName(name)] = placed.value.value_of(fleet)
+        lost = cluster.connection is not None and cluster.connection.argocd and fleet.argocd.connection is None
+        if lost and "Fleet" not in work.excused:
+            loc: Loc = ("spec", "connection", "argocd")
+            hint = "say in the Fleet: spec.argocd.connection: {context: ...} or {inCluster: true}"
+            work.tell(placed, Finding(loc=loc, message="nothing says how Argo CD's own cluster is reached", hint=hint))
+    return clusters
+
+
+def _workspaces(work: FleetObjects, clusters: Mapping[ClusterName, Cluster]) -> dict[WorkspaceName, Workspace]:
+    """Read the tenants. A cluster that no file describes is told at its line; the tenant stays in force."""
+    workspaces: dict[WorkspaceName, Workspace] = {}
+    for name, placed in work.named(WorkspaceFile, "Workspace").items():
+        spec = placed.value.spec
+        named: list[tuple[Loc, str]] = [(("spec", "primaryCluster"), spec.primary_cluster)]
+        named += places(("spec", "clusters"), spec.clusters)
+        work.tell_unknown(placed, "Cluster", named, clusters)
+        workspaces[WorkspaceName(name)] = placed.value.value_of()
+    return workspaces
+
+
+def _templates(
+    work: FleetObjects,
+    workspaces: Mapping[WorkspaceName, Workspace],
+    gprs: Iterable[str],
+    kinds: Kinds,
+    blobs: Mapping[str, BlobId],
+) -> dict[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]]:
+    """Put templates into their workspaces, and hold them to the safety rules there."""
+    templates: dict[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]] = {}
+    for placed in work.all(TemplateDraft):
+        draft = placed.value
+        workspace = home(draft.workspace, draft.used, workspaces)
+        if isinstance(workspace, Finding):
+            if (draft.workspace or "Workspace") not in work.excused:
+                work.tell(placed, workspace)
+            work.rejected.add(placed.path)
+            _excuse(work, draft)
+            continue
+        workload = WorkloadId(workspace.name, draft.name)
+        other = templates.get(workload)
+        if not work.is_new(placed, None if other is None else other[1], f"WorkloadTemplate {workload}"):
+            continue
+        findings = (*_declared(draft, workspace), *rules.check_safety(draft.spec, workspace, kinds=kinds))
+        for finding in findings:
+            (work.reject if finding.severity is Severity.ERROR else work.tell)(placed, draft.spelling.of(finding))
+        if any(finding.severity is Severity.ERROR for finding in findings):
+            _excuse(work, draft)
+            continue
+        if draft.annotated and draft.ref is not None:
+            stray = _stray(draft.ref, workspace)
+            if stray is not None:
+                work.tell(placed, stray)
+            if "WorkloadKind" not in work.excused and (strange := unknown_kind(draft.ref, draft.spec, kinds)):
+                work.tell(placed, strange)
+        if draft.gpr_templates:
+            work.tell_unknown(placed, "GPRTemplate", places(("spec", "gprTemplates"), draft.gpr_templates), gprs)
+        template = WorkloadTemplate(
+            name=draft.name,
+            workspace=workspace.name,
+            namespace=draft.namespace,
+            spec=draft.spec,
+            ref=told_apart(draft.ref, draft.spec, kinds),
+            namespaces=draft.namespaces,
+            labels=draft.labels,
+            gpr_templates=draft.gpr_templates,
+            uses_replicas=draft.uses_replicas,
+            group_size=draft.group_size,
+            path=placed.path,
+            line=placed.declared.line,
+            blob=blobs.get(placed.path, BlobId("")),
+            prerequisites=prerequisites(draft.spec, workspace, kinds),
+        )
+        templates[workload] = (template, placed)
+    return templates
+
+
+def _excuse(work: FleetObjects, draft: TemplateDraft) -> None:
+    """Have it be no news that nothing else is the template which an error keeps out of force."""
+    work.excused |= {"WorkloadTemplate", str(draft.name)}
+
+
+def _tell_first_needs(
+    work: FleetObjects,
+    desired: Desired,
+    templates: Mapping[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]],
+) -> None:
+    """Tell of each template what nobody knows its clusters to have for it, and what will not work there."""
+    complete = "Cluster" not in work.excused
+    for workload, (template, placed) in templates.items():
+        workspace = desired.workspaces[template.workspace]
+        asked = template.prerequisites or workspace.shared_networking
+        clusters = burst_clusters(desired.policies.get(workload), workspace, desired) if asked else ()
+        needs = template.prerequisites
+        for finding in first_needs(template.spec, needs, workspace, clusters, desired.kinds, complete=complete):
+            work.tell(placed, placed.value.spelling.of(finding))
+
+
+def _declared(draft: TemplateDraft, workspace: Workspace) -> Iterator[Finding]:
+    """Find namespaces that a template says it uses and that are not its workspace's (R15 of the EGS reference)."""
+    for index, namespace in enumerate(draft.namespaces):
+        if workspace.namespaces and namespace not in workspace.namespaces:
+            yield foreign(("spec", "namespaces", index), namespace, workspace)
+
+
+def _stray(ref: WorkloadRef, workspace: Workspace) -> Finding | None:
+    """Warn of an annotation that names an object in a namespace that is not the workspace's."""
+    if not workspace.namespaces or ref.namespace in workspace.namespaces:
+        return None
+    return replace(foreign(("metadata", "annotations", WORKLOAD), ref.namespace, workspace), severity=Severity.WARNING)

@@ -1,0 +1,108 @@
+"""Which GPRTemplate gives the terms of GPUs on a cluster: of all that EGS lets say it, the binding wins (R24).
+
+What a GPRTemplateBinding comes to for bursting: EGS's auto-GPR as a policy of ours.
+
+A workspace whose binding has ``enableAutoGPR`` bursts without any BurstPolicy, so that a fleet of EGS files alone does
+what EGS does. Where a BurstPolicy governs a template that one wins, and the binding only gives the terms of its GPRs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from reconciler.core.fleet.template import TemplateDraft
+from reconciler.errors import Severity
+from reconciler.model.gpr import ClusterBinding, GprTemplate
+from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.policy import BurstPolicy, ClusterPreference, Desired
+from reconciler.model.workload import WorkloadTemplate
+from reconciler.text.findings import Finding
+
+
+def gpr_template(
+    named: Iterable[str], workspace: WorkspaceName, cluster: ClusterName, desired: Desired
+) -> GprTemplate | None:
+    """Find the GPRTemplate for what names some, on a cluster of its workspace: the first of them, else the default.
+
+    Where the workspace has a GPRTemplateBinding only those count that it lists for the cluster, and its default only if
+    it gives workloads GPRs by themselves. What names a template that nobody describes, or one of another cluster, names
+    none.
+    """
+    binding = desired.bindings.get(workspace)
+    bound = next((one for one in binding.clusters if one.cluster == cluster), None) if binding is not None else None
+    usable = [name for name in named if binding is None or (bound is not None and name in listed(bound))]
+    if binding is not None and binding.auto and bound is not None:
+        usable.append(bound.default)
+    for name in usable:
+        found = desired.gpr_templates.get(name)
+        if found is not None and found.cluster == cluster:
+            return found
+    return None
+
+
+def listed(bound: ClusterBinding) -> frozenset[str]:
+    """Name the GPRTemplates that may be used on a cluster."""
+    return frozenset({bound.default, *bound.templates})
+
+
+_DEFAULTS = BurstPolicy(name="defaults")
+
+
+def implied(template: WorkloadTemplate, draft: TemplateDraft, desired: Desired) -> BurstPolicy | None:
+    """Make the policy by which a template bursts that no BurstPolicy governs, or None where no binding says so.
+
+    Its clusters are the template's own, else all of the workspace where the template may use those, else the binding's,
+    in order. Priority and duration are those of the GPRTemplate of the first.
+    """
+    binding = desired.bindings.get(template.workspace)
+    if binding is None or not binding.auto or draft.auto is False:
+        return None
+    bound = {one.cluster: one for one in binding.clusters}
+    clusters = draft.clusters or (() if draft.bursts_anywhere else tuple(bound))
+    if not clusters and not draft.bursts_anywhere:
+        return None  # a policy that names no cluster would burst to all of them
+    primary = desired.workspaces[template.workspace].primary
+    first = next((name for name in (*clusters, *bound) if name != primary and name in bound), None)
+    gpr = None if first is None else gpr_template(template.gpr_templates, template.workspace, first, desired)
+    lasting = (gpr.terms.exit_duration if gpr is not None else None) or _DEFAULTS.default_duration
+    own = bool(draft.clusters or draft.bursts_anywhere or template.gpr_templates)
+    return BurstPolicy(
+        name=f"binding/{template.workspace}/{template.name}" if own else f"binding/{template.workspace}",
+        priority=0 if gpr is None else gpr.terms.priority,
+        candidates=tuple(ClusterPreference(name=name) for name in clusters),
+        default_duration=lasting,
+    )
+
+
+def unbound(template: WorkloadTemplate, desired: Desired) -> Iterator[Finding]:
+    """Warn of the GPRTemplates that a template names and the binding of its workspace does not list."""
+    binding = desired.bindings.get(template.workspace)
+    known = frozenset[str]() if binding is None else frozenset().union(*map(listed, binding.clusters))
+    for index, name in enumerate(() if binding is None else template.gpr_templates):
+        if name in desired.gpr_templates and name not in known:
+            yield Finding(
+                loc=("spec", "gprTemplates", index),
+                message=f"has no effect: the GPRTemplateBinding of workspace {template.workspace} does not list {name}",
+                hint="add it to spec.clusters[].templates there",
+                severity=Severity.WARNING,
+            )
+
+
+def unheard(draft: TemplateDraft, policy: BurstPolicy | None, implicit: BurstPolicy | None) -> Iterator[Finding]:
+    """Warn of what a template says of its bursts where something else says it, or nothing can."""
+    if implicit is not None:
+        return
+    said: tuple[tuple[str, bool | tuple[ClusterName, ...] | None], ...] = (
+        ("autoPlacement", draft.auto),
+        ("enableBurst", draft.bursts_anywhere),
+        ("clusterNames", draft.clusters),
+    )
+    for name, value in said:
+        if not value:
+            continue
+        what = "where to" if name == "clusterNames" else "when it bursts"
+        message, hint = f"has no effect: BurstPolicy {policy.name} says {what}" if policy else "", ""
+        if policy is None:
+            message = "has no effect: its workspace has no GPRTemplateBinding with enableAutoGPR"
+            hint = "add one, or a BurstPolicy"
+        yield Finding(loc=("spec", name), message=message, hint=hint, severity=Severity.WARNING)

@@ -1,0 +1,259 @@
+"""Which clusters each workload may use, and in which order: what follows from the fleet repository alone.
+
+Worked out once for each policy and workspace, and kept for as long as the repository does not change, so that a pass
+over thousands of standing placements asks a set and nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from reconciler.core.fleet.object_owners import ObjectOwners
+from reconciler.core.fleet.spread.pods import Drafts
+from reconciler.core.spread.matching import of_nodes, takes
+from reconciler.core.spread.placement_subset import Site
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.plan import Reason, Refusal
+from reconciler.model.policy import Availability, BurstPolicy, Cluster, ClusterPreference, Desired, Workspace
+from reconciler.model.workload_spread import WorkloadSpread
+
+_Key = tuple[str | tuple[str, ...], WorkspaceName]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One cluster in a workload's order. `rank` counts from 1; `limit` is the most replicas it may take.
+
+    `least` come before others get more, `weight` is for the strategy that goes by it, and `group` is its value of the
+    label that the policy spreads over. With a `subset` it is that one's part of the cluster, which may have others.
+    """
+
+    cluster: ClusterName
+    rank: int
+    limit: int | None
+    least: int = 0
+    weight: int = 1
+    group: str = ""
+    subset: str = ""
+
+    @property
+    def site(self) -> Site:
+        """What its replicas are counted by."""
+        return self.cluster, self.subset
+
+
+def order(policy: BurstPolicy, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]) -> tuple[Candidate, ...]:
+    """Lay out the policy's candidates as single clusters, each once, at its first mention.
+
+    Labels match clusters of the workspace only, by name within one candidate. A cluster named outright stays in the
+    order even where it cannot be used, so that the refusal can be told. The primary never bursts to itself; for what a
+    person asks for it is a cluster like the others, unless its workspace says that it takes no requests.
+
+    The subsets of a WorkloadSpread come first, and in each its clusters by name. Then come candidates, in no subset,
+    but none that a subset takes with all of its nodes.
+    """
+    named: dict[ClusterName, ClusterPreference] = {}
+    for candidate in policy.candidates:
+        if candidate.name is not None:
+            named.setdefault(candidate.name, candidate)
+            continue
+        for name in sorted(workspace.clusters):
+            cluster = clusters.get(name)
+            if cluster is not None and candidate.match_labels.items() <= cluster.labels.items():
+                named.setdefault(name, candidate)
+    if not policy.candidates and policy.spread is None:
+        named = dict.fromkeys(sorted(workspace.destinations), ClusterPreference())
+    if not policy.to_primary:
+        named.pop(workspace.primary, None)
+    before: tuple[Candidate, ...] = ()
+    if policy.spread is not None:
+        before = _by_subset(policy.spread, workspace, clusters)
+        for subset in policy.spread.subsets:
+            for name in [name for name in named if name in clusters and takes(subset, clusters[name])]:
+                if not of_nodes(subset, clusters[name]):
+                    del named[name]
+    label = policy.distribution.spread_by
+    return before + tuple(
+        Candidate(
+            cluster=name,
+            rank=rank,
+            limit=candidate.max_replicas,
+            least=candidate.min_replicas,
+            weight=candidate.weight,
+            group=clusters[name].labels.get(label, "") if label and name in clusters else "",
+        )
+        for rank, (name, candidate) in enumerate(named.items(), start=len(before) + 1)
+    )
+
+
+def _by_subset(
+    spread: WorkloadSpread, workspace: Workspace, clusters: Mapping[ClusterName, Cluster]
+) -> tuple[Candidate, ...]:
+    """Lay out the clusters of each subset. What runs on the primary is its own; no rung leads there."""
+    others = sorted(name for name in workspace.clusters if name in clusters and name != workspace.primary)
+    described = [clusters[name] for name in others]
+    found = ((one.name, subset.name) for subset in spread.subsets for one in described if takes(subset, one))
+    return tuple(
+        Candidate(cluster=cluster, rank=rank, limit=None, subset=subset)
+        for rank, (cluster, subset) in enumerate(found, start=1)
+    )
+
+
+def candidate_of(order: Iterable[Candidate], cluster: ClusterName) -> Candidate:
+    """Return the place of a cluster in an order; without a rank where it is no longer in there."""
+    return next(
+        (candidate for candidate in order if candidate.cluster == cluster),
+        Candidate(cluster=cluster, rank=0, limit=None),
+    )
+
+
+class ClusterOrder:
+    """The reach of every workload of one Desired. Nothing in it depends on time or on what is seen."""
+
+    def __init__(self, desired: Desired) -> None:
+        """Work out nothing yet; each answer is worked out when it is first asked for."""
+        self._desired = desired
+        self._keys: dict[WorkloadId, _Key] = {}
+        self._orders: dict[_Key, tuple[Candidate, ...]] = {}
+        self._tightest: dict[_Key, int | None] = {}
+        self._allowed: dict[_Key, frozenset[ClusterName]] = {}
+        self._named: dict[_Key, frozenset[ClusterName]] = {}
+        self._scheduled: tuple[BurstPolicy, ...] | None = None
+        self._adaptive: tuple[WorkloadId, ...] | None = None
+        self.makers = ObjectOwners(desired)
+        self.drafts = Drafts(desired)
+
+    def enrolling(self, desired: Desired, changed: Collection[WorkloadId]) -> ClusterOrder:
+        """Return the reach for a fleet that differs in these requests only: what has been worked out stays."""
+        other = ClusterOrder(desired)
+        other._orders, other._tightest = self._orders, self._tightest
+        other._allowed, other._named = self._allowed, self._named
+        other._scheduled, other._adaptive = self._scheduled, self._adaptive  # requests plan and spread nothing
+        other.drafts = self.drafts
+        other.makers = self.makers.following(desired, changed)
+        return other
+
+    def order(self, workload: WorkloadId) -> tuple[Candidate, ...]:
+        """Return the clusters that a workload with a policy may burst to, in order."""
+        policy, key = self._desired.policies[workload], self._key(workload)
+        if key not in self._orders:
+            self._orders[key] = order(policy, self._desired.workspaces[workload.workspace], self._desired.clusters)
+        return self._orders[key]
+
+    def named(self, workload: WorkloadId) -> frozenset[ClusterName]:
+        """Return the clusters that a workload with a policy may burst to."""
+        key = self._key(workload)
+        if key not in self._named:
+            self._named[key] = frozenset(candidate.cluster for candidate in self.order(workload))
+        return self._named[key]
+
+    def tightest(self, workload: WorkloadId) -> int | None:
+        """Return the lowest limit that any one cluster has for a workload; None where none has any."""
+        key = self._key(workload)
+        if key not in self._tightest:
+            limits = (candidate.limit for candidate in self.order(workload) if candidate.limit is not None)
+            self._tightest[key] = min(limits, default=None)
+        return self._tightest[key]
+
+    def allowed(self, workload: WorkloadId) -> frozenset[ClusterName]:
+        """Return the clusters where a workload with a policy may keep what it has."""
+        key = self._key(workload)
+        if key not in self._allowed:
+            if self._desired.policies[workload].spread is None:
+                clusters: Collection[ClusterName] = [candidate.cluster for candidate in self.order(workload)]
+            else:
+                clusters = self._desired.workspaces[workload.workspace].clusters
+            self._allowed[key] = frozenset(name for name in clusters if not self.banned(workload, name))
+        return self._allowed[key]
+
+    def scheduled(self) -> tuple[BurstPolicy, ...]:
+        """List the policies that govern a workload and plan bursts, each once."""
+        if self._scheduled is None:
+            planning = {policy.name: policy for policy in self._desired.policies.values() if policy.schedules}
+            self._scheduled = tuple(planning.values())
+        return self._scheduled
+
+    def adaptive(self) -> tuple[WorkloadId, ...]:
+        """List the workloads whose replicas go to a later subset where they find no node, by name."""
+        if self._adaptive is None:
+            spreads = ((workload, policy.spread) for workload, policy in self._desired.policies.items())
+            self._adaptive = tuple(sorted(one for one, spread in spreads if spread and spread.reschedule is not None))
+        return self._adaptive
+
+    def banned(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
+        """Say why a workload may not even keep what it has on a cluster, or None.
+
+        These are the words of people, in git; nothing that merely cannot be seen is among them.
+        """
+        cluster = self._desired.clusters.get(name)
+        workspace = self._desired.workspaces[workload.workspace]
+        # 1. Nobody describes it.
+        if cluster is None:
+            return Refusal(
+                cluster=name,
+                reason=Reason.UNKNOWN_CLUSTER,
+                message="no Cluster of this name is in the fleet repository",
+                remedy=f"add a Cluster named {name}",
+            )
+        # 2. It is not the tenant's.
+        if name not in workspace.clusters:
+            return Refusal(
+                cluster=name,
+                reason=Reason.NOT_IN_WORKSPACE,
+                message=f"not a cluster of workspace {workspace.name}",
+                remedy=f"add it to spec.clusters of workspace {workspace.name}",
+            )
+        # 3. It is the tenant's primary, and that takes no requests.
+        if workload.request and name not in workspace.destinations:
+            return Refusal(
+                cluster=name,
+                reason=Reason.NOT_IN_POLICY,
+                message=f"the primary of workspace {workspace.name}, which takes no requests",
+                remedy=f"set spec.requestsOnPrimary: true in workspace {workspace.name}",
+            )
+        # 4. The policy does not name it. What is in no subset of a WorkloadSpread any more stays until it comes home.
+        unnamed = self.unnamed(workload, name)
+        if unnamed is not None and (name == workspace.primary or self._desired.policies[workload].spread is None):
+            return unnamed
+        # 5. It is being emptied.
+        if cluster.availability is Availability.DRAINING:
+            return Refusal(
+                cluster=name,
+                reason=Reason.CORDONED,
+                message="it is Draining",
+                remedy="set its spec.availability to Active",
+            )
+        return None
+
+    def unnamed(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:
+        """Say that a workload gets nothing new on a cluster since nobody names it for that, or None."""
+        if name in self.named(workload):
+            return None
+        spread = self._desired.policies[workload].spread
+        if workload.request:
+            message = "not among the clusters of the request"
+            remedy = "ask for it anew, with this cluster among the others"
+        elif name == self._desired.workspaces[workload.workspace].primary:
+            message, remedy = "the primary cluster itself", ""
+        elif spread is not None:
+            message, remedy = f"in no subset of WorkloadSpread {spread.id}", "label it as one of them requires"
+        else:
+            message, remedy = "not among the clusters of the policy", "add it to spec.clusters of the policy"
+        return Refusal(cluster=name, reason=Reason.NOT_IN_POLICY, message=message, remedy=remedy)
+
+    def _key(self, workload: WorkloadId) -> _Key:
+        """Say what the reach of a workload follows from: its policy, or the clusters that a request names."""
+        known = self._keys.get(workload)
+        if known is None:
+            known = self._keys[workload] = self._work_out_key(workload)
+        return known
+
+    def _work_out_key(self, workload: WorkloadId) -> _Key:
+        """Of workloads with one policy each may have a WorkloadSpread of its own."""
+        policy = self._desired.policies[workload]
+        if policy.to_primary:
+            return tuple(candidate.name or "" for candidate in policy.candidates), workload.workspace
+        if policy.spread is not None:
+            return f"{policy.name} {policy.spread.id}", workload.workspace  # no policy's name has a space
+        return policy.name, workload.workspace

@@ -1,0 +1,106 @@
+"""Kruise's whitelist of custom workloads: a ConfigMap that says where objects of a kind have their replicas.
+
+Its form is that of reference/spread-and-groups.md, section 2. Kruise's own reader takes no comma after a last entry,
+and neither does this one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from reconciler.core.schema.workloadkind import fault
+from reconciler.model.workload import Json
+from reconciler.model.workload_kind import WorkloadKind, path
+from reconciler.text.findings import Finding, Loc, shortened
+
+CONFIGURATION = "kruise-configuration"
+KEY = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
+_LOC: Loc = ("data", KEY)
+_NAME = re.compile(r"[A-Za-z0-9.-]{0,253}")
+"""Of a group, a version or a kind."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whitelist:
+    """The kinds that Kruise is told of, in its order."""
+
+    kinds: tuple[WorkloadKind, ...]
+
+
+def is_whitelist(value: Mapping[str, Json]) -> bool:
+    """Tell whether an object is the ConfigMap of Kruise, and holds a whitelist."""
+    metadata, data = value.get("metadata"), value.get("data")
+    return (
+        (value.get("apiVersion"), value.get("kind")) == ("v1", "ConfigMap")
+        and isinstance(metadata, Mapping)
+        and metadata.get("name") == CONFIGURATION
+        and isinstance(data, Mapping)
+        and KEY in data
+    )
+
+
+def whitelist(value: Mapping[str, Json]) -> tuple[Whitelist | None, tuple[Finding, ...]]:
+    """Read the whitelist of a ConfigMap; None where it is broken, since Kruise reads nothing of such a one either."""
+    text = value["data"][KEY]
+    try:
+        stated = json.loads(text) if isinstance(text, str) else None
+    except ValueError as error:
+        return None, (_wrong(f"is no JSON: {error}", "try a reader of JSON; a comma may not stand after a last entry"),)
+    except RecursionError:
+        return None, (_wrong("is nested too deeply", 'try {"workloads": []}'),)
+    entries = stated.get("workloads") if isinstance(stated, dict) else None
+    if not isinstance(entries, list):
+        return None, (_wrong("has no list of workloads", 'try {"workloads": []}'),)
+    found = [_entry(number, entry) for number, entry in enumerate(entries)]
+    problems = tuple(one for one in found if isinstance(one, Finding))
+    kinds = tuple(one for one in found if isinstance(one, WorkloadKind))
+    return (None, problems) if problems else (Whitelist(kinds=tuple(_merged(kinds))), ())
+
+
+def _entry(number: int, entry: Json) -> WorkloadKind | Finding:
+    where = f"workloads[{number}]"
+    if not isinstance(entry, dict):
+        return _wrong(f"{where} is no object", 'try {"Group": "…", "Version": "…", "Kind": "…", "replicasPath": "…"}')
+    # Go's reader, which is Kruise's, takes the name of a field in any case.
+    stated = {str(name).lower(): value for name, value in entry.items()}
+    fields = {name: stated.get(name.lower(), "") for name in ("Group", "Version", "Kind", "replicasPath")}
+    for name, text in fields.items():
+        if not isinstance(text, str):
+            return _wrong(f"{where}.{name}: {shortened(str(text))} is no text", "quote it")
+        if name != "replicasPath" and not _NAME.fullmatch(text):
+            return _wrong(f"{where}.{name}: {shortened(text)!r} is no name", "try letters, digits, '-' and '.'")
+    if not fields["Kind"]:
+        return _wrong(f"{where}.Kind is required", "name the kind as objects do")
+    way = fields["replicasPath"]
+    message, hint = fault(way) if way else ("", "")
+    if message:
+        return _wrong(f"{where}.replicasPath: {message}", hint)
+    return WorkloadKind(
+        group=fields["Group"],
+        kind=fields["Kind"],
+        versions=(fields["Version"],) if fields["Version"] else (),
+        replicas=(path(way),) if way else (),
+        checked=CONFIGURATION,
+    )
+
+
+def _merged(kinds: tuple[WorkloadKind, ...]) -> Iterator[WorkloadKind]:
+    """Put together what is said of several versions of a kind; those of another path than the first are left out."""
+    for index, kind in enumerate(kinds):
+        alike = [one for one in kinds if (one.name, one.replicas) == (kind.name, kind.replicas)]
+        if all(one.name != kind.name for one in kinds[:index]):
+            versions = tuple(dict.fromkeys(version for one in alike for version in one.versions))
+            yield WorkloadKind(
+                group=kind.group,
+                kind=kind.kind,
+                versions=versions if all(one.versions for one in alike) else (),
+                replicas=kind.replicas,
+                checked=kind.checked,
+            )
+
+
+def _wrong(message: str, hint: str) -> Finding:
+    return Finding(loc=_LOC, message=message, hint=hint)

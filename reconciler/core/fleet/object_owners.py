@@ -1,0 +1,134 @@
+"""What each workload makes on a cluster, as far as its spec says so.
+
+Only what is certain counts: objects of manifests and Helm releases whose kind, namespace and name are written without
+expressions. What a chart makes beside its release nobody knows before it is rendered.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Collection, Sequence
+
+from reconciler.core.engines.engine import chart_steps, target_namespace
+from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.model.ids import WorkloadId, WorkspaceName
+from reconciler.model.policy import Desired, Workspace
+from reconciler.model.workload import DeploySpec, StepType, WorkloadRef
+
+Thing = tuple[str, str, str]
+"""``group/Kind``, namespace (empty for what has none) and name."""
+
+Known = dict[WorkloadId, tuple[DeploySpec, tuple[str, ...], tuple[Thing, ...]]]
+"""What a workload makes, beside the spec and the namespaces of the workspace that say so."""
+
+_RELEASE = "helm/Release"
+
+
+class ObjectOwners:
+    """Who makes what, and what templates count, of all workloads of one fleet."""
+
+    def __init__(self, desired: Desired) -> None:
+        """Look at nothing yet."""
+        self._desired = desired
+        self._known: Known = {}
+        self._makers: dict[Thing, list[WorkloadId]] | None = None
+        self._refs: dict[WorkspaceName, set[WorkloadRef]] = {}
+
+    def following(self, desired: Desired, changed: Collection[WorkloadId]) -> ObjectOwners:
+        """Return the makers of a fleet that differs in these requests only.
+
+        What specs make that both have is looked at once, and what has been listed for this one is for that one, too.
+        """
+        other = ObjectOwners(desired)
+        other._known, other._refs = self._known, self._refs
+        if self._makers is not None:
+            other._makers = self._makers.copy()
+            for workload in changed:
+                for thing in self.things(workload) if workload in self._desired.templates else ():
+                    others = [one for one in other._makers.pop(thing) if one != workload]
+                    if others:
+                        other._makers[thing] = others
+                if workload in desired.templates:
+                    other._list(workload, other._makers)
+                else:
+                    self._known.pop(workload, None)
+        return other
+
+    def of(self, thing: Thing) -> Sequence[WorkloadId]:
+        """List the workloads that make something."""
+        if self._makers is None:
+            self._makers = self._indexed()
+        return self._makers.get(thing, ())
+
+    def things(self, workload: WorkloadId) -> tuple[Thing, ...]:
+        """List what a workload certainly makes."""
+        spec = self._desired.templates[workload].spec
+        workspace = self._desired.workspaces[workload.workspace]
+        known = self._known.get(workload)
+        if known is None or known[0] is not spec or known[1] != workspace.namespaces:
+            known = self._known[workload] = spec, workspace.namespaces, things(spec, workspace)
+        return known[2]
+
+    def counts(self, workspace: WorkspaceName, thing: Thing) -> bool:
+        """Tell whether a template of a workspace counts the replicas of this on its primary."""
+        if self._makers is None:
+            self._makers = self._indexed()
+        return any(_is(ref, thing) for ref in self._refs.get(workspace, ()))
+
+    def _indexed(self) -> dict[Thing, list[WorkloadId]]:
+        makers: dict[Thing, list[WorkloadId]] = {}
+        for workload, template in self._desired.templates.items():
+            self._list(workload, makers)
+            if template.ref is not None:
+                self._refs.setdefault(workload.workspace, set()).add(template.ref)
+        for workload in self._known.keys() - self._desired.templates.keys():
+            del self._known[workload]
+        return makers
+
+    def _list(self, workload: WorkloadId, makers: dict[Thing, list[WorkloadId]]) -> None:
+        """List a workload under what it makes: templates as they come, and after them requests by name."""
+        for thing in self.things(workload):
+            listed = [*makers.get(thing, ())]
+            if workload.request:
+                insort(listed, workload, key=_place)
+            else:
+                listed.append(workload)
+            makers[thing] = listed
+
+
+def _place(workload: WorkloadId) -> tuple[bool, WorkloadId]:
+    return workload.request, workload
+
+
+def things(spec: DeploySpec, workspace: Workspace) -> tuple[Thing, ...]:
+    """List what a spec certainly makes, each once, in the order of its steps."""
+    manifests = {resource.name: resource.manifest for resource in spec.manifests}
+    around = target_namespace(spec, workspace)
+    found = [(_RELEASE, chart.release_namespace or around, chart.release_name) for chart in chart_steps(spec)]
+    for step in spec.steps:
+        manifest = manifests.get(step.name) if step.type is StepType.MANIFEST else None
+        metadata = manifest.get("metadata") if manifest is not None else None
+        if manifest is None or not isinstance(metadata, dict):
+            continue
+        kind = group_kind(manifest)
+        namespace = "" if cluster_scoped(kind) else metadata.get("namespace") or around
+        found.append((kind, str(namespace), str(metadata.get("name", ""))))
+    return tuple(dict.fromkeys(thing for thing in found if thing[2] and not any(map(has_expression, thing))))
+
+
+def describe_object(thing: Thing) -> str:
+    """Name an object as people do."""
+    kind, namespace, name = thing
+    return f"{kind.rpartition('/')[2]} {namespace}/{name}" if namespace else f"{kind.rpartition('/')[2]} {name}"
+
+
+def _is(ref: WorkloadRef, thing: Thing) -> bool:
+    kind, namespace, name = thing
+    if (namespace, name) != (ref.namespace, ref.name):
+        return False
+    if not ref.kind:
+        return kind in BUILT_IN or kind == _RELEASE
+    group, _, plain = kind.rpartition("/")
+    return plain == ref.kind and ref.group in ("", group)

@@ -1,0 +1,155 @@
+"""The objects of all files while they are put together, and what has been found wrong with them so far.
+
+The workspace that a template or a request belongs to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from reconciler.core.fleet.file import Declared, ParsedFile, Value
+from reconciler.core.schema.egs.gpr import GprTemplateFile
+from reconciler.core.schema.egs.gpr_binding import BindingFile
+from reconciler.core.schema.fleet import ClusterFile
+from reconciler.core.schema.policy import BurstPolicyFile
+from reconciler.core.schema.workloadkind import WorkloadKindFile
+from reconciler.core.schema.workspace import WorkspaceFile
+from reconciler.errors import Problem, Severity
+from reconciler.model.ids import WorkspaceName
+from reconciler.model.policy import Workspace
+from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.spelling import nearest
+
+V = TypeVar("V", bound=Value)
+M = TypeVar("M", ClusterFile, WorkspaceFile, BurstPolicyFile, GprTemplateFile, BindingFile, WorkloadKindFile)
+NAME: Loc = ("metadata", "name")
+FEW = 3
+"""Names that are listed where there are many."""
+_MOST = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredValue(Generic[V]):
+    """A value, the object that it was read from, and the file that declares it."""
+
+    value: V
+    path: str
+    declared: Declared
+
+
+class FleetObjects:
+    """What one assembly has to go by, and what it has found wrong so far.
+
+    `excused` is what broken files mention: that nothing else describes it is no news beside their own errors.
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing, and with nothing wrong."""
+        self.problems: list[Problem] = []
+        self.rejected: set[str] = set()
+        self.excused: set[str] = set()
+        self._objects: dict[type[Any], list[Any]] = {}
+
+    def add(self, path: str, declared: Declared) -> None:
+        """Take an object in."""
+        placed = DeclaredValue(value=declared.value, path=path, declared=declared)
+        self._objects.setdefault(type(declared.value), []).append(placed)
+
+    def leave_out(self, path: str, file: ParsedFile) -> None:
+        """Keep a broken file out of force."""
+        self.rejected.add(path)
+        self.excused |= file.mentioned
+
+    def all(self, kind: type[V]) -> list[DeclaredValue[V]]:
+        """Return the objects of one kind, by path and place."""
+        return self._objects.get(kind, [])
+
+    def named(self, kind: type[M], word: str) -> dict[str, DeclaredValue[M]]:
+        """Return the objects of one kind by name; the second of a name is rejected."""
+        found: dict[str, DeclaredValue[M]] = {}
+        for placed in self.all(kind):
+            name = placed.value.metadata.name
+            if self.is_new(placed, found.get(name), f"{word} {name}"):
+                found[name] = placed
+        return found
+
+    def is_new(self, placed: DeclaredValue[V], other: DeclaredValue[V] | None, what: str) -> bool:
+        """Tell whether nothing else is what `placed` is, rejecting it otherwise."""
+        if other is None:
+            return True
+        where = f"{other.path}:{other.declared.line}"
+        self.reject(placed, Finding(loc=NAME, message=f"{what} is already in {where}", hint="try another name"))
+        return False
+
+    def tell(self, placed: DeclaredValue[V], finding: Finding) -> None:
+        """Report something that leaves the object in force."""
+        self.problems.append(placed.declared.problem(finding, placed.path))
+
+    def withdraw(self, placed: DeclaredValue[V], finding: Finding) -> None:
+        """Take back what was reported of an object on its own and does not hold beside others."""
+        problem = placed.declared.problem(finding, placed.path)
+        self.problems = [one for one in self.problems if one != problem]
+
+    def tell_unknown(
+        self,
+        placed: DeclaredValue[V],
+        kind: str,
+        places: Iterable[tuple[Loc, str]],
+        known: Iterable[str],
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        """Report the names that no file declares, each at its place, without looking for hints for ever."""
+        names = frozenset(known)
+        missing = [(loc, name) for loc, name in places if name not in names and name not in self.excused]
+        for loc, name in missing[:_MOST]:
+            self.tell(placed, replace(unknown(loc, kind, name, names), severity=severity))
+        if len(missing) > _MOST:
+            more = f"no file describes {len(missing) - _MOST} more that are named here"
+            self.tell(placed, Finding(loc=missing[_MOST][0], message=more, severity=severity))
+
+    def reject(self, placed: DeclaredValue[V], finding: Finding) -> None:
+        """Report something that keeps the object's file out of force."""
+        self.tell(placed, finding)
+        self.rejected.add(placed.path)
+
+
+def unknown(loc: Loc, kind: str, name: str, known: Iterable[str]) -> Finding:
+    """Report a name that no file declares."""
+    return Finding(loc=loc, message=f"no file describes {kind} {shortened(name)}", hint=nearest(name, known))
+
+
+def foreign(loc: Loc, namespace: str, workspace: Workspace) -> Finding:
+    """Report a namespace that a workspace may not touch."""
+    message = f"{shortened(namespace)!r} is no namespace of workspace {workspace.name}"
+    return Finding(loc=loc, message=message, hint=f"it has {few(workspace.namespaces)}")
+
+
+def few(names: Sequence[str]) -> str:
+    """List the first few names of many."""
+    return ", ".join(names[:FEW]) + (", …" if len(names) > FEW else "")
+
+
+def places(root: Loc, names: Iterable[str]) -> list[tuple[Loc, str]]:
+    """Pair the names of a list with their places."""
+    return [((*root, index), name) for index, name in enumerate(names)]
+
+
+def home(
+    name: WorkspaceName | None, used: Sequence[str], workspaces: Mapping[WorkspaceName, Workspace]
+) -> Workspace | Finding:
+    """Find the workspace: the one named, else the only one, else the only one that has all namespaces `used`."""
+    loc: Loc = ("spec", "workspaceName")
+    if name is not None:
+        return workspaces.get(name) or unknown(loc, "Workspace", name, workspaces)
+    if len(workspaces) == 1:
+        return next(iter(workspaces.values()))
+    if not workspaces:
+        return Finding(loc=loc, message="there is no Workspace yet", hint="add one: kind: Workspace")
+    owners = [workspace for workspace in workspaces.values() if used and {*used} <= {*workspace.namespaces}]
+    if len(owners) == 1:
+        return owners[0]
+    names = sorted(workspace.name for workspace in owners or workspaces.values())
+    what = f"{len(owners)} workspaces have its namespaces" if owners else "no workspace has all of its namespaces"
+    return Finding(loc=loc, message=f"is required: {what}", hint=f"one of {', '.join(names)}")

@@ -1,0 +1,242 @@
+"""The policies in force: those that files write, and those that EGS's bindings come to.
+
+Which template counts which object on a primary: one each, or its missing replicas would be placed twice.
+
+Which BurstPolicy governs which template: exactly one, the most specific.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.core.fleet.auto_gpr import implied, unbound, unheard
+from reconciler.core.fleet.cluster_order import order
+from reconciler.core.fleet.objects import NAME, DeclaredValue, FleetObjects, few, places
+from reconciler.core.fleet.template import WORKLOAD, TemplateDraft
+from reconciler.core.fleet.warn_engine_ignores import untaken
+from reconciler.core.fleet.warn_unreachable import warn_unreachable as out_of_reach
+from reconciler.core.schema.policy import BurstPolicyFile
+from reconciler.errors import Severity
+from reconciler.model.gpr import WorkspaceLimits
+from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.policy import BurstPolicy, Desired, Workspace
+from reconciler.model.units import format_duration
+from reconciler.model.workload import WorkloadRef, WorkloadTemplate
+from reconciler.text.findings import Finding, Loc, shortened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedObject:
+    """The object that a template would count, and the template that counts it already."""
+
+    ref: WorkloadRef
+    by: WorkloadTemplate
+
+    def __str__(self) -> str:
+        """Write the object as the annotation does: ``Deployment/llm-demo/vllm``, without a kind that is not known."""
+        return "/".join(part for part in (self.ref.kind, self.ref.namespace, self.ref.name) if part)
+
+
+def counted_before(
+    templates: Iterable[WorkloadTemplate], workspaces: Mapping[WorkspaceName, Workspace]
+) -> dict[WorkloadId, CountedObject]:
+    """Find the templates whose object an earlier one counts already, by path and line, each with what it is.
+
+    A reference without a kind is to an object of any kind. A template that is found here counts nothing itself.
+    """
+    counting: dict[tuple[ClusterName, str, str], list[tuple[WorkloadRef, WorkloadTemplate]]] = {}
+    found: dict[WorkloadId, CountedObject] = {}
+    for template in sorted(templates, key=lambda template: (template.path, template.line)):
+        ref = template.ref
+        if ref is None:
+            continue
+        key = (workspaces[template.workspace].primary, ref.namespace, ref.name)
+        rivals = counting.setdefault(key, [])
+        first = next((other for known, other in rivals if known.may_be(ref)), None)
+        if first is None:
+            rivals.append((ref, template))
+        else:
+            found[template.workload] = CountedObject(ref=ref, by=first)
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoverningPolicies:
+    """The policy of each workload that has one, and the policies (by position) that would govern some just as well."""
+
+    policies: Mapping[WorkloadId, BurstPolicy]
+    rivals: Mapping[int, tuple[tuple[WorkloadId, BurstPolicy], ...]]
+
+
+def govern(policies: Sequence[BurstPolicy], workloads: Iterable[WorkloadId]) -> GoverningPolicies:
+    """Find each workload's policy: the one that names it, else the one that names its workspace, else the one for all.
+
+    Of two of the same rank the earlier one governs; the later one is its rival, told with the workload and the winner.
+    """
+    by_template: dict[str, list[int]] = {}
+    by_workspace: dict[str, list[int]] = {}
+    for_all: list[int] = []
+    for position, policy in enumerate(policies):
+        if policy.templates:
+            for template in dict.fromkeys(policy.templates):
+                by_template.setdefault(template, []).append(position)
+        elif policy.workspaces:
+            for workspace in dict.fromkeys(policy.workspaces):
+                by_workspace.setdefault(workspace, []).append(position)
+        else:
+            for_all.append(position)
+    governed: dict[WorkloadId, BurstPolicy] = {}
+    rivals: dict[int, list[tuple[WorkloadId, BurstPolicy]]] = {}
+    for workload in workloads:
+        named = [
+            position
+            for position in by_template.get(workload.name, ())
+            if not policies[position].workspaces or workload.workspace in policies[position].workspaces
+        ]
+        ranked = named or by_workspace.get(workload.workspace) or for_all
+        if ranked:
+            governed[workload] = policies[ranked[0]]
+            for position in ranked[1:]:
+                rivals.setdefault(position, []).append((workload, policies[ranked[0]]))
+    return GoverningPolicies(policies=governed, rivals={position: tuple(found) for position, found in rivals.items()})
+
+
+_GOVERNING = frozenset({"BurstPolicy", "GPRTemplateBinding"})
+
+Templates = Mapping[WorkloadId, tuple[WorkloadTemplate, DeclaredValue[TemplateDraft]]]
+
+
+def policies_in_force(work: FleetObjects, desired: Desired, templates: Templates) -> dict[WorkloadId, BurstPolicy]:
+    """Find the policy that governs each template, and what policies name that is not there.
+
+    Where no BurstPolicy governs a template, the binding of its workspace may (`implicit`).
+    """
+    placed_policies = list(work.named(BurstPolicyFile, "BurstPolicy").values())
+    names = frozenset(placed.value.name for placed in work.all(TemplateDraft))
+    for placed in placed_policies:
+        _tell_unknown(work, placed, desired, names)
+    governed = govern([placed.value.value_of() for placed in placed_policies], templates)
+    for position, rivals in governed.rivals.items():
+        which = few([str(workload) for workload, _ in rivals])
+        winner = rivals[0][1].name
+        work.tell(
+            placed_policies[position],
+            Finding(
+                loc=NAME,
+                message=f"{which} is governed by BurstPolicy {winner} just as well, and stays so",
+                hint="name the template or its workspace in one of them alone",
+            ),
+        )
+    found = dict(governed.policies)
+    for workload, (template, placed_template) in templates.items():
+        policy = found.get(workload)
+        implicit = implied(template, placed_template.value, desired) if policy is None else None
+        if implicit is not None:
+            found[workload] = implicit
+            named = places(("spec", "clusterNames"), placed_template.value.clusters)
+            work.tell_unknown(placed_template, "Cluster", named, desired.workspaces[template.workspace].clusters)
+        elif policy is None and not work.excused.isdisjoint(_GOVERNING):
+            continue  # what is broken may well be what governs it
+        for finding in (
+            *_governed(template, policy or implicit, desired.limits.get(template.workspace)),
+            *unheard(placed_template.value, policy, implicit),
+            *unbound(template, desired),
+        ):
+            work.tell(placed_template, finding)
+        for finding in _untaken(template, policy or implicit, desired):
+            work.tell(placed_template, placed_template.value.spelling.of(finding))
+    for workload in _counted_twice(work, found, desired, templates):
+        del found[workload]
+    if "Cluster" not in work.excused:
+        homes = _homes(found)
+        for placed in placed_policies:
+            policy = placed.value.value_of()
+            there = homes.get(policy.name) or policy.workspaces or desired.workspaces
+            workspaces = [desired.workspaces[name] for name in there if name in desired.workspaces]
+            for finding in out_of_reach(policy, workspaces, desired.clusters):
+                work.tell(placed, finding)
+    return found
+
+
+def _homes(found: Mapping[WorkloadId, BurstPolicy]) -> dict[str, list[WorkspaceName]]:
+    """List the workspaces in which each policy governs something, by its name."""
+    homes: dict[str, dict[WorkspaceName, None]] = {}
+    for workload, policy in sorted(found.items()):
+        homes.setdefault(policy.name, {})[workload.workspace] = None
+    return {name: [*there] for name, there in homes.items()}
+
+
+def _tell_unknown(
+    work: FleetObjects, placed: DeclaredValue[BurstPolicyFile], desired: Desired, names: frozenset[TemplateName]
+) -> None:
+    """Report what a policy names that no file describes; `names` are those of the templates."""
+    spec = placed.value.spec
+    work.tell_unknown(placed, "Workspace", places(("spec", "workspaces"), spec.workspaces), desired.workspaces)
+    work.tell_unknown(
+        placed, "WorkloadTemplate", places(("spec", "templates"), spec.templates), names, Severity.WARNING
+    )
+    candidates: list[tuple[Loc, str]] = [
+        (("spec", "clusters", index, "name"), candidate.name)
+        for index, candidate in enumerate(spec.clusters)
+        if candidate.name is not None
+    ]
+    work.tell_unknown(placed, "Cluster", candidates, desired.clusters)
+    for index, candidate in enumerate(() if "Cluster" in work.excused else spec.clusters):
+        labels = candidate.match_labels.items()
+        if candidate.name is None and not any(
+            labels <= cluster.labels.items() for cluster in desired.clusters.values()
+        ):
+            loc: Loc = ("spec", "clusters", index, "matchLabels")
+            work.tell(placed, Finding(loc=loc, message="no Cluster has these labels", severity=Severity.WARNING))
+
+
+def _governed(
+    template: WorkloadTemplate, policy: BurstPolicy | None, limits: WorkspaceLimits | None
+) -> Iterable[Finding]:
+    """Warn of a template that no policy governs, or whose duration its policy cuts, or that of its workspace."""
+    if policy is None:
+        yield Finding(
+            loc=NAME,
+            message="no BurstPolicy governs it, so it does not burst",
+            hint="add one, or name it in spec.templates of one",
+            severity=Severity.WARNING,
+        )
+        return
+    wanted = template.spec.burst_duration
+    maxima = [(policy.max_duration, f"policy {policy.name}", "duration.max")] if policy.max_duration else []
+    if limits is not None:
+        maxima.append((limits.longest, f"the WorkspacePolicy of {limits.workspace}", "maxExitDurationPerGPR"))
+    most, whose, said = min(maxima, default=(wanted, "", ""))
+    if wanted is not None and most is not None and wanted > most:
+        yield Finding(
+            loc=("spec", "burstDuration"),
+            message=f"{format_duration(wanted)} is cut to {format_duration(most)} by {whose}",
+            hint=f"try {format_duration(most)}, or a longer {said}",
+            severity=Severity.WARNING,
+        )
+
+
+def _untaken(template: WorkloadTemplate, policy: BurstPolicy | None, desired: Desired) -> Iterable[Finding]:
+    """Warn of what no engine takes of a template, where it may burst to, or be asked for while nothing bursts it."""
+    workspace = desired.workspaces[template.workspace]
+    candidates = order(policy, workspace, desired.clusters) if policy is not None else ()
+    names = workspace.destinations if policy is None else tuple(candidate.cluster for candidate in candidates)
+    return untaken(template.spec, workspace, names, desired.clusters)
+
+
+def _counted_twice(
+    work: FleetObjects, policies: Iterable[WorkloadId], desired: Desired, templates: Templates
+) -> frozenset[WorkloadId]:
+    """Report the templates that would burst for an object for which another one does so already.
+
+    They stay loaded, since a person may still ask for their placement; only demand must not place them.
+    """
+    found = counted_before((templates[workload][0] for workload in policies), desired.workspaces)
+    for workload, counted in found.items():
+        template, placed = templates[workload]
+        what = f"{shortened(str(counted))} on {desired.workspaces[template.workspace].primary}"
+        where = f"template {counted.by.workload} in {counted.by.path}:{counted.by.line}"
+        hint = f"try the annotation {WORKLOAD}, or another release name"
+        work.tell(placed, Finding(loc=NAME, message=f"{what} is already counted by {where}", hint=hint))
+    return frozenset(found)

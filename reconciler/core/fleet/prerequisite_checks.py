@@ -1,0 +1,199 @@
+"""What is told of a template's prerequisites when its file is read: what its clusters lack, or may lack.
+
+Volumes that only one node, or one pod, can mount and that the replicas of a workload share: told, not refused.
+
+Kubernetes puts such replicas on one node, or leaves all but one of them waiting, which counting nodes does not show.
+
+What keeps a spec from every cluster that it may go to, told when its file is read.
+
+Deciding asks each cluster again (`provided.lacking`), and tells of each what it lacks. Where that is all of them, no
+waiting for room helps, and nobody would look before the first shortage.
+
+What a workspace's shared network will not reach of a template, told when its file is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from reconciler.core.engines import engine
+from reconciler.core.engines.engine import chart_steps
+from reconciler.core.engines.service_export import Unexportable, export, service
+from reconciler.core.fleet.cluster_order import order
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.builtin_kinds import Kinds, known
+from reconciler.core.workloads.cluster_provides import called, lacked, unknown
+from reconciler.core.workloads.paths import at, items, within
+from reconciler.core.workloads.pod_references import mapping, maps
+from reconciler.core.workloads.pods import places
+from reconciler.errors import Severity
+from reconciler.model.ids import ClusterName
+from reconciler.model.policy import BurstPolicy, Cluster, Desired, EngineName, Workspace
+from reconciler.model.prerequisites import Category, Prerequisite
+from reconciler.model.workload import DeploySpec, Json
+from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.wording import listed, plain
+
+_CLAIM = "/PersistentVolumeClaim"
+_ONE = {"ReadWriteOnce": "on one node", "ReadWriteOncePod": "in one pod"}
+
+
+def warn_shared_claims(spec: DeploySpec, kinds: Kinds) -> Iterator[Finding]:
+    """Warn of replicas that mount a claim of their own template which cannot be mounted everywhere."""
+    bounds = dict(_bounds(resource.manifest for resource in spec.manifests))
+    for index, resource in enumerate(spec.manifests) if bounds else ():
+        manifest = resource.manifest
+        for claim in dict.fromkeys(_mounted(manifest, kinds) if _several(manifest, kinds) else ()):
+            if claim in bounds:
+                mode = bounds[claim]
+                loc: Loc = ("spec", "manifestResources", index)
+                what = f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}"
+                message = f"the replicas of {shortened(what)} share the {mode} claim {shortened(claim)}"
+                hint = f"it is mounted {_ONE[mode]} only; use ReadWriteMany, ReadOnlyMany or volumeClaimTemplates"
+                yield Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING)
+
+
+def _bounds(manifests: Iterator[Mapping[str, Json]]) -> Iterator[tuple[str, str]]:
+    """Yield the names of the claims that are not for every node, with their access mode."""
+    for manifest in manifests:
+        modes = at(manifest, ("spec", "accessModes"))
+        name = at(manifest, ("metadata", "name"))
+        if group_kind(manifest) == _CLAIM and isinstance(modes, list) and isinstance(name, str):
+            found = [mode for mode in modes if isinstance(mode, str)]
+            if found and all(mode in _ONE for mode in found):
+                yield name, found[0]
+
+
+def _mounted(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[str]:
+    """Yield the claims that the pods of an object name."""
+    for place in places(manifest, kinds):
+        pod = at(manifest, tuple(map(str, place.loc))) if place.loc else None
+        for volume in maps(mapping(pod).get("volumes")):
+            claim = mapping(volume.get("persistentVolumeClaim"))
+            name = claim.get("claimName")
+            if isinstance(name, str) and claim.get("readOnly") is not True:
+                yield name
+
+
+def _several(manifest: Mapping[str, Json], kinds: Kinds) -> bool:
+    """Tell whether an object may make several pods of a template: what an expression says may be any number."""
+    kind = known(manifest, kinds)
+    ways = (count.path for template in kind.templates for count in template.counts) if kind is not None else ()
+    numbers = (at(manifest, within(way, item, way)) for way in ways for item in items(manifest, way))
+    return any(number is not None and number not in (0, 1) for number in numbers)
+
+
+def warn_unprovided(
+    spec: DeploySpec, prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]
+) -> Iterator[Finding]:
+    """Warn of a spec that goes nowhere, since each of the clusters that it may go to says that it lacks something.
+
+    DeviceClasses are passed over: a cluster that does not name one may still be seen to have it.
+    """
+    said = [one for one in prerequisites if one.category is not Category.DEVICE_CLASSES]
+    lacks = {cluster.name: lacked(cluster, said) for cluster in clusters}
+    if not lacks or not all(lacks.values()):
+        return
+    everywhere = [one for one in said if all(one in found for found in lacks.values())]
+    if everywhere:
+        first, *others = wanted = everywhere
+        which = f"none of {listed(lacks)} has" if len(lacks) > 1 else f"{listed(lacks)} has no"
+        nor = f", nor {listed(map(called, others))}" if others else ""
+        message = f"{which} {called(first)}, which {plain(first.by)} needs{nor}"
+    else:
+        wanted = [found[0] for found in lacks.values()]
+        message = listed(f"{name} has no {called(found[0])}" for name, found in lacks.items())
+    fields = listed(dict.fromkeys(f"spec.provides.{one.category}" for one in wanted))
+    them = "them" if len(wanted) > 1 else "it"
+    yield Finding(
+        loc=_place(spec, wanted[0]),
+        message=f"{message}, and it may go nowhere else",
+        hint=f"create {them} there and list {them} in the Cluster's {fields}, or ship {them} with the workload",
+        severity=Severity.WARNING,
+    )
+
+
+def _place(spec: DeploySpec, one: Prerequisite) -> Loc:
+    """Return the place of the object that needs something; what a command makes has none of its own."""
+    for index, resource in enumerate(spec.manifests):
+        manifest = resource.manifest
+        if one.by == shortened(f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}"):
+            return ("spec", "manifestResources", index)
+    return ("spec",)
+
+
+def warn_unexported(
+    spec: DeploySpec, workspace: Workspace, engines: Iterable[EngineName], kinds: Kinds
+) -> Iterator[Finding]:
+    """Warn of Services that cannot be exported, and of charts whose Services nobody here sees with these engines."""
+    shared = workspace.shared_networking
+    if shared is None:
+        return
+    manifests = [resource.manifest for resource in spec.manifests]
+    for index, manifest in enumerate(manifests):
+        made = export(manifest, shared, manifests, kinds) if service(manifest) else None
+        if isinstance(made, Unexportable):
+            loc: Loc = ("spec", "manifestResources", index)
+            what = f"Service {shortened(str(at(manifest, ('metadata', 'name'))))} is not exported: {made.message}"
+            yield Finding(loc=loc, message=what, hint=made.hint, severity=Severity.WARNING)
+    charts = {chart.name: index for index, chart in enumerate(spec.helm)}
+    for chart in dict.fromkeys(chart.name for chart in chart_steps(spec)):
+        blind = [
+            str(name) for name in sorted({*engines}) if all(chart != one.name for one in engine(name).to_render(spec))
+        ]
+        if blind:
+            installs = "which installs it" if len(blind) == 1 else "which install it"
+            yield Finding(
+                loc=("spec", "helmConfig", charts[chart]),
+                message=f"the Services of chart {chart} are not exported under {listed(blind)}, {installs}",
+                hint="add a ServiceExport for each as a manifest",
+                severity=Severity.WARNING,
+            )
+
+
+def first_needs(
+    spec: DeploySpec,
+    prerequisites: Sequence[Prerequisite],
+    workspace: Workspace,
+    clusters: Sequence[Cluster],
+    kinds: Kinds,
+    *,
+    complete: bool,
+) -> Iterator[Finding]:
+    """Warn of what a spec may lack in these clusters: what it needs first, and what of it will not work as it is.
+
+    `complete` tells that it may go to no others, such as to one whose file is broken.
+    """
+    if complete:
+        yield from warn_unprovided(spec, prerequisites, clusters)
+    yield from _untold(prerequisites, clusters)
+    yield from warn_shared_claims(spec, kinds)
+    yield from warn_unexported(spec, workspace, (cluster.engine for cluster in clusters), kinds)
+
+
+def _untold(prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) -> Iterator[Finding]:
+    """Warn, once for all, of what some of these clusters do not say whether they have it."""
+    lacks = {cluster.name: found for cluster in clusters if (found := unknown(cluster, prerequisites))}
+    if not lacks:
+        return
+    things = [one for one in prerequisites if any(one in found for found in lacks.values())]
+    message = (
+        f"nobody says whether {listed(lacks)} {'has' if len(lacks) == 1 else 'have'} {listed(map(called, things))}"
+    )
+    fields = listed(dict.fromkeys(f"spec.provides.{one.category}" for one in things))
+    yield Finding(loc=("spec",), message=message, hint=f"list it in the Cluster's {fields}", severity=Severity.WARNING)
+
+
+def burst_clusters(policy: BurstPolicy | None, workspace: Workspace, desired: Desired) -> tuple[Cluster, ...]:
+    """List the clusters that a policy has a template burst to; none without one."""
+    candidates = order(policy, workspace, desired.clusters) if policy is not None else ()
+    return _described([candidate.cluster for candidate in candidates], desired)
+
+
+def asked_clusters(named: Sequence[ClusterName], workspace: Workspace, desired: Desired) -> tuple[Cluster, ...]:
+    """List the clusters that a request names, or all that it may go to where it names none."""
+    return _described(named or workspace.destinations, desired)
+
+
+def _described(names: Sequence[ClusterName], desired: Desired) -> tuple[Cluster, ...]:
+    return tuple(desired.clusters[name] for name in names if name in desired.clusters)

@@ -1,0 +1,164 @@
+"""What a cluster must have first: what the objects of a template refer to, and the template does not bring along.
+
+Worked out once for each version of a template. Pods are looked for wherever an object describes some, also in kinds of
+which nothing is known. What the objects of a chart refer to is not known: nobody has rendered it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from reconciler.core.engines.engine import target_namespace
+from reconciler.core.engines.service_export import export_kind, service
+from reconciler.core.safety import commands
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.builtin_kinds import Kinds
+from reconciler.core.workloads.included import Brought, brought
+from reconciler.core.workloads.paths import at
+from reconciler.core.workloads.pod_references import Named, mapping, maps, of_claim, of_devices, of_metadata, of_pod
+from reconciler.core.workloads.pods import places
+from reconciler.model.policy import Workspace
+from reconciler.model.prerequisites import Category, Prerequisite
+from reconciler.model.workload import DeploySpec, Json, StepType
+from reconciler.model.workload_kind import Path, path
+from reconciler.text.findings import shortened
+
+_KUBERNETES = frozenset({
+    "", "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "apps",
+    "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io",
+    "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io", "networking.k8s.io",
+    "node.k8s.io", "policy", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io", "storage.k8s.io",
+    "storagemigration.k8s.io",
+})  # fmt: skip # a list of words, filled line by line
+"""The groups that Kubernetes 1.37 itself serves; the kinds of any other have to be installed."""
+
+_QUEUED = (("spec.queue", Category.QUEUES), ("spec.priorityClassName", Category.PRIORITY_CLASSES))
+_POLICY = "spec.runPolicy.schedulingPolicy"
+_ELSEWHERE: Mapping[str, tuple[tuple[Path, Category], ...]] = {
+    kind: tuple((path(way), category) for way, category in ways)
+    for kind, ways in {
+        "batch.volcano.sh/Job": (*_QUEUED, ("spec.schedulerName", Category.SCHEDULERS)),
+        "scheduling.volcano.sh/PodGroup": _QUEUED,
+        "scheduling.run.ai/PodGroup": _QUEUED,
+        "trainer.kubeflow.org/TrainJob": (("spec.runtimeRef.name", Category.RUNTIMES),),
+        "serving.kserve.io/InferenceService": (("spec.predictor.model.runtime", Category.RUNTIMES),),
+        **{
+            f"kubeflow.org/{kind}": (
+                (f"{_POLICY}.queue", Category.QUEUES),
+                (f"{_POLICY}.priorityClass", Category.PRIORITY_CLASSES),
+            )
+            for kind in ("TFJob", "PyTorchJob", "MPIJob")
+        },
+    }.items()
+}
+"""Where kinds name what they need outside of their pods; all of it without a namespace."""
+
+_VOLCANO = "batch.volcano.sh/Job"
+_CLAIM = "pvc://"
+"""How KServe has a model that lies on a volume."""
+
+
+def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple[Prerequisite, ...]:
+    """List what a spec needs of a cluster, each thing once, in the order of `Category` and then by name.
+
+    `kinds` are the kinds of workloads that the fleet repository declares. A name that holds an expression is kept as it
+    is written.
+    """
+    target = target_namespace(spec, workspace)
+    objects = list(objects_of(spec))
+    own: set[Brought] = set()
+    for manifest in objects:
+        own.update(brought(manifest, namespace_of(manifest, target)))
+    found: dict[Brought, Prerequisite] = {}
+    for manifest in objects:
+        by = shortened(f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}")
+        for category, name in _needed(manifest, namespace_of(manifest, target), kinds):
+            if (category, name) not in own:
+                found.setdefault((category, name), Prerequisite(category=category, name=name, by=by))
+    shared = workspace.shared_networking
+    if shared is not None and (services := [one for one in objects if service(one)]):
+        by = shortened(f"Service {at(services[0], ('metadata', 'name'))}")
+        kind = Category.KINDS, export_kind(shared)
+        if kind not in own:
+            found.setdefault(kind, Prerequisite(category=Category.KINDS, name=kind[1], by=by))
+    order = list(Category)
+    return tuple(sorted(found.values(), key=lambda one: (order.index(one.category), one.name)))
+
+
+def objects_of(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:
+    """Yield the objects that the steps of a spec make, but for those of charts."""
+    manifests = {resource.name: resource.manifest for resource in spec.manifests}
+    lines = {command.name: command.cmd for command in spec.commands}
+    for step in spec.steps:
+        if step.type is StepType.MANIFEST:
+            yield manifests[step.name]
+        elif step.type is StepType.COMMAND:
+            outcome = commands.read(lines[step.name])
+            if isinstance(outcome, commands.Makes) and not outcome.partial:
+                yield outcome.manifest
+
+
+def namespace_of(manifest: Mapping[str, Json], target: str) -> str:
+    """Return the namespace of an object, which is the `target` where it names none."""
+    namespace = at(manifest, ("metadata", "namespace"))
+    return namespace if isinstance(namespace, str) and namespace else target
+
+
+def _needed(manifest: Mapping[str, Json], namespace: str, kinds: Kinds) -> Iterator[Brought]:
+    """Yield everything that one object refers to."""
+    kind = group_kind(manifest)
+    if kind.partition("/")[0] not in _KUBERNETES:
+        yield Category.KINDS, kind
+    for category, name, own in (*_of_kind(manifest, kind), *_of_places(manifest, kinds), *_below(manifest)):
+        yield category, f"{namespace}/{name}" if own and "/" not in name else name
+
+
+def _of_kind(manifest: Mapping[str, Json], kind: str) -> Iterator[Named]:
+    """Yield what an object refers to since it is of its kind."""
+    for way, category in _ELSEWHERE.get(kind, ()):
+        name = at(manifest, way)
+        if isinstance(name, str) and name:
+            yield category, name, False
+    spec = mapping(manifest.get("spec"))
+    if kind == _VOLCANO:
+        if not spec.get("schedulerName"):
+            yield Category.SCHEDULERS, "volcano", False
+        for volume in maps(spec.get("volumes")):
+            claim = volume.get("volumeClaimName")
+            if isinstance(claim, str) and claim and not volume.get("volumeClaim"):
+                yield Category.VOLUMES, claim, True
+    elif kind == "/PersistentVolumeClaim":
+        yield from of_claim(spec)
+    elif kind == "resource.k8s.io/ResourceClaim":
+        yield from of_devices(spec)
+    elif kind == "resource.k8s.io/ResourceClaimTemplate":
+        yield from of_devices(mapping(spec.get("spec")))
+
+
+def _of_places(manifest: Mapping[str, Json], kinds: Kinds) -> Iterator[Named]:
+    """Yield what the pods of a known kind refer to where their spec does not look like one."""
+    for place in places(manifest, kinds):
+        if place.loc and place.template.containers:
+            pod = mapping(at(manifest, tuple(map(str, place.loc))))
+            yield from of_pod(pod, place.template.containers)
+
+
+def _below(value: Json) -> Iterator[Named]:
+    """Yield what stands anywhere below a value: in specs of pods, and in the metadata of what is described there."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _below(item)
+    if not isinstance(value, dict):
+        return
+    if isinstance(value.get("containers"), list):
+        yield from of_pod(value)
+    yield from of_metadata(mapping(value.get("metadata")))
+    for claim in maps(value.get("volumeClaimTemplates")):
+        yield from of_claim(mapping(claim.get("spec")))
+    for field in ("storageUri", "uri"):
+        text = value.get(field)
+        if isinstance(text, str) and text.startswith(_CLAIM):
+            yield Category.VOLUMES, text.removeprefix(_CLAIM).partition("/")[0], True
+    for item in value.values():
+        if isinstance(item, dict | list):
+            yield from _below(item)

@@ -1,0 +1,170 @@
+"""One file of the fleet repository, from bytes to the objects in it.
+
+Nothing here depends on the file's path or on any other file, so that what is made of a blob can be kept by its id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+
+from pydantic import ValidationError
+
+from reconciler.core.fleet.assemble import assemble
+from reconciler.core.fleet.file import Declared, ParsedFile, Value
+from reconciler.core.fleet.kruise_whitelist import CONFIGURATION, is_whitelist, whitelist
+from reconciler.core.fleet.spread import rules
+from reconciler.core.fleet.template import draft
+from reconciler.core.schema import KINDS, KindSupport, Strict, complaints, support, yaml
+from reconciler.core.schema.egs.gpr import GprFile, GprTemplateFile
+from reconciler.core.schema.egs.gpr_binding import BindingFile, WorkspacePolicyFile
+from reconciler.core.schema.egs.ignored_fields import ineffective
+from reconciler.core.schema.egs.placement import PlacementFile
+from reconciler.core.schema.egs.request import placement, reservation
+from reconciler.core.schema.egs.template import WorkloadTemplateFile
+from reconciler.core.schema.fleet import ClusterFile, FleetFile
+from reconciler.core.schema.policy import BurstPolicyFile
+from reconciler.core.schema.workloadkind import WorkloadKindFile
+from reconciler.core.schema.workloadspread import WorkloadSpreadFile
+from reconciler.core.schema.workspace import WorkspaceFile
+from reconciler.core.schema.yaml import MAX_BYTES, MAX_PROBLEMS, Document
+from reconciler.errors import InvalidInput, Problem, Severity
+from reconciler.model.workload import Json
+from reconciler.text.findings import Finding, Loc
+
+__all__ = ["ParsedFile", "assemble", "is_read", "parse_file"]
+
+_GROUPS = rb"overspill\.dev|kubeslice\.io|apps\.kruise\.io"
+_KINDS = "|".join(sorted(KINDS)).encode()
+_MENTIONED = re.compile(rb"%b|\b(?:%b|%b)\b" % (_GROUPS, _KINDS, CONFIGURATION.encode()))
+_DECLARED = re.compile(
+    rb"""(?:^|[\s{,"'])apiVersion["']?\s*:\s*["']?[\w.-]*(?:%b)|(?:^|[\s{,"'])kind["']?\s*:\s*["']?(?:%b)\b"""
+    % (_GROUPS, _KINDS)
+)
+_NAMED = re.compile(
+    rb"""(?:^|[\s{,"'])(?:name|kind)["']?[ \t]*:[ \t]*["']?([A-Za-z0-9][-A-Za-z0-9]{0,62})(?![-\w.])""", re.MULTILINE
+)
+_MOST_NAMES = 10_000
+"""Names of a broken file that are kept; a file of more has more to tell than what is missing without it."""
+_BLANK = re.compile(rb"(?:\s|#[^\n]*(?:\n|$)|---(?=\s|$))*+")
+"""Only white space, comments, and the beginnings of documents that are not there."""
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_ENDINGS = (".yaml", ".yml", ".json")
+
+
+def is_read(path: str) -> bool:
+    """Tell whether a file may hold objects: YAML or JSON, and below no directory whose name starts with a dot."""
+    return path.endswith(_ENDINGS) and not any(part.startswith(".") for part in path.split("/")[:-1])
+
+
+def parse_file(data: bytes) -> ParsedFile:
+    """Read everything that one file declares, with all that is wrong within it.
+
+    A file that mentions none of our groups and kinds is not parsed at all, and one that only mentions them may be
+    broken in its own way: it is somebody else's.
+    """
+    if data.startswith(_UTF16):
+        if _DECLARED.search(_plain(data)) is None:
+            return ParsedFile()
+    elif _MENTIONED.search(data) is None:
+        return ParsedFile(blank=_BLANK.fullmatch(data) is not None)
+    try:
+        documents = yaml.parse(data, "")
+    except InvalidInput as error:
+        ours = data.startswith(_UTF16) or _DECLARED.search(data) is not None
+        return _file((), error.problems, data) if ours else ParsedFile()
+    objects: list[Declared] = []
+    problems: list[Problem] = []
+    for document in documents:
+        rest = replace(document, value=None)
+        declared = False
+        for root, value in _candidates(document):
+            made, findings = _declared(value)
+            for finding in findings:
+                below = replace(finding, loc=(*root, *finding.loc))
+                problems.append(below.problem(path="", line=rest.line(below.loc)))
+            declared = declared or made is not None or bool(findings)
+            if made is not None:
+                objects.append(Declared(value=made, document=rest, root=root))
+        problems += document.warnings if declared else ()
+    return _file(tuple(objects), _told(problems), data)
+
+
+def _file(objects: tuple[Declared, ...], problems: tuple[Problem, ...], data: bytes) -> ParsedFile:
+    """Put together what is kept of a file; if it is broken, with what it would have declared."""
+    file = ParsedFile(objects=objects, problems=problems)
+    if not file.broken:
+        return file
+    found = islice(_NAMED.finditer(_plain(data[:MAX_BYTES])), _MOST_NAMES)
+    return replace(file, mentioned=frozenset(match[1].decode() for match in found))
+
+
+def _plain(data: bytes) -> bytes:
+    """Make UTF-16 legible enough to look for words in it."""
+    return data.replace(b"\0", b"") if data.startswith(_UTF16) else data
+
+
+def _told(problems: list[Problem]) -> tuple[Problem, ...]:
+    """Sort the problems of a file by line, and tell a hundred of them, errors before warnings."""
+    if len(problems) <= MAX_PROBLEMS:
+        return tuple(sorted(problems))
+    ordered = sorted(problems, key=lambda problem: (problem.severity, problem))  # "error" sorts before "warning"
+    rest = ordered[MAX_PROBLEMS:]
+    more = Problem(path="", message=f"has {len(rest)} more problems", severity=rest[0].severity)
+    return tuple(sorted((*ordered[:MAX_PROBLEMS], more)))
+
+
+def _candidates(document: Document) -> Iterator[tuple[Loc, Mapping[str, Json]]]:
+    """Yield the mappings of a document that may be objects: itself, or the items of the List that kubectl prints."""
+    value = document.value
+    if not isinstance(value, Mapping):
+        return
+    items = value.get("items")
+    if value.get("kind") == "List" and isinstance(items, list):
+        yield from ((("items", index), item) for index, item in enumerate(items) if isinstance(item, Mapping))
+    else:
+        yield (), value
+
+
+def _declared(value: Mapping[str, Json]) -> tuple[Value | None, tuple[Finding, ...]]:
+    """Read one object; None for what is not ours, only observed, or wrong."""
+    if is_whitelist(value):
+        return whitelist(value)
+    verdict = support(value.get("apiVersion"), value.get("kind"))
+    if verdict.support is KindSupport.WRONG:
+        return None, (Finding(loc=(verdict.field,), message=verdict.message, hint=verdict.hint),)
+    if verdict.model is None:
+        return None, ()
+    try:
+        file = verdict.model.model_validate(value)
+    except ValidationError as error:
+        return None, complaints(error, verdict.model)
+    return _value(file)
+
+
+def _value(file: Strict) -> tuple[Value | None, tuple[Finding, ...]]:
+    """Keep what other files are put together with; observations are for the cluster view to read."""
+    if isinstance(file, WorkloadTemplateFile):
+        return draft(file)
+    if isinstance(file, PlacementFile):
+        return placement(file)
+    if isinstance(file, GprFile):
+        return reservation(file)
+    if isinstance(file, GprTemplateFile):
+        return file, (
+            *ineffective(file.spec, ("spec",)),
+            *ineffective(file.spec.template, ("spec", "template")),
+        )
+    if isinstance(file, WorkspacePolicyFile):
+        return file, tuple(ineffective(file.spec, ("spec",)))
+    if isinstance(file, WorkloadSpreadFile):
+        return file, tuple(rules.check_spread(file))
+    if isinstance(file, WorkspaceFile) and file.spec.primary_cluster not in file.spec.clusters:
+        message = f"{file.spec.primary_cluster} is not among spec.clusters"
+        loc: Loc = ("spec", "primaryCluster")
+        return file, (Finding(loc=loc, message=message, hint="try adding it there", severity=Severity.WARNING),)
+    if isinstance(file, (FleetFile, ClusterFile, WorkspaceFile, BurstPolicyFile, BindingFile, WorkloadKindFile)):
+        return file, ()
+    return None, ()

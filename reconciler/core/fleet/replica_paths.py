@@ -1,0 +1,95 @@
+"""Where a placement's share is written, for templates that say it beside their content instead of in it.
+
+EGS reads the same files and knows no expressions, so a chart's values and an object keep the number that EGS deploys.
+The annotation makes of that number what `templates` makes of ``"{{ replicas }}"``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.schema.workloadkind import fault
+from reconciler.core.workloads.builtin_kinds import NONE, known
+from reconciler.core.workloads.paths import at, put
+from reconciler.model.workload import DeploySpec, Json
+from reconciler.model.workload_kind import EACH, Path, path
+from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.spelling import nearest
+
+REPLICAS = "overspill.dev/replicas"
+"""The annotation that says where the share is written: ``<chart or manifest>:<path>``."""
+
+_SHARE = "{{ replicas }}"
+
+
+def shared(spec: DeploySpec, annotations: Mapping[str, str], found: list[Finding]) -> DeploySpec:
+    """Have the number that the annotation leads to stand for the share; what is wrong is added to `found`."""
+    written = annotations.get(REPLICAS)
+    if written is None:
+        return spec
+    name, _, way = written.partition(":")
+    charts = {chart.name: chart for chart in spec.helm}
+    manifests = {resource.name: resource for resource in spec.manifests}
+    if (name in charts) == (name in manifests):
+        what = "is a chart and a manifest" if name in charts else "is no chart or manifest of this template"
+        hint = "give one of them another name" if name in charts else nearest(name, (*charts, *manifests))
+        return _wrong(spec, f"{shortened(name)!r} {what}", hint, found)
+    root = charts[name].values if name in charts else manifests[name].manifest
+    if not way and name in manifests:
+        way = _usual(root)
+    message, hint = _fault(root, way, name)
+    if message:
+        return _wrong(spec, message, hint, found)
+    content = put(root, path(way), _SHARE)
+    return replace(
+        spec,
+        helm=tuple(replace(one, values=content) if one.name == name else one for one in spec.helm),
+        manifests=tuple(replace(one, manifest=content) if one.name == name else one for one in spec.manifests),
+    )
+
+
+def _usual(manifest: Mapping[str, Json]) -> str:
+    """Return where objects of a built-in kind have their replicas, if that is one place."""
+    kind = known(manifest, NONE)
+    ways = kind.replicas if kind is not None else ()
+    return ".".join(ways[0]) if len(ways) == 1 and EACH not in ways[0] else ""
+
+
+def _fault(root: Json, way: str, name: str) -> tuple[str, str]:
+    """Say why the share cannot be written at a path, and the way out; nothing is where both are empty."""
+    if not way:
+        return f"says nothing of where in {name}", f"try '{name}:spec.replicas', or where it is there"
+    message, hint = fault(way)
+    if message:
+        return message, hint
+    if EACH in path(way):
+        return f"{shortened(way)!r} leads to several places", "try the index of one"
+    there = at(root, path(way))
+    if isinstance(there, str) and has_expression(there):
+        return f"an expression stands at {shortened(way)} already", "leave the annotation out"
+    if type(there) is not int or there < 0:
+        stands = "nothing stands" if there is None else "no number of replicas stands"
+        return f"{stands} at {shortened(way)} in {name}", _reached(root, path(way))
+    return "", ""
+
+
+def _reached(root: Json, way: Path) -> str:
+    """Say how far a path leads, and what could be next; or that a number is missing at its end."""
+    for depth, part in enumerate(way):
+        here = at(root, way[:depth])
+        if at(root, (*way[:depth], part)) is not None:
+            continue
+        if isinstance(here, Mapping) and depth < len(way) - 1:
+            return nearest(part, tuple(map(str, here))) or "write it out there"
+        if isinstance(here, list):
+            return f"it has {len(here)} items, counted from 0"
+        break
+    return "write out there the number that is deployed without a burst"
+
+
+def _wrong(spec: DeploySpec, message: str, hint: str, found: list[Finding]) -> DeploySpec:
+    loc: Loc = ("metadata", "annotations", REPLICAS)
+    found.append(Finding(loc=loc, message=message, hint=hint))
+    return spec

@@ -1,0 +1,121 @@
+"""EGS's kinds of the capacity side, and the requests in files, put into force with everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.core.fleet import admission
+from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, home, places
+from reconciler.core.fleet.prerequisite_checks import asked_clusters, first_needs
+from reconciler.core.fleet.prerequisites import prerequisites
+from reconciler.core.schema.egs.gpr import GprTemplateFile
+from reconciler.core.schema.egs.gpr_binding import BindingFile, WorkspacePolicyFile
+from reconciler.core.schema.egs.request import RequestDraft
+from reconciler.errors import Severity
+from reconciler.model.gpr import GprBinding, GprTemplate, WorkspaceLimits
+from reconciler.model.ids import ClusterName, WorkloadId, WorkspaceName
+from reconciler.model.policy import Cluster, Desired, Workspace
+from reconciler.model.request import Request
+from reconciler.text.findings import Finding, Loc
+
+
+def gpr_templates(work: FleetObjects, clusters: Mapping[ClusterName, Cluster]) -> dict[str, GprTemplate]:
+    """Read the GPRTemplates; each is for a cluster that some file describes."""
+    found: dict[str, GprTemplate] = {}
+    for name, placed in work.named(GprTemplateFile, "GPRTemplate").items():
+        work.tell_unknown(placed, "Cluster", [(("spec", "clusterName"), placed.value.spec.cluster_name)], clusters)
+        found[name] = placed.value.value_of()
+    return found
+
+
+def limits(work: FleetObjects, workspaces: Mapping[WorkspaceName, Workspace]) -> dict[WorkspaceName, WorkspaceLimits]:
+    """Read the WorkspacePolicies: one a workspace, whatever they are called."""
+    found: dict[WorkspaceName, DeclaredValue[WorkspacePolicyFile]] = {}
+    for placed in work.all(WorkspacePolicyFile):
+        name = placed.value.workspace
+        if not work.is_new(placed, found.get(name), f"the WorkspacePolicy of {name}"):
+            continue
+        found[name] = placed
+        named = placed.value.spec.slice_ref is not None
+        loc: Loc = ("spec", "sliceRef", "name") if named else ("metadata", "name")
+        work.tell_unknown(placed, "Workspace", [(loc, name)], workspaces)
+        bounds = placed.value.spec.cluster_gpu_constraints
+        if name in workspaces:
+            wrong: list[tuple[Loc, str]] = [
+                (("spec", "clusterGPUConstraints", index, "clusterName"), one.cluster_name)
+                for index, one in enumerate(bounds)
+            ]
+            work.tell_unknown(placed, "Cluster", wrong, workspaces[name].clusters)
+    return {name: placed.value.value_of() for name, placed in found.items()}
+
+
+def bindings(work: FleetObjects, desired: Desired) -> dict[WorkspaceName, GprBinding]:
+    """Read the GPRTemplateBindings. What a workspace's policy does not allow keeps its binding out of force (R27)."""
+    found: dict[WorkspaceName, GprBinding] = {}
+    for name, placed in work.named(BindingFile, "GPRTemplateBinding").items():
+        work.tell_unknown(placed, "Workspace", [(("metadata", "name"), name)], desired.workspaces)
+        wrong = list(_bound(work, placed, desired))
+        for finding in wrong:
+            work.reject(placed, finding)
+        if not wrong:
+            found[WorkspaceName(name)] = placed.value.value_of()
+    return found
+
+
+def _bound(work: FleetObjects, placed: DeclaredValue[BindingFile], desired: Desired) -> Iterator[Finding]:
+    """Find what a binding names that is not there or that does not belong together."""
+    workspace = WorkspaceName(placed.value.metadata.name)
+    policy = desired.limits.get(workspace)
+    for index, one in enumerate(placed.value.spec.clusters):
+        root: Loc = ("spec", "clusters", index)
+        if workspace in desired.workspaces:
+            known = desired.workspaces[workspace].clusters
+            work.tell_unknown(placed, "Cluster", [((*root, "clusterName"), one.cluster_name)], known)
+        named = places((*root, "templates"), one.templates)
+        if one.default_template_name is not None:
+            named.insert(0, ((*root, "defaultTemplateName"), one.default_template_name))
+        work.tell_unknown(placed, "GPRTemplate", named, desired.gpr_templates)
+        for loc, name in named:
+            template = desired.gpr_templates.get(name)
+            if template is None:
+                continue
+            if template.cluster != one.cluster_name:
+                message = f"GPRTemplate {name} is for {template.cluster}, not for {one.cluster_name}"
+                yield Finding(loc=loc, message=message, hint="each template is for one cluster")
+            for finding in () if policy is None else admission.beyond(template.terms, policy):
+                message = f"GPRTemplate {name}: {finding.loc[-1]}: {finding.message}"
+                yield Finding(loc=loc, message=message, hint=finding.hint)
+        if one.default_template_name is None and len(one.templates) > 1:
+            message = "names several templates, and no default"
+            yield Finding(loc=root, message=message, hint="try defaultTemplateName: ...")
+
+
+def requests(work: FleetObjects, desired: Desired) -> dict[WorkloadId, Request]:
+    """Admit the placements and the reservations that files ask for."""
+    found: dict[WorkloadId, tuple[Request, DeclaredValue[RequestDraft]]] = {}
+    for placed in work.all(RequestDraft):
+        draft = placed.value
+        workspace = home(draft.workspace, draft.used, desired.workspaces)
+        if isinstance(workspace, Finding):
+            if (draft.workspace or "Workspace") not in work.excused:
+                work.tell(placed, draft.spelling.of(workspace))
+            work.rejected.add(placed.path)
+            continue
+        workload = WorkloadId(workspace.name, draft.name, request=True)
+        other = found.get(workload)
+        word = "GPUProvisioningRequest" if draft.reserves else "WorkloadPlacement"
+        if not work.is_new(placed, None if other is None else other[1], f"{word} {workload}"):
+            continue
+        examined = admission.examine(draft, workspace, desired)
+        for finding in examined.findings:
+            (work.reject if finding.severity is Severity.ERROR else work.tell)(placed, finding)
+        request = examined.request
+        if request is not None:
+            needed = prerequisites(request.spec, workspace, desired.kinds)
+            clusters = asked_clusters(request.clusters, workspace, desired)
+            complete = "Cluster" not in work.excused
+            for finding in first_needs(request.spec, needed, workspace, clusters, desired.kinds, complete=complete):
+                work.tell(placed, draft.spelling.of(finding))
+            found[workload] = (replace(request, path=placed.path, line=placed.declared.line), placed)
+    return {workload: request for workload, (request, _) in found.items()}

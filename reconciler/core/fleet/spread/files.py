@@ -1,0 +1,210 @@
+"""Which WorkloadSpread governs which template.
+
+A spread governs the templates that lend replicas to its target: in every workspace that may touch its namespace, or in
+the one that its annotation names. It becomes part of the policy that is in force there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from reconciler.core.capacity.chart_gangs import goes_whole
+from reconciler.core.fleet.kruise_whitelist import CONFIGURATION
+from reconciler.core.fleet.objects import DeclaredValue, FleetObjects, foreign
+from reconciler.core.fleet.policies import Templates
+from reconciler.core.fleet.spread import warnings
+from reconciler.core.fleet.spread.rules import GROUPS, WORKSPACE, KruiseRule
+from reconciler.core.fleet.template import WORKLOAD
+from reconciler.core.schema.errors import nearest_name
+from reconciler.core.schema.policy import BurstPolicyFile
+from reconciler.core.schema.workloadspread import TargetFile, WorkloadSpreadFile
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds
+from reconciler.errors import Severity
+from reconciler.model.ids import WorkloadId
+from reconciler.model.policy import BurstPolicy, Desired, Distribution, Workspace
+from reconciler.model.workload import WorkloadRef, WorkloadTemplate
+from reconciler.model.workload_spread import WorkloadSpread
+from reconciler.text.findings import Finding, Loc, shortened
+
+_TARGET: Loc = ("spec", "targetRef")
+_ANNOTATION: Loc = ("metadata", "annotations", WORKSPACE)
+_COMPARED = 100
+"""Characters of a kind that are compared with those that are known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DeclaredSpread:
+    """A spread, the file that declares it, and the workspace that it is said to be of, empty for any."""
+
+    value: WorkloadSpread
+    placed: DeclaredValue[WorkloadSpreadFile]
+    workspace: str
+
+    @property
+    def where(self) -> str:
+        """Say where it stands."""
+        return f"{self.value.path}:{self.value.line}"
+
+    def beside(self, other: _DeclaredSpread) -> bool:
+        """Tell whether both may hold in one workspace."""
+        return not self.workspace or not other.workspace or self.workspace == other.workspace
+
+    def governs(self, template: WorkloadTemplate, ref: WorkloadRef, workspace: Workspace) -> bool:
+        """Tell whether a template of a workspace lends replicas to its target, as its reference `ref` says."""
+        target = self.value.target
+        deployed = warnings.deployed(template, target)
+        return (
+            (ref.namespace, ref.name) == (target.namespace, target.name)
+            and ref.kind in ("", target.kind)
+            and ref.group in ("", self.value.group)
+            and self.workspace in ("", workspace.name)
+            and _may_touch(workspace, target.namespace)
+            and (deployed is None or group_kind(deployed).partition("/")[0] == self.value.group)
+        )
+
+
+def spread_policies(work: FleetObjects, desired: Desired, templates: Templates) -> dict[WorkloadId, BurstPolicy]:
+    """Return the policies in force, each with the spread that governs its template, and tell what is wrong with them.
+
+    Of two spreads that would govern one template the first does, by path and line. A policy that has a distribution of
+    its own has no spread, and neither has what runs in groups: all of it is on one cluster.
+    """
+    found = dict(desired.policies)
+    spreads = _in_force(work, desired)
+    at: dict[tuple[str, str], list[int]] = {}
+    for position, spread in enumerate(spreads):
+        at.setdefault((spread.value.namespace, spread.value.target.name), []).append(position)
+    governed: dict[int, list[WorkloadTemplate]] = {position: [] for position in range(len(spreads))}
+    for workload, (template, _) in templates.items():
+        ref, workspace = template.ref, desired.workspaces[template.workspace]
+        if ref is None:
+            continue
+        named = [one for one in at.get((ref.namespace, ref.name), ()) if spreads[one].governs(template, ref, workspace)]
+        for position in named[1:]:
+            first = spreads[named[0]]
+            message = f"{workload} is governed by WorkloadSpread {first.value.name} in {first.where}, and stays so"
+            hint = f"say of which kind it is: {WORKLOAD}: <Kind>/{ref.namespace}/{ref.name}"
+            finding = Finding(loc=_TARGET, message=message, hint=hint, severity=Severity.WARNING)
+            work.tell(spreads[position].placed, finding)
+        for position in named:
+            governed[position].append(template)
+        spreadable = workload in found and found[workload].distribution == Distribution()
+        alone = not goes_whole(template.spec, template.ref, template.group_size, desired.kinds)
+        if named and spreadable and alone:
+            found[workload] = replace(found[workload], spread=spreads[named[0]].value)
+    written = frozenset(placed.value.metadata.name for placed in work.all(BurstPolicyFile))
+    lent = warnings.ScaledObjects(template.ref for template, _ in templates.values() if template.ref is not None)
+    for position, spread in enumerate(spreads):
+        _warn(work, spread, governed[position], desired=desired, lent=lent, written=written)
+    return found
+
+
+def _warn(
+    work: FleetObjects,
+    spread: _DeclaredSpread,
+    governed: list[WorkloadTemplate],
+    *,
+    desired: Desired,
+    lent: warnings.ScaledObjects,
+    written: frozenset[str],
+) -> None:
+    """Tell what is without effect in a spread; what may follow from a broken file is not told."""
+    lost = spread.workspace and spread.workspace not in desired.workspaces
+    if not governed:
+        if not lost and work.excused.isdisjoint({"WorkloadTemplate", "Workspace"}):
+            work.tell(spread.placed, lent.unmatched(spread.value, spread.placed.value))
+        return
+    policies = {policy.name: policy for one in governed if (policy := desired.policies.get(one.workload)) is not None}
+    found = [
+        *warnings.beside_policies(policies.values(), written),
+        *warnings.whole(governed, desired.kinds),
+        *warnings.unselected(spread.value, governed, desired.kinds),
+    ]
+    if "Cluster" not in work.excused:
+        homes = [desired.workspaces[name] for name in dict.fromkeys(template.workspace for template in governed)]
+        found += warnings.unmet(spread.value, spread.placed.value, homes, desired.clusters)
+        found += warnings.misspelt(spread.value, spread.placed.value, homes, desired.clusters)
+        found += warnings.shared_ordinals(spread.value, homes, desired.clusters)
+    found += warnings.unpatched(spread.value, governed, desired)
+    if work.excused.isdisjoint({"Cluster", "Fleet", "WorkloadKind", CONFIGURATION}):
+        found += warnings.refused(spread.value, governed, desired)
+    for finding in found:
+        work.tell(spread.placed, finding)
+
+
+def _in_force(work: FleetObjects, desired: Desired) -> list[_DeclaredSpread]:
+    """Return the spreads that nothing in other files refuses, by path and line."""
+    found: list[_DeclaredSpread] = []
+    names: dict[tuple[str, str], list[_DeclaredSpread]] = {}
+    targets: dict[tuple[str, str, str], list[_DeclaredSpread]] = {}
+    for placed in work.all(WorkloadSpreadFile):
+        file, target = placed.value, placed.value.spec.target_ref
+        if target is None:
+            continue  # its file is broken, and takes no part
+        spread = _DeclaredSpread(
+            value=file.value_of(target, path=placed.path, line=placed.declared.line),
+            placed=placed,
+            workspace=file.metadata.annotations.get(WORKSPACE, ""),
+        )
+        if not _permitted(work, target, desired.kinds):
+            work.reject(placed, Finding(loc=_TARGET, message=KruiseRule.NOT_PERMITTED, hint=_known_as(target)))
+            continue
+        alike = names.setdefault((file.namespace, file.metadata.name), [])
+        other = next((one for one in alike if one.beside(spread)), None)
+        what = f"WorkloadSpread {file.namespace}/{file.metadata.name}"
+        if not work.is_new(placed, None if other is None else other.placed, what):
+            continue
+        rivals = targets.setdefault((file.namespace, target.group_kind, target.name), [])
+        other = next((one for one in rivals if one.beside(spread)), None)
+        if other is not None:
+            hint = f"that is in {other.where}; put both into one"
+            work.reject(placed, Finding(loc=_TARGET, message=KruiseRule.CONFLICT.format(other.value.name), hint=hint))
+            continue
+        for known in (alike, rivals, found):
+            known.append(spread)
+        _tell_workspace(work, spread, desired)
+    return found
+
+
+def _permitted(work: FleetObjects, target: TargetFile, declared: Kinds) -> bool:
+    """Tell whether replicas of a kind can be spread: Kruise's own, those that are known, and those that are declared.
+
+    Where a file is broken that may declare it, it is taken to be.
+    """
+    kind = BUILT_IN.get(target.group_kind)
+    return (
+        target.kind in GROUPS
+        or target.group_kind in declared
+        or (kind is not None and kind.counted and bool(kind.replicas))
+        or not work.excused.isdisjoint({"WorkloadKind", CONFIGURATION})
+    )
+
+
+def _known_as(target: TargetFile) -> str:
+    """Say which kind was probably meant, or how to have this one known."""
+    kind = next((one for one in BUILT_IN.values() if one.kind == target.kind and one.replicas), None)
+    if kind is not None and kind.group != target.group:
+        return f"try apiVersion: {'/'.join(part for part in (kind.group, *kind.versions[:1]) if part)}"
+    if kind is None and (likely := nearest_name(target.kind[:_COMPARED], _of_group(target.group))):
+        return f"try kind: {likely}"
+    return f"add a WorkloadKind for {shortened(target.group_kind)}, or put it on Kruise's whitelist"
+
+
+def _of_group(group: str) -> list[str]:
+    """List the kinds of a group whose replicas can be spread."""
+    return [one.kind for one in BUILT_IN.values() if one.group == group and one.replicas]
+
+
+def _tell_workspace(work: FleetObjects, spread: _DeclaredSpread, desired: Desired) -> None:
+    """Report a workspace that is not there, or may not touch the namespace."""
+    if not spread.workspace:
+        return
+    work.tell_unknown(spread.placed, "Workspace", [(_ANNOTATION, spread.workspace)], desired.workspaces)
+    workspace = next((one for one in desired.workspaces.values() if one.name == spread.workspace), None)
+    if workspace is not None and not _may_touch(workspace, spread.value.namespace):
+        work.tell(spread.placed, foreign(_ANNOTATION, spread.value.namespace, workspace))
+
+
+def _may_touch(workspace: Workspace, namespace: str) -> bool:
+    return not workspace.namespaces or namespace in workspace.namespaces

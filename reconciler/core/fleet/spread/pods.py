@@ -1,0 +1,316 @@
+"""The pods of a subset as they will be written, read from the very objects that rendering makes for a placement.
+
+What a patch leaves of a pod can be said only of the pod that it is applied to: it may null a label of nodes that stands
+in the selector, and not one that is required by affinity. So the template is filled in and its pods are made those of
+the subset, as they are for the commit, and what comes out is read as any other pod.
+
+What a cluster must have first for a subset: what its patch makes the pods refer to, and not what it takes away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from reconciler.core.capacity.admission_defaults import as_stated
+from reconciler.core.capacity.pod_needs import MALFORMED, shape_of
+from reconciler.core.engines.engine import target_namespace
+from reconciler.core.expressions import dialect, render
+from reconciler.core.expressions.render import strings, uses
+from reconciler.core.fleet.prerequisites import namespace_of, objects_of, prerequisites
+from reconciler.core.ledger.lifecycle import begun
+from reconciler.core.spread.inject import injected, of_placement, targets, ways
+from reconciler.core.spread.matching import beside, narrowed, of_nodes
+from reconciler.core.spread.subset_pods import Injection
+from reconciler.core.workloads.builtin_kinds import Kinds
+from reconciler.core.workloads.included import brought
+from reconciler.core.workloads.paths import at
+from reconciler.core.workloads.pod_references import mapping, of_metadata, of_pod
+from reconciler.core.workloads.pods import made
+from reconciler.errors import InvalidInput
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.ids import WorkloadId
+from reconciler.model.placement import Placement
+from reconciler.model.policy import BurstPolicy, Cluster, Desired, Workspace
+from reconciler.model.prerequisites import Category, Prerequisite
+from reconciler.model.units import Resources
+from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadTemplate
+from reconciler.model.workload_kind import Path
+from reconciler.model.workload_spread import Subset, WorkloadSpread
+from reconciler.text.wording import plain
+
+
+def instead(
+    template: WorkloadTemplate, own: DeploySpec, patched: DeploySpec, name: str, *, workspace: Workspace, kinds: Kinds
+) -> tuple[Prerequisite, ...]:
+    """Return a template's prerequisites without those that only its `own` objects have, with those of the `patched`.
+
+    `name` says of what they are.
+    """
+    before = {_key(one): one for one in prerequisites(own, workspace, kinds)}
+    after = {_key(one): one for one in prerequisites(patched, workspace, kinds)}
+    kept = [one for one in template.prerequisites if _key(one) not in before or _key(one) in after]
+    new = [replace(one, by=f"{one.by} in {name}") for key, one in after.items() if key not in before]
+    return (*kept, *new)
+
+
+def with_patch(
+    template: WorkloadTemplate, subset: Subset, namespace: str, workspace: Workspace
+) -> tuple[Prerequisite, ...]:
+    """Return a template's prerequisites and what a patch names, where nobody knows the pods that it changes."""
+    target = target_namespace(template.spec, workspace)
+    there = {_key(one) for one in template.prerequisites}
+    for manifest in objects_of(template.spec):
+        there.update(brought(manifest, namespace_of(manifest, target)))
+    named = (*of_pod(mapping(subset.patch.get("spec"))), *of_metadata(mapping(subset.patch.get("metadata"))))
+    found = dict.fromkeys(
+        (category, f"{namespace}/{name}" if own and "/" not in name else name) for category, name, own in named
+    )
+    new = (Prerequisite(category=one[0], name=one[1], by=called(subset)) for one in found if one not in there)
+    return (*template.prerequisites, *new)
+
+
+def _key(one: Prerequisite) -> tuple[Category, str]:
+    return one.category, one.name
+
+
+def called(subset: Subset) -> str:
+    """Name a subset as who needs something."""
+    return f"subset {plain(subset.name)}"
+
+
+_PARTS = (
+    ("requests",),
+    ("node_selector", "node_terms"),
+    ("tolerations",),
+    ("devices",),
+    ("rules",),
+    ("obstacle",),
+    ("who",),
+    ("unstated",),
+)
+"""What is said of a shape together; a subset changes neither the size of a group nor whether its pods are apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shapes:
+    """The shape of a template's pods: its `own`, with what a subset injects but its patch, and `patched` as well."""
+
+    own: ReplicaShape
+    injected: ReplicaShape
+    patched: ReplicaShape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsWritten:
+    """What is written for a placement of a subset, but for charts: the objects as they are without the subset, with it.
+
+    There are no shapes of the pods that it changes where these cannot be told beforehand: templates differ, or one has
+    expressions that read how many replicas there are.
+    """
+
+    own: DeploySpec
+    spec: DeploySpec
+    shapes: Shapes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubsetObjects:
+    """What is kept of what would be written: what it needs to be there first, and its shapes where these are known."""
+
+    needed: tuple[Prerequisite, ...]
+    shapes: Shapes | None
+
+
+class Drafts:
+    """What would be written for the subsets of the workloads of one fleet, each made once for clusters that are alike.
+
+    What reads its placement, which has a name and times of its own, is made anew for each moment that is asked about.
+    """
+
+    def __init__(self, desired: Desired) -> None:
+        """Begin with nothing."""
+        self._desired = desired
+        self._reads: dict[WorkloadId, tuple[bool, bool]] = {}
+        self._made: dict[Hashable, tuple[datetime | None, SubsetObjects]] = {}
+
+    def needed(
+        self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, *, now: datetime
+    ) -> tuple[Prerequisite, ...]:
+        """Return what one of its clusters must have first for a subset."""
+        made = self._of(template, policy, subset, cluster, now)
+        return template.prerequisites if made is None else made.needed
+
+    def shape(
+        self,
+        template: WorkloadTemplate,
+        policy: BurstPolicy,
+        subset: Subset,
+        cluster: Cluster,
+        seen: ReplicaShape,
+        *,
+        now: datetime,
+    ) -> ReplicaShape:
+        """Return the shape that a replica, `seen` on the primary, has for a subset on one of its clusters."""
+        made = self._of(template, policy, subset, cluster, now)
+        if made is not None and made.shapes is not None:
+            labels = "metadata" in subset.patch
+            told = there(seen, beside(seen, subset, cluster), made.shapes, labels=labels)
+            if told is not None:
+                return told
+        return narrowed(seen, subset, cluster)
+
+    def _of(
+        self, template: WorkloadTemplate, policy: BurstPolicy, subset: Subset, cluster: Cluster, now: datetime
+    ) -> SubsetObjects | None:
+        """Return what would be written for a subset on one of its clusters; None where it patches nothing."""
+        workload, spread = template.workload, policy.spread
+        if not subset.patch or spread is None:
+            return None
+        if workload not in self._reads:
+            self._reads[workload] = uses(template.spec, "cluster"), uses(template.spec, "placement")
+        reads_cluster, reads_placement = self._reads[workload]
+        own = cluster.name if reads_cluster or reads_placement else ""
+        moment = now if reads_placement else None
+        key = workload, subset.name, of_nodes(subset, cluster), own
+        known = self._made.get(key)
+        if known is None or known[0] != moment:
+            placement = begun(
+                template,
+                policy,
+                self._desired,
+                now,
+                cluster=cluster.name,
+                replicas=1,
+                shape=ReplicaShape(requests=Resources()),
+                subset=subset.name,
+            )
+            known = self._made[key] = moment, self._draft(template, spread, subset, placement)
+        return known[1]
+
+    def _draft(
+        self, template: WorkloadTemplate, spread: WorkloadSpread, subset: Subset, placement: Placement
+    ) -> SubsetObjects:
+        workspace, kinds = self._desired.workspaces[template.workspace], self._desired.kinds
+        made = as_written(self._desired, placement)
+        if made is None:
+            return SubsetObjects(needed=with_patch(template, subset, spread.namespace, workspace), shapes=None)
+        needed = instead(template, made.own, made.spec, called(subset), workspace=workspace, kinds=kinds)
+        return SubsetObjects(needed=needed, shapes=made.shapes)
+
+
+def as_written(desired: Desired, placement: Placement) -> AsWritten | None:
+    """Return what is written for a placement of a subset, but for charts.
+
+    None where what the spread targets is made by one of these, or cannot be made.
+    """
+    template, workspace = desired.templates[placement.workload], desired.workspaces[placement.workload.workspace]
+    context = render.Context(
+        replicas=placement.replicas,
+        cluster=desired.clusters[placement.cluster],
+        placement=placement,
+        workspace=workspace,
+        template=template,
+    )
+    steps = tuple(step for step in template.spec.steps if step.type is not StepType.HELM)
+    named = {step.name for step in steps if step.type is StepType.MANIFEST}
+    manifests = tuple(one for one in template.spec.manifests if one.name in named)
+    try:
+        asked = of_placement(desired, placement)
+        own_spec = render.render(replace(template.spec, helm=(), manifests=manifests, steps=steps), context)
+    except InvalidInput:
+        return None
+    objects = [one.manifest for one in own_spec.manifests]
+    alone = len(manifests) == len(template.spec.steps)
+    if asked is None or not _known(objects, asked.spread, alone=alone):
+        return None
+    chosen = targets(objects, asked.spread)
+    plain = replace(asked.subset, patch={})
+    bare = replace(asked, spread=replace(asked.spread, subsets=(plain,)), subset=plain)
+    try:
+        for_subset = _changed(objects, chosen, asked, workspace, desired.kinds)
+        unpatched = _changed(objects, chosen, bare, workspace, desired.kinds)
+    except InvalidInput:
+        return None
+    parts = zip(own_spec.manifests, for_subset, strict=True)
+    spec = replace(own_spec, manifests=tuple(replace(one, manifest=manifest) for one, manifest in parts))
+    roles = {index: ways(objects[index], asked.spread, desired.kinds) for index in chosen}
+    if any(_reads(manifests[index].manifest, way, "replicas") for index, found in roles.items() for way in found):
+        return AsWritten(own=own_spec, spec=spec)
+    namespace = target_namespace(spec, workspace)
+    own, before, after = (_shape(one, roles, desired.kinds, namespace) for one in (objects, unpatched, for_subset))
+    if own is None or before is None or after is None:
+        return AsWritten(own=own_spec, spec=spec)
+    return AsWritten(own=own_spec, spec=spec, shapes=Shapes(own=own, injected=before, patched=after))
+
+
+def there(seen: ReplicaShape, narrowed: ReplicaShape, found: Shapes, *, labels: bool = False) -> ReplicaShape | None:
+    """Return the shape of a replica that a subset's patch changes; None where nobody can tell.
+
+    `seen` is the replica as it is on the primary, and `narrowed` the same with what the subset injects but its patch.
+    What the primary shows as the template has it becomes what is written. Anything else stays as it is seen, where the
+    patch leaves that alone; one that changes `labels` may change what the rules of such pods go by.
+    """
+    changes: dict[str, Any] = {}
+    bare = as_stated(seen)
+    stated = bare if (bare.requests, bare.unstated) == (found.own.requests, found.own.unstated) else seen
+    for part in _PARTS:
+        shown, own, before, after = (
+            tuple(getattr(one, field) for field in part) for one in (stated, found.own, found.injected, found.patched)
+        )
+        if part == ("who",) and not seen.who:
+            continue
+        if part == ("unstated",) and seen.unstated is None:
+            shown = own  # nobody has said it, but for the template
+        if shown == own:
+            changes |= zip(part, after, strict=True)
+        elif before != after or (labels and part == ("rules",) and seen.rules is not None):
+            return None
+    return replace(narrowed, **changes)
+
+
+def _known(objects: Sequence[Json], spread: WorkloadSpread, *, alone: bool) -> bool:
+    """Tell whether no chart and no command can make what a spread targets: there is nothing else, or it is here."""
+    found = targets(objects, spread)
+    return bool(found) and (alone or all(_name(objects[index]) == spread.target.name for index in found))
+
+
+def _name(manifest: Json) -> Json:
+    return at(manifest, ("metadata", "name"))
+
+
+def _changed(
+    objects: Sequence[Json], chosen: Collection[int], asked: Injection, workspace: Workspace, kinds: Kinds
+) -> list[Json]:
+    """Make the pods of some objects those of a subset. Raises InvalidInput as `injected` does."""
+    return [injected(one, asked, workspace, kinds) if index in chosen else one for index, one in enumerate(objects)]
+
+
+def _reads(manifest: Json, way: Path, name: str) -> bool:
+    """Tell whether an expression below a way reads a name of the context."""
+    return any(name in dialect.read(text).names for _, text in strings((), at(manifest, way)))
+
+
+def _shape(
+    objects: Sequence[Json], roles: Mapping[int, tuple[Path, ...]], kinds: Kinds, namespace: str
+) -> ReplicaShape | None:
+    """Read the shape that all pods of some templates have; None where they differ, or one cannot be read."""
+    found: dict[Hashable, ReplicaShape] = {}
+    try:
+        others = tuple(_housed(one, namespace) for one in objects)
+        for index, there_ in roles.items():
+            for one in made(others[index], kinds, others):
+                if tuple(map(str, one.place.loc[:-1])) in there_:
+                    shape = shape_of(one, others[index], others)
+                    found[shape.likeness, shape.who] = shape
+    except MALFORMED:
+        return None
+    return next(iter(found.values())) if len(found) == 1 else None
+
+
+def _housed(manifest: Json, namespace: str) -> Json:
+    """Give an object that names no namespace the one that it is written for."""
+    metadata = at(manifest, ("metadata",)) or {}
+    return {**manifest, "metadata": {"namespace": namespace, **metadata}}

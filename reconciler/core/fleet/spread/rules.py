@@ -1,0 +1,398 @@
+"""Fields of a subset's patch that no Pod has: told when its file is read, since a patch is taken as it is.
+
+A strategic merge puts such a field where it stands, as kubectl and OpenKruise do, and what applies the object refuses
+it then, or drops it. Scalars are told apart by the fields of Kubernetes 1.37 (k8s.io/api/core/v1), for the types that
+`SCALARS` names; what lies deeper is for the API server to say.
+
+What Kubernetes refuses of node selector terms, tolerations and label selectors that fit their schema.
+
+What OpenKruise's webhook refuses of a WorkloadSpread by itself, in its words and at its fields, all of it at once.
+
+The rules are those of the table in spread-and-groups.md, section 2; what Kubernetes' own validation says of terms and
+tolerations there, it says here in the words of Overspill. What other files are needed for is in `spreads`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from itertools import islice
+
+from reconciler.core.schema.egs.ignored_fields import ineffective
+from reconciler.core.schema.taints import Operator, TolerationFile
+from reconciler.core.schema.workloadkind import fault
+from reconciler.core.schema.workloadspread import (
+    MOST,
+    SpreadLabelRequirementFile,
+    SpreadLabelSelectorFile,
+    StrategyFile,
+    SubsetFile,
+    TargetFile,
+    TargetFilterFile,
+    TermFile,
+    WorkloadSpreadFile,
+    bound,
+)
+from reconciler.core.workloads import pod_template
+from reconciler.core.workloads.strategic_merge import ROOT, TYPES
+from reconciler.errors import Severity
+from reconciler.model.workload import Json
+from reconciler.model.workload_spread import Bound
+from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.spelling import nearest
+
+_MOST = 20
+_PARTS = ("metadata", "spec")
+_WORKLOAD = frozenset(
+    {"paused", "replicas", "selector", "strategy", "template", "updateStrategy", "volumeClaimTemplates"}
+)
+"""Fields beside the pod template in the spec of what has one."""
+
+SCALARS: Mapping[str, frozenset[str]] = {
+    ROOT: frozenset({"apiVersion", "kind", "status"}),
+    "ObjectMeta": frozenset({
+        "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generateName", "generation", "name",
+        "namespace", "resourceVersion", "selfLink", "uid",
+    }),
+    "PodSpec": frozenset({
+        "activeDeadlineSeconds", "automountServiceAccountToken", "dnsPolicy", "enableServiceLinks", "hostIPC",
+        "hostNetwork", "hostPID", "hostUsers", "hostname", "hostnameOverride", "nodeName", "preemptionPolicy",
+        "priority", "priorityClassName", "restartPolicy", "runtimeClassName", "schedulerName", "serviceAccount",
+        "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain",
+        "terminationGracePeriodSeconds",
+    }),
+    "Container": frozenset({
+        "image", "imagePullPolicy", "name", "restartPolicy", "stdin", "stdinOnce", "targetContainerName",
+        "terminationMessagePath", "terminationMessagePolicy", "tty", "workingDir",
+    }),
+    "Resources": frozenset(),
+}  # fmt: skip # a table, a row a line
+"""The fields of these types that hold neither an object nor a list; with those of `podfields` they are all of them."""
+
+_CALLED = {ROOT: "a Pod", "ObjectMeta": "metadata", "PodSpec": "the spec of a Pod", "Container": "a container"}
+
+
+def unknown(patch: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:
+    """Warn of the fields of a patch that no Pod has, each at its place below `loc`."""
+    yield from islice(_unknown(patch, ROOT, loc), _MOST)
+
+
+def _unknown(value: Json, kind: str, loc: Loc) -> Iterator[Finding]:
+    if not isinstance(value, Mapping):
+        return
+    fields = TYPES[kind]
+    for name, below in value.items():
+        if name in fields:
+            items = below if fields[name].many else [below]
+            for index, item in enumerate(items if isinstance(items, list) else ()):
+                place = (*loc, name, index) if fields[name].many else (*loc, name)
+                yield from _unknown(item, fields[name].of, place)
+        elif kind in SCALARS and name not in SCALARS[kind] and not name.startswith("$"):
+            message = f"{_CALLED.get(kind, loc[-1])} has no such field: the cluster refuses it or leaves it out"
+            hint = _instead(name, below, kind)
+            yield Finding(loc=(*loc, name), message=message, hint=hint, severity=Severity.WARNING)
+
+
+def _instead(name: str, value: Json, kind: str) -> str:
+    """Say what was probably meant: the patch of a workload, a field of another place, or one of nearly this name."""
+    if name in _WORKLOAD:
+        parts = [f"{part}: …" for part in _PARTS if isinstance(value, Mapping) and part in value]
+        instead = f"write it as patch: {{{', '.join(parts)}}}" if parts else "leave it out"
+        return f"a patch is one of the pod, not of the workload: {instead}"
+    for other, home in (("ObjectMeta", "metadata"), ("PodSpec", "spec")):
+        if other != kind and name in TYPES[other].keys() | SCALARS[other]:
+            return f"try {home}.{name}"
+    return nearest(name, TYPES[kind].keys() | SCALARS[kind])
+
+
+_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_KEY = re.compile(rf"({_DOMAIN}/)?{_NAME}")
+_LONGEST_LABEL_KEY = 253 + 1 + 63
+"""Characters of a domain, a slash and a name; matching a much longer text would take its time."""
+_VALUE = re.compile(rf"({_NAME})?")
+
+
+def term(file: TermFile, loc: Loc) -> Iterator[Finding]:
+    """Find what is wrong in a term at `loc`."""
+    for index, requirement in enumerate(file.match_expressions):
+        where = (*loc, "matchExpressions", index)
+        message, hint = requirement.fault()
+        if message:
+            yield Finding(loc=(*where, "values"), message=message, hint=hint)
+        yield from _label(requirement.key, (*where, "key"))
+
+
+def check_toleration(file: TolerationFile, loc: Loc) -> Iterator[Finding]:
+    """Find what is wrong in a toleration at `loc`."""
+    exists = file.operator is Operator.EXISTS
+    if file.key:
+        yield from _label(file.key, (*loc, "key"))
+    elif not exists:
+        yield Finding(loc=(*loc, "operator"), message="an empty key needs the operator Exists", hint="try Exists")
+    if file.toleration_seconds is not None and file.effect != "NoExecute":
+        message = "tolerationSeconds needs the effect NoExecute"
+        yield Finding(loc=(*loc, "effect"), message=message, hint="leave tolerationSeconds out")
+    if exists and file.value:
+        yield Finding(loc=(*loc, "value"), message="Exists takes no value", hint="leave it out, or try Equal")
+    elif not exists and not _VALUE.fullmatch(file.value):
+        message = f"{shortened(file.value)!r} cannot be the value of a taint"
+        yield Finding(loc=(*loc, "value"), message=message, hint="try letters, digits, '-', '_' and '.'")
+
+
+def selector(file: SpreadLabelSelectorFile) -> Iterator[tuple[str, str]]:
+    """Say what is wrong in a label selector, each time with the way out."""
+    for key, value in file.match_labels.items():
+        yield from _labels(key, (value,))
+    for index, one in enumerate(file.match_expressions):
+        yield from ((f"matchExpressions[{index}]: {message}", hint) for message, hint in _requirement(one))
+
+
+def _requirement(one: SpreadLabelRequirementFile) -> Iterator[tuple[str, str]]:
+    yield from _labels(one.key, tuple(one.values))
+    if one.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+        yield f"{shortened(one.operator)!r} is no operator", "try In, NotIn, Exists or DoesNotExist"
+    elif one.operator in ("In", "NotIn") and not one.values:
+        yield f"{one.operator} needs values", "try 'values: [a, b]'"
+    elif one.operator in ("Exists", "DoesNotExist") and one.values:
+        yield f"{one.operator} takes no values", "leave out values, or try 'operator: In'"
+
+
+def _labels(key: str, values: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    if not _is_key(key):
+        yield f"{shortened(key)!r} cannot be the name of a label", "try one like app.kubernetes.io/name"
+    for value in values:
+        if not _VALUE.fullmatch(value):
+            yield f"{shortened(value)!r} cannot be the value of a label", "try letters, digits, '-', '_' and '.'"
+
+
+def _label(key: str, loc: Loc) -> Iterator[Finding]:
+    if not _is_key(key):
+        hint = "try one like topology.kubernetes.io/zone"
+        yield Finding(loc=loc, message=f"{shortened(key)!r} cannot be the name of a label", hint=hint)
+
+
+def _is_key(text: str) -> bool:
+    return len(text) <= _LONGEST_LABEL_KEY and _KEY.fullmatch(text) is not None
+
+
+WORKSPACE = "overspill.dev/workspace"
+"""The annotation that names the one Workspace of which a spread is, where several may touch its namespace."""
+
+
+class KruiseRule(StrEnum):
+    """What Kruise says where it refuses a spread. `{}` is filled in."""
+
+    NO_TARGET = "no targetRef defined in WorkloadSpread"
+    EMPTY_TARGET = "empty TargetReference is not valid for WorkloadSpread."
+    WRONG_GROUP = "TargetReference is not valid for {}."
+    NOT_PERMITTED = "TargetReference's GroupKind is not permitted."
+    CONFLICT = "ws.spec.targetRef is in conflict with other WorkloadSpread {}"
+    NO_SUBSETS = "subsets number must >= 1 in WorkloadSpread"
+    TWICE = "duplicated subset name {}"
+    MIXED = "the maxReplicas type of all subsets must be the same"
+    ORDINALS = "the maxReplicas type must be Int for StatefulSet"
+    INVALID = "maxReplicas is not valid for subset"
+    TOO_MUCH = "the sum of all subset's maxReplicas exceeds 100% is no permitted"
+    TOO_LITTLE = "maxReplicas sum of all subsets must equal 100% when type is specified as percent"
+    NO_STRATEGY = "ScheduleStrategy's type is not valid"
+    NOT_ADAPTIVE = "the scheduleStrategy's type must be adaptive when using adaptive scheduleStrategy"
+    LAST_LIMITED = "the last subset's maxReplicas must be not specified when using adaptive scheduleStrategy"
+    SECONDS = "rescheduleCriticalSeconds < 0 or rescheduleCriticalSeconds > {} is not permitted"
+    SELECTOR = "selector parse error: {}"
+
+
+GROUPS = {
+    "Deployment": ("apps",),
+    "ReplicaSet": ("apps",),
+    "StatefulSet": ("apps", "apps.kruise.io"),
+    "CloneSet": ("apps.kruise.io",),
+    "Job": ("batch", "batch.volcano.sh"),
+}
+"""The kinds that Kruise knows without a whitelist, with their groups; Volcano's Job is known here beside them."""
+
+_WHOLE = 100
+_LONGEST_SUBSET_NAME = 100
+"""Characters of a subset's name: it is told in commits. OpenKruise knows no bound."""
+_SUBSETS: Loc = ("spec", "subsets")
+_TARGET: Loc = ("spec", "targetRef")
+_STRATEGY: Loc = ("spec", "scheduleStrategy")
+_ADAPTIVE: Loc = (*_STRATEGY, "adaptive")
+
+
+def check_spread(file: WorkloadSpreadFile) -> Iterator[Finding]:
+    """Find what is wrong between the parts of a file that fits the schema, and what is without effect."""
+    spec = file.spec
+    for key in file.metadata.annotations:
+        if key.startswith("overspill.dev/") and key != WORKSPACE:
+            loc: Loc = ("metadata", "annotations", key)
+            yield _warning(loc, "unknown annotation", f"try '{WORKSPACE}'")
+    yield from _target(spec.target_ref)
+    if not spec.subsets:
+        yield Finding(loc=_SUBSETS, message=KruiseRule.NO_SUBSETS, hint="try subsets: [{name: all}]")
+    yield from _names(spec.subsets)
+    for index, subset in enumerate(spec.subsets):
+        yield from _subset(subset, (*_SUBSETS, index))
+    yield from _limits(spec.subsets, ordinal=spec.target_ref is not None and spec.target_ref.kind == "StatefulSet")
+    yield from _strategy(spec.schedule_strategy, spec.subsets)
+    yield from _filter(spec.target_filter)
+
+
+def _target(target: TargetFile | None) -> Iterator[Finding]:
+    example = "try targetRef: {apiVersion: apps/v1, kind: Deployment, name: ...}"
+    if target is None:
+        yield Finding(loc=_TARGET, message=KruiseRule.NO_TARGET, hint=example)
+        return
+    given = {"apiVersion": target.api_version, "kind": target.kind, "name": target.name}
+    missing = [name for name, text in given.items() if not text]
+    groups = GROUPS.get(target.kind, ())
+    if missing:
+        yield Finding(loc=_TARGET, message=KruiseRule.EMPTY_TARGET, hint=f"say its {' and '.join(missing)}")
+    elif groups and target.group not in groups:
+        hint = f"{target.kind} is of {' or '.join(groups[:2])}"
+        yield Finding(loc=_TARGET, message=KruiseRule.WRONG_GROUP.format(target.kind), hint=hint)
+
+
+def _names(subsets: list[SubsetFile]) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for index, subset in enumerate(subsets):
+        loc = (*_SUBSETS, index, "name")
+        if not subset.name:
+            yield Finding(loc=loc, message="is empty", hint="name it after what it selects")
+        elif not subset.name.isprintable() or len(subset.name) > _LONGEST_SUBSET_NAME:
+            message = f"{shortened(subset.name, 20)!r} cannot be told in one line"
+            hint = f"at most {_LONGEST_SUBSET_NAME} characters, and no line ends among them"
+            yield Finding(loc=loc, message=message, hint=hint)
+        elif subset.name in seen:
+            yield Finding(loc=loc, message=KruiseRule.TWICE.format(shortened(subset.name)), hint="try another name")
+        seen.add(subset.name)
+
+
+def _subset(subset: SubsetFile, loc: Loc) -> Iterator[Finding]:
+    """Check what one subset says without its limits: terms, tolerations, and how many come first."""
+    spellings = (
+        ("requiredNodeSelectorTerm", "requiredNodeSelector"),
+        ("preferredNodeSelectorTerms", "preferredNodeSelector"),
+    )
+    values = (
+        (subset.required_node_selector_term, subset.required_node_selector),
+        (subset.preferred_node_selector_terms, subset.preferred_node_selector),
+    )
+    for (usual, other), (first, second) in zip(spellings, values, strict=True):
+        if first and second and first != second:
+            message = f"is {usual} under another name, and they differ"
+            yield Finding(loc=(*loc, other), message=message, hint=f"keep {usual}")
+    name, required = subset.required()
+    if required is not None:
+        yield from term(required, (*loc, name))
+        if not required.match_expressions and not required.match_fields:
+            hint = f"leave {name} out to select all"
+            yield _warning((*loc, name), "a term that asks for nothing is met by nothing", hint)
+    name, preferred = subset.preferred()
+    for index, one in enumerate(preferred):
+        where = (*loc, name, index)
+        if not 1 <= one.weight <= _WHOLE:
+            hint = f"try {min(max(one.weight, 1), _WHOLE)}"
+            yield Finding(loc=(*where, "weight"), message=f"{one.weight} is not in the range 1-100", hint=hint)
+        yield from term(one.preference, (*where, "preference"))
+    for index, toleration in enumerate(subset.tolerations):
+        yield from check_toleration(toleration, (*loc, "tolerations", index))
+    yield from pod_template.patched(subset.patch, (*loc, "patch"))
+    yield from unknown(subset.patch, (*loc, "patch"))
+    least, most = subset.min_replicas, None if subset.max_replicas is None else bound(subset.max_replicas)
+    if least < 0:
+        yield Finding(loc=(*loc, "minReplicas"), message=f"{least} is less than 0", hint="try 0")
+    elif most is not None and least > most.number and not (most.percent and most.number):
+        message = f"minReplicas {least} is more than maxReplicas {subset.max_replicas}"
+        yield Finding(loc=(*loc, "minReplicas"), message=message, hint=f"try {most.number}")
+
+
+def _limits(subsets: list[SubsetFile], *, ordinal: bool) -> Iterator[Finding]:
+    """Check the limits in order, until the first that leaves the others without a meaning."""
+    total, limited, percents = 0, 0, False
+    for index, subset in enumerate(subsets):
+        given, loc = subset.max_replicas, (*_SUBSETS, index, "maxReplicas")
+        if given is None:
+            continue
+        if limited and isinstance(given, str) != percents:
+            wanted = "a percentage" if percents else "a whole number"
+            yield Finding(loc=loc, message=KruiseRule.MIXED, hint=f"try {wanted} here, too")
+            return
+        limited, percents = limited + 1, isinstance(given, str)
+        if percents and ordinal:
+            yield Finding(loc=loc, message=KruiseRule.ORDINALS, hint="try a whole number")
+            return
+        most = bound(given)
+        if most is None:
+            yield Finding(loc=loc, message=KruiseRule.INVALID, hint=_alternative_number(given))
+            return
+        total += _share(most)
+        if total > _WHOLE:
+            hint = f"try '{_WHOLE - total + most.number}%', or none for the last subset"
+            yield Finding(loc=loc, message=KruiseRule.TOO_MUCH, hint=hint)
+            return
+    if percents and total < _WHOLE and subsets[-1].max_replicas is not None:
+        loc = (*_SUBSETS, 0, "maxReplicas")
+        yield Finding(loc=loc, message=KruiseRule.TOO_LITTLE, hint=f"they come to {total}%; leave the last one's out")
+
+
+def _share(most: Bound) -> int:
+    return most.number if most.percent else 0
+
+
+def _alternative_number(given: int | str) -> str:
+    """Guess at the limit that was meant."""
+    if isinstance(given, int):
+        return "leave it out for no limit" if given > MOST else "try 0, or leave it out for no limit"
+    found = re.search(r"([0-9]{1,3})(\.[0-9]+)?", given)
+    likely = int(found[1]) + bool(found[2]) if found else 0
+    return f"try {likely} or '{likely}%'" if found else "try 3 or '30%'"
+
+
+def longest(subsets: int, recovery: int) -> int:
+    """Return the most seconds that a replica may wait for a node, so that it has tried all before the first recovers.
+
+    `recovery` are the seconds after which a subset counts as schedulable again, of which 5 are kept back.
+    """
+    return (recovery - 5) // (subsets - 1) if subsets > 1 else MOST
+
+
+def _strategy(strategy: StrategyFile, subsets: list[SubsetFile]) -> Iterator[Finding]:
+    adaptive, loc = strategy.adaptive, (*_STRATEGY, "type")
+    if strategy.type not in ("", "Fixed", "Adaptive"):
+        yield Finding(loc=loc, message=KruiseRule.NO_STRATEGY, hint="try Fixed or Adaptive")
+    if strategy.type == "Adaptive" and not (adaptive and adaptive.reschedule_critical_seconds):
+        yield _warning(
+            loc, "is like Fixed without adaptive.rescheduleCriticalSeconds", "try rescheduleCriticalSeconds: 30"
+        )
+    if adaptive is None:
+        return
+    if strategy.type != "Adaptive":
+        yield Finding(loc=loc, message=KruiseRule.NOT_ADAPTIVE, hint="try type: Adaptive, or leave adaptive out")
+    if len(subsets) > 1 and subsets[-1].max_replicas is not None:
+        hint = "leave it out, or add a subset without"
+        yield Finding(loc=_ADAPTIVE, message=KruiseRule.LAST_LIMITED, hint=hint)
+    seconds, most = adaptive.reschedule_critical_seconds, longest(len(subsets), adaptive.unschedulable_duration)
+    if adaptive.unschedulable_duration < 0:
+        message = f"{adaptive.unschedulable_duration} is less than 0"
+        yield Finding(loc=(*_ADAPTIVE, "unschedulableDuration"), message=message, hint="try 300")
+    elif seconds is not None and not 0 <= seconds <= most:
+        hint = "try 30" if most > 0 and seconds < 0 else f"try {most}" if most > 0 else "raise unschedulableDuration"
+        loc = (*_ADAPTIVE, "rescheduleCriticalSeconds")
+        yield Finding(loc=loc, message=KruiseRule.SECONDS.format(most), hint=hint)
+    yield from ineffective(adaptive, _ADAPTIVE)
+
+
+def _filter(target: TargetFilterFile) -> Iterator[Finding]:
+    loc: Loc = ("spec", "targetFilter")
+    for message, hint in selector(target.selector):
+        yield Finding(loc=loc, message=KruiseRule.SELECTOR.format(message), hint=hint)
+    for index, way in enumerate(target.replicas_path_list):
+        message, hint = fault(way) if way else ("", "")  # Kruise counts none for an empty one
+        if message:
+            yield Finding(loc=(*loc, "replicasPathList", index), message=message, hint=hint)
+
+
+def _warning(loc: Loc, message: str, hint: str) -> Finding:
+    return Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING)

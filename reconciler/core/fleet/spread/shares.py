@@ -1,0 +1,121 @@
+"""Where a placement's share is written by word of a WorkloadSpread: at the paths of its `replicasPathList`.
+
+OpenKruise only reads there; here the share is written there as well (spread-and-groups.md, section 6). What the
+template's own file has at the paths says in what proportion. As with the annotation of `sharepath`, the numbers become
+expressions when the files are read, so that whatever fills in a template, to write it or to count what it takes,
+divides alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from reconciler.core.expressions import render
+from reconciler.core.fleet.objects import DeclaredValue, FleetObjects
+from reconciler.core.fleet.policies import Templates
+from reconciler.core.fleet.template import UNSHARED
+from reconciler.core.schema.workloadspread import WorkloadSpreadFile
+from reconciler.core.spread.inject import targets
+from reconciler.core.workloads.paths import at, items, put, within
+from reconciler.errors import Severity
+from reconciler.model.ids import WorkloadId
+from reconciler.model.policy import BurstPolicy
+from reconciler.model.workload import DeploySpec, Json, ManifestResource, WorkloadTemplate
+from reconciler.model.workload_kind import Path, path
+from reconciler.model.workload_spread import WorkloadSpread
+from reconciler.text.findings import Finding, Loc, shortened
+
+_PATHS: Loc = ("spec", "targetFilter", "replicasPathList")
+_SHARE = "{{ replicas }}"
+_MOST = 64
+"""Places in one object that a share is divided over."""
+
+
+class IndivisibleReplicasError(Exception):
+    """A share cannot be written at the paths of a spread; `hint` is the way out."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        """Say why, and the way out."""
+        super().__init__(message)
+        self.hint = hint
+
+
+def split_templates(
+    work: FleetObjects, found: Templates, policies: Mapping[WorkloadId, BurstPolicy]
+) -> dict[WorkloadId, WorkloadTemplate]:
+    """Return the templates, those divided whose policy has a spread that says where; what keeps one whole is told."""
+    made = {workload: template for workload, (template, _) in found.items()}
+    files = {(one.path, one.declared.line): one for one in work.all(WorkloadSpreadFile)}
+    for workload, policy in policies.items():
+        spread = policy.spread
+        if workload not in found or spread is None or not spread.replicas_paths:
+            continue
+        template, placed = found[workload]
+        try:
+            spec = divided(template.spec, spread)
+        except IndivisibleReplicasError as error:
+            _tell(work, files[spread.path, spread.line], template, error)
+            continue
+        if spec is not template.spec:
+            work.withdraw(placed, UNSHARED)
+            made[workload] = replace(template, spec=spec, undivided=template.spec, uses_replicas=True)
+    return made
+
+
+def divided(spec: DeploySpec, spread: WorkloadSpread) -> DeploySpec:
+    """Have a share divided over the paths of a spread in the objects that it targets.
+
+    It is the same spec where there is none of them, as in a chart, or where the one path has the share already. Raises
+    UndividedError where an object says itself what becomes of a share, or has no numbers of replicas there.
+    """
+    chosen = targets([one.manifest for one in spec.manifests], spread)
+    made = tuple(_divided(one, spread) if index in chosen else one for index, one in enumerate(spec.manifests))
+    same = all(one is other for one, other in zip(made, spec.manifests, strict=True))
+    return spec if same else replace(spec, manifests=made)
+
+
+def _divided(resource: ManifestResource, spread: WorkloadSpread) -> ManifestResource:
+    manifest, ways = resource.manifest, _ways(resource.manifest, spread)
+    if [at(manifest, way) for way in ways] in ([], [_SHARE]):
+        return resource  # the empty path leads nowhere, and OpenKruise counts nothing there
+    called = f"{spread.target.kind} {spread.target.name}"
+    if render.uses(DeploySpec(manifests=(resource,)), "replicas"):
+        message = f"{called} says itself what becomes of a share, by an expression that reads replicas"
+        raise IndivisibleReplicasError(
+            message, "write there what is deployed without a burst, or leave the paths out here"
+        )
+    if len(ways) > _MOST:
+        raise IndivisibleReplicasError(f"they lead to {len(ways)} places in {called}, of at most {_MOST}", "name fewer")
+    numbers = [_number(manifest, way, called) for way in ways]
+    for place, way in enumerate(ways):
+        share = _SHARE if len(ways) == 1 else f"{{{{ (replicas | shares({numbers}))[{place}] }}}}"
+        manifest = put(manifest, way, share)
+    return replace(resource, manifest=manifest)
+
+
+def _ways(manifest: Mapping[str, Json], spread: WorkloadSpread) -> Sequence[Path]:
+    """List the single places that the paths lead to, in the order of the spread, each once."""
+    paths = [path(way) for way in spread.replicas_paths if way]
+    return tuple(dict.fromkeys(within(way, item, way) for way in paths for item in [*items(manifest, way)] or [()]))
+
+
+def _number(manifest: Mapping[str, Json], way: Path, called: str) -> int:
+    there = at(manifest, way)
+    if type(there) is int and there >= 0:
+        return there
+    stands = "nothing stands" if there is None else "no number of replicas stands"
+    where = shortened(".".join(way))
+    raise IndivisibleReplicasError(
+        f"{stands} at {where} in {called}", "write out there what is deployed without a burst"
+    )
+
+
+def _tell(
+    work: FleetObjects,
+    placed: DeclaredValue[WorkloadSpreadFile],
+    template: WorkloadTemplate,
+    error: IndivisibleReplicasError,
+) -> None:
+    message = f"{error}, so that no share of {template.workload} is divided over them"
+    work.tell(placed, Finding(loc=_PATHS, message=message, hint=error.hint, severity=Severity.WARNING))

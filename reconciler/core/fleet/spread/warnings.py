@@ -1,0 +1,329 @@
+"""What a WorkloadSpread says without effect, beside the templates, policies and clusters that there are.
+
+Which subsets of a WorkloadSpread make no pods of what templates deploy, before anything is missing.
+
+What is found here is what a placement would be refused for as `NotRendered`, as far as files tell. What a chart makes
+that Overspill renders is not known yet.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+
+from reconciler.core.capacity.chart_gangs import goes_whole
+from reconciler.core.engines import engine
+from reconciler.core.engines.engine import chart_steps
+from reconciler.core.engines.subset_patches import installs, unaimed
+from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.fleet.objects import FEW, few
+from reconciler.core.fleet.template import WORKLOAD
+from reconciler.core.schema.errors import nearest_name
+from reconciler.core.schema.workloadspread import WorkloadSpreadFile
+from reconciler.core.spread.inject import injected, targets
+from reconciler.core.spread.matching import selects, takes
+from reconciler.core.spread.subset_pods import Injection, injection, ordinal, ordinals_start
+from reconciler.core.workloads.builtin_kinds import Kinds, known
+from reconciler.core.workloads.node_affinity import meets
+from reconciler.core.workloads.paths import at
+from reconciler.errors import InvalidInput, Problem, Severity
+from reconciler.model.ids import ClusterName
+from reconciler.model.policy import BurstPolicy, Cluster, Desired, Distribution, Workspace
+from reconciler.model.scheduling import NodeRequirement, NodeTerm
+from reconciler.model.workload import Json, StepType, WorkloadRef, WorkloadTemplate
+from reconciler.model.workload_spread import Subset, WorkloadSpread
+from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.wording import listed
+
+_TARGET: Loc = ("spec", "targetRef")
+_SUBSETS: Loc = ("spec", "subsets")
+_LONGEST, _MOST_COMPARED, _MOST_GUESSES = 100, 200, 20
+"""Characters of a name that is compared, names that it is compared with, and spreads for which that is done."""
+_ALIKE = 0.75
+"""How much of two keys is the same where one is a slip of the pen."""
+
+
+class ScaledObjects:
+    """The objects to which templates lend replicas, so that it can be said which one a spread may mean."""
+
+    def __init__(self, refs: Iterable[WorkloadRef]) -> None:
+        """Sort them by what they have in common with a target."""
+        self._named: dict[str, list[WorkloadRef]] = {}
+        self._beside: dict[str, set[str]] = {}
+        self._guesses = _MOST_GUESSES
+        for ref in refs:
+            self._named.setdefault(ref.name, []).append(ref)
+            self._beside.setdefault(ref.namespace, set()).add(ref.name)
+
+    def unmatched(self, spread: WorkloadSpread, file: WorkloadSpreadFile) -> Finding:
+        """Warn of a spread that governs no template."""
+        target = spread.target
+        wanted = f"{target.kind}/{target.namespace}/{target.name}"
+        named = self._named.get(target.name, [])
+        message = f"no template lends replicas to {shortened(wanted)}, so that nothing is spread"
+        if not file.metadata.namespace:
+            message += f"; without metadata.namespace it is in {spread.namespace}"
+        hint = f"annotate the template: {WORKLOAD}: {shortened(wanted)}"
+        # 1. One lends to exactly this, and is not meant.
+        if any(ref.namespace == target.namespace and ref.kind in ("", target.kind) for ref in named):
+            message = f"the template that lends replicas to {shortened(wanted)} is not governed by it"
+            hint = "its workspace may not touch the namespace, the annotation names another, or its group differs"
+        # 2. One lends to something of this name elsewhere, or of another kind.
+        elif named:
+            closest = min(named, key=lambda ref: ref.kind not in ("", target.kind))
+            hint = f"try '{closest.kind or target.kind}/{closest.namespace}/{closest.name}'"
+            if not file.metadata.namespace:
+                hint = f"try metadata.namespace: {closest.namespace}"
+        # 3. One lends to something of nearly this name.
+        elif likely := self._likely(target):
+            hint = f"try '{likely}'"
+        return Finding(loc=_TARGET, message=message, hint=hint, severity=Severity.WARNING)
+
+    def _likely(self, target: WorkloadRef) -> str:
+        """Guess at the name that was meant, though not for ever: a comparison takes long."""
+        self._guesses -= 1
+        names = sorted(self._beside.get(target.namespace, ()))[:_MOST_COMPARED]
+        return nearest_name(target.name[:_LONGEST], names) if self._guesses >= 0 else ""
+
+
+def beside_policies(policies: Iterable[BurstPolicy], written: Collection[str]) -> Iterator[Finding]:
+    """Tell what the policies of a spread's templates say beside subsets; `written` name those that files write."""
+    for policy in policies:
+        if policy.distribution != Distribution():
+            message = f"BurstPolicy {policy.name} has a distribution of its own, so that subsets are without effect"
+            hint = "leave spec.distribution out there, or give the template another BurstPolicy"
+            yield Finding(loc=_SUBSETS, message=message, hint=hint)
+        elif policy.candidates and policy.name in written:
+            message = f"they go before spec.clusters of BurstPolicy {policy.name}"
+            hint = "leave spec.clusters out there, or give the template another BurstPolicy"
+            yield Finding(loc=_SUBSETS, message=message, hint=hint, severity=Severity.WARNING)
+
+
+def whole(templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:
+    """Tell which of a spread's templates are not spread, since all that runs in groups is on one cluster."""
+    for template in templates:
+        if goes_whole(template.spec, template.ref, template.group_size, kinds):
+            message = f"{template.workload} runs in groups and has one cluster, so that it cannot be spread"
+            hint = "delete the WorkloadSpread, and name its clusters in spec.clusters of its BurstPolicy"
+            yield Finding(loc=_TARGET, message=message, hint=hint, severity=Severity.WARNING)
+
+
+def unmet(
+    spread: WorkloadSpread,
+    file: WorkloadSpreadFile,
+    workspaces: Collection[Workspace],
+    clusters: Mapping[ClusterName, Cluster],
+) -> Iterator[Finding]:
+    """Warn of subsets that no cluster of these workspaces is in; of a cluster that nobody describes, who knows."""
+    names = {name for workspace in workspaces for name in workspace.everywhere}
+    if not names <= clusters.keys():
+        return
+    there = [clusters[name] for name in sorted(names)]
+    for index, subset in enumerate(spread.subsets):
+        term = subset.required
+        if term is None or not (term.labels or term.fields) or any(takes(subset, cluster) for cluster in there):
+            continue
+        # What no cluster meets even by itself is what is wrong; where each is met by some, it is all of them together.
+        wrong = {one.key for one in term.labels if not any(_meets(one, cluster) for cluster in there)}
+        keys = wrong or {one.key for one in term.labels}
+        values = sorted({f"{key}={value}" for one in there for key, value in one.labels.items() if key in keys})
+        which = ", ".join(sorted(workspace.name for workspace in workspaces))
+        yield Finding(
+            loc=(*_SUBSETS, index, file.spec.subsets[index].required()[0]),
+            message=f"no Cluster of workspace {which} meets it, so that the subset holds nothing",
+            hint=f"they have {few(values)}" if values else f"they are {few(sorted(names))}",
+            severity=Severity.WARNING,
+        )
+
+
+def misspelt(
+    spread: WorkloadSpread,
+    file: WorkloadSpreadFile,
+    workspaces: Collection[Workspace],
+    clusters: Mapping[ClusterName, Cluster],
+) -> Iterator[Finding]:
+    """Warn of label keys that no cluster of these workspaces has, where one of theirs is nearly the same.
+
+    Any other key may be a label of nodes, which no file tells of; those of nodes that a cluster may get are told.
+    """
+    there = [clusters[name] for workspace in workspaces for name in workspace.everywhere if name in clusters]
+    known = {key for one in there for key in one.labels}
+    known |= {key for one in there for nodes in one.autoscaling for key in nodes.labels}
+    guesses, told = _MOST_GUESSES, set[str]()
+    for index, subset in enumerate(spread.subsets):
+        written = file.spec.subsets[index]
+        required = () if subset.required is None else ((written.required()[0], subset.required),)
+        for field, term in (*required, *((written.preferred()[0], one.term) for one in subset.preferred)):
+            for key in dict.fromkeys(one.key for one in term.labels if one.key not in known):
+                guesses -= 1
+                likely = _nearly(key, sorted(known)[:_MOST_COMPARED]) if guesses >= 0 and key not in told else ""
+                told.add(key)
+                if likely:
+                    message = f"no Cluster has a label {shortened(key)}, so that it is asked of nodes"
+                    loc: Loc = (*_SUBSETS, index, field)
+                    yield Finding(loc=loc, message=message, hint=f"try '{likely}'", severity=Severity.WARNING)
+
+
+def _nearly(key: str, known: Iterable[str]) -> str:
+    """Return the key that was probably meant; those of one prefix are told apart by what comes after it."""
+    prefix, _, name = key[:_LONGEST].rpartition("/")
+    beside = {one.rpartition("/")[2]: one for one in known if one.rpartition("/")[0] == prefix}
+    close = difflib.get_close_matches(name, beside, n=1, cutoff=_ALIKE)
+    return beside[close[0]] if close else ""
+
+
+def shared_ordinals(
+    spread: WorkloadSpread, workspaces: Iterable[Workspace], clusters: Mapping[ClusterName, Cluster]
+) -> Iterator[Finding]:
+    """Warn where pods of a StatefulSet would have the same ordinals, or none: nothing of the primary is changed."""
+    if not ordinal(spread):
+        return
+    first, *others = spread.subsets
+    target = f"{spread.target.kind} {spread.target.name}"
+    for workspace in workspaces:
+        primary = clusters.get(workspace.primary)
+        if primary is not None and not takes(first, primary):
+            yield Finding(
+                loc=(*_SUBSETS, 0),
+                message=f"primary {primary.name} of workspace {workspace.name} is not in it, so that {target} has"
+                " the same ordinals there as here",
+                hint=f"begin with a subset that {primary.name} is in, with as many maxReplicas as it runs",
+                severity=Severity.WARNING,
+            )
+    for index, subset in enumerate(others, start=1):
+        try:
+            ordinals_start(spread, subset)
+        except ValueError as error:
+            hint = "give each subset before it a maxReplicas in replicas"
+            yield Finding(loc=(*_SUBSETS, index), message=str(error), hint=hint, severity=Severity.WARNING)
+
+
+def _meets(one: NodeRequirement, cluster: Cluster) -> bool:
+    """Tell whether a cluster meets a requirement by its labels, or leaves it to its nodes."""
+    return one.key not in cluster.labels or meets((NodeTerm(labels=(one,)),), cluster.labels, cluster.name)
+
+
+def unselected(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], kinds: Kinds) -> Iterator[Finding]:
+    """Warn of a selector that none of the pods of a target has the labels for, as templates deploy it.
+
+    Only of kinds with one pod template: where there are several roles, controllers label the pods of each.
+    """
+    for template in templates:
+        manifest = deployed(template, spread.target)
+        kind = None if manifest is None else known(manifest, kinds)
+        if manifest is None or kind is None or len(kind.templates) != 1 or kind.together is not None:
+            continue
+        labels = at(manifest, kind.templates[0].labels) if kind.templates[0].labels else None
+        if not isinstance(labels, Mapping) or any(has_expression(str(one)) for pair in labels.items() for one in pair):
+            continue
+        if not selects(spread, {str(key): str(value) for key, value in labels.items()}):
+            message = f"selects none of the pods of {spread.target.kind} {spread.target.name} in {template.workload}"
+            some = ", ".join(f"{key}: {value}" for key, value in [*labels.items()][:FEW])
+            loc: Loc = ("spec", "targetFilter", "selector")
+            yield Finding(loc=loc, message=message, hint=f"they have {some}", severity=Severity.WARNING)
+
+
+def deployed(template: WorkloadTemplate, target: WorkloadRef) -> Mapping[str, Json] | None:
+    """Return the target as a template deploys it; None where the template does not tell."""
+    for resource in template.spec.manifests:
+        metadata = resource.manifest.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, Mapping) else None
+        if resource.manifest.get("kind") == target.kind and name == target.name:
+            return resource.manifest
+    return None
+
+
+_SUBSETS_unmade: Loc = ("spec", "subsets")
+
+
+def unpatched(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], desired: Desired) -> Iterator[Finding]:
+    """Tell which patches and tolerations make no pods of those that templates deploy, whatever the cluster."""
+    for template in templates:
+        manifests = _targeted(spread, template)
+        for index, subset in enumerate(spread.subsets):
+            loc: Loc = (*_SUBSETS_unmade, index, "patch" if subset.patch else "tolerations")
+            for problem in _made(manifests, Injection(spread=spread, subset=subset), template, desired):
+                yield Finding(loc=loc, message=f"{template.workload}: {problem.message}", hint=problem.hint)
+
+
+def refused(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], desired: Desired) -> Iterator[Finding]:
+    """Warn of subsets that some of their clusters are refused for: by an engine, by ordinals, or without a target."""
+    for template in templates:
+        if goes_whole(template.spec, template.ref, template.group_size, desired.kinds):
+            continue  # it is not spread
+        manifests = _targeted(spread, template)
+        for index, subset in enumerate(spread.subsets):
+            found: dict[tuple[str, str], list[ClusterName]] = {}
+            for name, problems in _by_cluster(spread, subset, manifests, template, desired):
+                for problem in problems:
+                    found.setdefault((problem.message, problem.hint), []).append(name)
+            for (message, hint), clusters in found.items():
+                said = f"{template.workload} on {listed(clusters)}: {message}"
+                yield Finding(loc=(*_SUBSETS_unmade, index), message=said, hint=hint, severity=Severity.WARNING)
+
+
+def _targeted(spread: WorkloadSpread, template: WorkloadTemplate) -> list[Mapping[str, Json]]:
+    """List the objects that a spread targets, of those that the steps of a template make."""
+    named = {step.name for step in template.spec.steps if step.type is StepType.MANIFEST}
+    manifests = [one.manifest for one in template.spec.manifests if one.name in named]
+    return [manifests[index] for index in sorted(targets(manifests, spread))]
+
+
+def _by_cluster(
+    spread: WorkloadSpread,
+    subset: Subset,
+    manifests: Sequence[Mapping[str, Json]],
+    template: WorkloadTemplate,
+    desired: Desired,
+) -> Iterator[tuple[ClusterName, tuple[Problem, ...]]]:
+    """Yield what each cluster of a subset is refused for. Clusters that are alike for it are looked at once."""
+    workspace, known = desired.workspaces[template.workspace], dict[Hashable, tuple[Problem, ...]]()
+    for name in workspace.clusters:
+        cluster = desired.clusters.get(name)
+        if name == workspace.primary or cluster is None or not takes(subset, cluster):
+            continue
+        try:
+            asked = injection(spread, subset, cluster)
+        except ValueError:
+            return  # it has no ordinals of its own anywhere, which is told of the spread
+        if manifests and not asked.start:
+            return  # terms of nodes can be written of any manifest
+        key = (cluster.engine, asked.required, asked.preferred)
+        if key not in known:
+            there = _numbered(manifests, asked, template, desired) if manifests else None
+            known[key] = _left(asked, template, cluster, desired) if there is None else there
+        yield name, known[key]
+
+
+def _numbered(
+    manifests: Sequence[Mapping[str, Json]], asked: Injection, template: WorkloadTemplate, desired: Desired
+) -> tuple[Problem, ...]:
+    """Say why objects cannot leave ordinals to others; what is wrong with them besides has been told."""
+    plain = tuple(_made(manifests, Injection(spread=asked.spread, subset=asked.subset), template, desired))
+    return () if plain else tuple(_made(manifests, asked, template, desired))
+
+
+def _made(
+    manifests: Iterable[Mapping[str, Json]], asked: Injection, template: WorkloadTemplate, desired: Desired
+) -> Iterator[Problem]:
+    """Yield why the pods of objects cannot be made those of a subset."""
+    workspace = desired.workspaces[template.workspace]
+    for manifest in manifests:
+        try:
+            injected(manifest, asked, workspace, desired.kinds)
+        except InvalidInput as error:
+            yield from error.problems
+
+
+def _left(asked: Injection, template: WorkloadTemplate, cluster: Cluster, desired: Desired) -> tuple[Problem, ...]:
+    """Say why a subset changes nothing where no manifest is its target: the engine cannot, or nothing makes it."""
+    installer, spec = engine(cluster.engine), template.spec
+    kinds = (str(one.manifest.get(field)) for one in spec.manifests for field in ("apiVersion", "kind"))
+    try:
+        if installs(spec, installer.to_render(spec)):
+            installer.patches(asked, desired.kinds)
+        elif asked.changes and not chart_steps(spec) and not any(map(has_expression, kinds)):
+            raise unaimed(asked)
+    except InvalidInput as error:
+        return error.problems
+    return ()

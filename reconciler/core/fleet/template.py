@@ -1,0 +1,184 @@
+"""A WorkloadTemplate on its own: everything that can be said of it without any other file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.core.capacity.chart_gangs import GROUP_SIZE, goes_whole
+from reconciler.core.capacity.gangs import in_groups
+from reconciler.core.expressions import render
+from reconciler.core.fleet.replica_paths import REPLICAS, shared
+from reconciler.core.fleet.warn_autoscaled import unbounded
+from reconciler.core.schema.egs import deploy_spec
+from reconciler.core.schema.egs.deploy_spec import Spelling
+from reconciler.core.schema.egs.template import WorkloadTemplateFile
+from reconciler.core.workloads.builtin_kinds import BUILT_IN
+from reconciler.errors import Severity
+from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
+from reconciler.model.workload import DeploySpec, Json, StepType, WorkloadRef
+from reconciler.model.workload_kind import path
+from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.spelling import nearest
+
+WORKLOAD = "overspill.dev/workload"
+"""The annotation that names the object on the primary whose replicas are counted."""
+
+UNSHARED = Finding(
+    loc=("spec",),
+    message="no expression reads replicas: every placement deploys the same, whatever its share",
+    hint='write replicas: "{{ replicas }}" where the count belongs',
+    severity=Severity.WARNING,
+)
+"""What is told of a template on its own that does nothing with its share."""
+
+_ANNOTATIONS = (WORKLOAD, REPLICAS, GROUP_SIZE)
+_COUNTED = frozenset(
+    kind.kind for kind in BUILT_IN.values() if kind.replicas == (path("spec.replicas"),) and kind.together is None
+)
+"""Kinds of which a replica is one pod."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateDraft:
+    """A template before its workspace is known.
+
+    `used` are the namespaces that it names outright. `annotated` tells that an annotation says what `ref` is, and
+    `group_size` of how many pods another says that a replica is. `auto` (None: nobody says), `bursts_anywhere` and
+    `clusters` are how EGS means it to burst. `spelling` is what its file calls the fields of the spec.
+    """
+
+    name: TemplateName
+    workspace: WorkspaceName | None
+    namespace: str
+    spec: DeploySpec
+    ref: WorkloadRef | None
+    namespaces: tuple[str, ...]
+    used: tuple[str, ...]
+    labels: Mapping[str, str]
+    uses_replicas: bool
+    annotated: bool = False
+    group_size: int | None = None
+    gpr_templates: tuple[str, ...] = ()
+    auto: bool | None = None
+    bursts_anywhere: bool | None = None
+    clusters: tuple[ClusterName, ...] = ()
+    spelling: Spelling = field(default_factory=Spelling)
+
+
+def draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Finding, ...]]:
+    """Make a draft of a file that fits the schema, and find what is wrong between its parts."""
+    found: list[Finding] = []
+    spec = shared(deploy_spec.deploy_spec(file.spec, found), file.metadata.annotations, found)
+    found += deploy_spec.check(spec)
+    ref = _ref(file, spec, found)
+    broken = any(finding.severity is Severity.ERROR for finding in found)
+    uses_replicas = broken or render.uses(spec, "replicas")
+    group_size = _group_size(file, spec, found)
+    if uses_replicas or not goes_whole(spec, ref, group_size):
+        own = None if broken else unbounded(spec)
+        found += [own] if own is not None else [] if uses_replicas else [UNSHARED]
+    value = TemplateDraft(
+        name=TemplateName(file.metadata.name),
+        workspace=None if file.spec.workspace_name is None else WorkspaceName(file.spec.workspace_name),
+        namespace=file.metadata.namespace,
+        spec=spec,
+        ref=ref,
+        namespaces=tuple(dict.fromkeys(file.spec.namespaces)),
+        used=deploy_spec.used_namespaces(file.spec.namespaces, spec),
+        labels=file.metadata.labels,
+        uses_replicas=uses_replicas,
+        annotated=WORKLOAD in file.metadata.annotations,
+        group_size=group_size,
+        gpr_templates=tuple(dict.fromkeys(file.spec.gpr_templates)),
+        auto=file.spec.auto_placement,
+        bursts_anywhere=file.spec.enable_burst,
+        clusters=tuple(ClusterName(name) for name in dict.fromkeys(file.spec.cluster_names)),
+        spelling=Spelling(names={"helmConfig": deploy_spec.charts_field(file.spec)}),
+    )
+    return value, tuple(value.spelling.of(finding) for finding in found)
+
+
+def _group_size(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> int | None:
+    """Read of how many pods one replica is; where the manifests say so, they hold."""
+    written = file.metadata.annotations.get(GROUP_SIZE)
+    if written is None:
+        return None
+    loc: Loc = ("metadata", "annotations", GROUP_SIZE)
+    if re.fullmatch("[1-9][0-9]{0,4}", written) is None:
+        found.append(Finding(loc=loc, message=f"{shortened(written)!r} is no number of pods", hint="try '4'"))
+        return None
+    if in_groups(spec):
+        message, hint = "its manifests say how many pods a group has", "leave the annotation out"
+        found.append(Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING))
+        return None
+    return int(written)
+
+
+def _ref(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> WorkloadRef | None:
+    """Find the object on the primary whose replicas are counted.
+
+    In this order: our annotation, EGS's status, the first Helm step, the first manifest step that has replicas.
+    """
+    loc: Loc = ("metadata", "annotations", WORKLOAD)
+    for key in file.metadata.annotations:
+        if key.startswith("overspill.dev/") and key not in _ANNOTATIONS:
+            hint = nearest(key, _ANNOTATIONS)
+            found.append(
+                Finding(loc=(*loc[:2], key), message="unknown annotation", hint=hint, severity=Severity.WARNING)
+            )
+    # 1. Somebody says so.
+    written = file.metadata.annotations.get(WORKLOAD)
+    if written is not None:
+        *kind, namespace, name = parts if len(parts := written.split("/")) in (2, 3) else ("", "")
+        if not kind and namespace[:1].isupper():  # no namespace has capital letters, and every kind has
+            message, hint = f"{shortened(written)!r} names no namespace", "try '<Kind>/<namespace>/<name>'"
+            found.append(Finding(loc=loc, message=message, hint=hint))
+            return None
+        if namespace and name and all(kind):
+            plain, _, group = (kind[0] if kind else "").partition(".")
+            if plain or not kind:
+                return WorkloadRef(namespace=namespace, name=name, kind=plain, group=group)
+        found.append(
+            Finding(loc=loc, message=f"{shortened(written)!r} names no object", hint="try 'Deployment/namespace/name'")
+        )
+        return None
+    # 2. EGS has found it.
+    selector = file.status.workload_selector
+    if selector.name and selector.namespace:
+        return WorkloadRef(namespace=selector.namespace, name=selector.name)
+    # 3. The first chart's release, whatever object it makes of its name.
+    charts = {chart.name: chart for chart in spec.helm}
+    for step in spec.steps:
+        chart = charts.get(step.name) if step.type is StepType.HELM else None
+        if chart is not None and "{{" not in chart.release_name + chart.release_namespace:
+            return WorkloadRef(namespace=chart.release_namespace, name=chart.release_name)
+    # 4. The first object that has replicas.
+    objects = {resource.name: resource for resource in spec.manifests}
+    for step in spec.steps:
+        resource = objects.get(step.name) if step.type is StepType.MANIFEST else None
+        ref = _counted(resource.manifest, file.spec.namespaces) if resource is not None else None
+        if ref is not None:
+            return ref
+    found.append(
+        Finding(
+            loc=("metadata", "name"),
+            message="nothing says which object on the primary it lends replicas to, so demand cannot place it",
+            hint=f'annotate it: {WORKLOAD}: "Deployment/namespace/name"',
+            severity=Severity.WARNING,
+        )
+    )
+    return None
+
+
+def _counted(manifest: Mapping[str, Json], namespaces: list[str]) -> WorkloadRef | None:
+    """Take an object for the workload if it is of a kind with replicas and has a plain name."""
+    metadata = manifest.get("metadata")
+    if str(manifest.get("kind")) not in _COUNTED or not isinstance(metadata, Mapping):
+        return None
+    name = metadata.get("name")
+    namespace = metadata.get("namespace", namespaces[0] if len(namespaces) == 1 else "default")
+    if not isinstance(name, str) or not isinstance(namespace, str) or "{{" in name + namespace:
+        return None
+    return WorkloadRef(namespace=namespace, name=name, kind=manifest["kind"])

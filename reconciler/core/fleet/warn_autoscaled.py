@@ -1,0 +1,72 @@
+"""Shares that come to nothing, since an autoscaler owns the one number that they are written to.
+
+What it owns is not written (`engines.scaling`). So a share means something only where it bounds the autoscaler, or
+where another expression reads it. What Ray's autoscaler owns is written, and says no more than what there is at first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.core.engines import autoscaled_replicas
+from reconciler.core.expressions import render
+from reconciler.core.workloads.builtin_kinds import NONE, Kinds
+from reconciler.core.workloads.paths import at
+from reconciler.errors import Severity
+from reconciler.model.workload import DeploySpec, Json
+from reconciler.text.findings import Finding
+
+_BOUNDS = {"ScaledObject": "maxReplicaCount", "HTTPScaledObject": "replicas.max"}
+"""Where each kind of autoscaler has the most that it makes, if not at ``maxReplicas``."""
+
+
+def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
+    """Warn of a spec with an autoscaler that owns replicas, if nothing that is written follows from a share.
+
+    `kinds` are those that the fleet repository declares.
+    """
+    placed = [(one.manifest, _namespace(one.manifest)) for one in spec.manifests]
+    scaled = autoscaled_replicas.targets(placed)
+    owned = [autoscaled_replicas.owned(manifest, namespace, scaled, kinds) for manifest, namespace in placed]
+    if not any(owned):
+        return _only_begins(spec)
+    rest = tuple(
+        replace(one, manifest=autoscaled_replicas.without(one.manifest, way))
+        for one, way in zip(spec.manifests, owned, strict=True)
+    )
+    if render.uses(replace(spec, manifests=rest), "replicas"):
+        return None
+    kind = next(str(manifest["kind"]) for manifest, _ in placed if autoscaled_replicas.autoscaler(manifest))
+    return Finding(
+        loc=("spec",),
+        message=f"its {kind} owns the replicas, and no expression bounds it: every placement deploys the same,"
+        " whatever its share",
+        hint=f'write {_BOUNDS.get(kind, "maxReplicas")}: "{{{{ replicas }}}}" there',
+        severity=Severity.WARNING,
+    )
+
+
+def _only_begins(spec: DeploySpec) -> Finding | None:
+    """Warn of a share that stands nowhere but where Ray's own autoscaler writes its number over it."""
+    kinds = [str(one.manifest["kind"]) for one in spec.manifests if autoscaled_replicas.rays(one.manifest)]
+    if not kinds or not render.uses(spec, "replicas"):
+        return None
+    rest = []
+    for one in spec.manifests:
+        manifest: Json = one.manifest
+        for group in autoscaled_replicas.rays(manifest):
+            manifest = autoscaled_replicas.without(manifest, (*group, "replicas"))
+        rest.append(replace(one, manifest=manifest))
+    if render.uses(replace(spec, manifests=tuple(rest)), "replicas"):
+        return None
+    return Finding(
+        loc=("spec",),
+        message=f"Ray's autoscaler owns the replicas of its {kinds[0]}, and no expression bounds it: a placement's"
+        " share is no more than what its workers begin with",
+        hint='write maxReplicas: "{{ replicas }}" in its workerGroupSpecs',
+        severity=Severity.WARNING,
+    )
+
+
+def _namespace(manifest: Json) -> str:
+    return str(at(manifest, ("metadata", "namespace")) or "")

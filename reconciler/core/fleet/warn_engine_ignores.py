@@ -1,0 +1,67 @@
+"""What of a spec the engines will not take, or take without effect, told as soon as files are read.
+
+Deciding asks the engine of each cluster again (`select`). Here only what holds for every cluster that a spec may go to
+is told, and never an error: another cluster, or another engine, would be enough. Whether helm is at hand where it runs
+is not known yet, so it is taken to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from reconciler.core.engines import engine
+from reconciler.core.engines.engine import chart_steps
+from reconciler.errors import Severity
+from reconciler.model.ids import ClusterName
+from reconciler.model.policy import Cluster, EngineName, Workspace
+from reconciler.model.workload import DeploySpec, HelmConfig
+from reconciler.text.findings import Finding, Loc
+from reconciler.text.wording import listed
+
+_SPEC: Loc = ("spec",)
+_INSTEAD: Mapping[str, str] = {
+    "atomic": "leave it out: a placement that does not get well is taken back in any case",
+    "cleanupOnFail": "leave it out: a placement that does not get well is taken back in any case",
+    "wait": "leave it out, or give the cluster another engine",
+    "timeout": "try rolloutTimeout of a BurstPolicy",
+    "secretRef": "give the engine a login for the repository",
+}
+
+
+def untaken(
+    spec: DeploySpec, workspace: Workspace, names: Collection[ClusterName], clusters: Mapping[ClusterName, Cluster]
+) -> Iterator[Finding]:
+    """Warn of what no engine of the clusters of these `names` takes; of a cluster that nobody describes, who knows."""
+    if not names or any(name not in clusters for name in names):
+        return
+    engines = sorted({clusters[name].engine for name in names})
+    refused = [engine(name).refusals(spec, workspace, helm=True) for name in engines]
+    if all(refused):
+        for text in dict.fromkeys(text for texts in refused for text in texts):
+            message = f"{listed(engines)} cannot take it on any cluster it may go to: {text}"
+            yield Finding(loc=_SPEC, message=message, severity=Severity.WARNING)
+        return
+    heeded = frozenset[str]().union(*(engine(name).heeds for name in engines))
+    used = {chart.name for chart in chart_steps(spec)}
+    for index, chart in enumerate(spec.helm):
+        if chart.name in used:
+            yield from _unheeded(chart, (*_SPEC, "helmConfig", index), heeded, engines)
+
+
+def _unheeded(
+    chart: HelmConfig, loc: Loc, heeded: frozenset[str], engines: Collection[EngineName]
+) -> Iterator[Finding]:
+    """Warn of fields of a chart that nothing is made of. Flags may be one text, so that their place is the whole."""
+    flags = chart.flags
+    said = {
+        "atomic": flags.atomic,
+        "cleanupOnFail": flags.cleanup_on_fail,
+        "wait": flags.wait,
+        "timeout": flags.timeout is not None,
+        "secretRef": bool(chart.secret_ref),
+    }
+    for field, given in said.items():
+        if given and field not in heeded:
+            place, what = ("secretRef", "") if field == "secretRef" else ("helmFlags", f"{field} ")
+            message = f"{what}has no effect with {listed(engines)}, the engine of each cluster it may go to"
+            yield Finding(loc=(*loc, place), message=message, hint=_INSTEAD[field], severity=Severity.WARNING)

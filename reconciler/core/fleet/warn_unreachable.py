@@ -1,0 +1,96 @@
+"""What a BurstPolicy asks of clusters and none, or too few, of those that it may use can give: told when it is read.
+
+Deciding refuses each cluster by itself, or holds replicas back (`sharing`); neither says that it stays so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from reconciler.core.fleet.cluster_order import order
+from reconciler.core.fleet.objects import few
+from reconciler.errors import Severity
+from reconciler.model.ids import ClusterName, WorkspaceName
+from reconciler.model.policy import BurstPolicy, Cluster, Workspace
+from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.spelling import nearest
+from reconciler.text.wording import count, listed
+
+_DISTRIBUTION: Loc = ("spec", "distribution")
+_CONSTRAINT: Loc = (*_DISTRIBUTION, "spreadConstraint")
+
+
+def warn_unreachable(
+    policy: BurstPolicy, workspaces: Iterable[Workspace], clusters: Mapping[ClusterName, Cluster]
+) -> Iterator[Finding]:
+    """Warn of labels that no cluster has which a policy may use in these workspaces, and of minimums beyond them.
+
+    Of several workspaces the one is named that comes off worst. `clusters` are all that files describe.
+    """
+    label, least = policy.distribution.spread_by, policy.distribution
+    if not (label or policy.require_labels or least.min_clusters):
+        return
+    usable = {
+        one.name: [
+            clusters[candidate.cluster]
+            for candidate in order(policy, one, clusters)
+            if candidate.cluster in clusters and candidate.cluster in one.clusters
+        ]
+        for one in workspaces
+    }
+    usable = {name: there for name, there in usable.items() if there}
+    yield from _requiring(policy, usable)
+    for name, there in usable.items():
+        required = [one for one in there if policy.require_labels.items() <= one.labels.items()]
+        usable[name] = required or there  # where none is left, the rest is told of all
+    if label:
+        without = [name for name, there in usable.items() if all(label not in one.labels for one in there)]
+        if without:
+            yield _unlabelled((*_CONSTRAINT, "spreadByLabel"), label, without, usable[without[0]])
+        groups = {
+            name: sorted({one.labels[label] for one in there if label in one.labels}) for name, there in usable.items()
+        }
+        yield from _too_few((*_CONSTRAINT, "minGroups"), least.min_groups, groups, f" of {label}")
+    names = {name: [str(one.name) for one in there] for name, there in usable.items()}
+    yield from _too_few((*_DISTRIBUTION, "minClusters"), least.min_clusters, names)
+
+
+def _requiring(policy: BurstPolicy, usable: Mapping[WorkspaceName, Sequence[Cluster]]) -> Iterator[Finding]:
+    """Warn of labels that no cluster has as they are required: of each by itself, else of all together."""
+    loc: Loc = ("spec", "requireLabels")
+    alone = False
+    for key, value in sorted(policy.require_labels.items()):
+        without = [name for name, there in usable.items() if all(one.labels.get(key) != value for one in there)]
+        if without:
+            alone = True
+            yield _unlabelled((*loc, key), f"{key}={value}", without, usable[without[0]])
+    wanted = policy.require_labels.items()
+    none = [name for name, there in usable.items() if not any(wanted <= one.labels.items() for one in there)]
+    if none and not alone:
+        message = f"no cluster that it may use in workspace {none[0]} has all of them together: nothing goes out"
+        yield Finding(loc=loc, message=message, hint="label a Cluster with all", severity=Severity.WARNING)
+
+
+def _unlabelled(loc: Loc, wanted: str, workspaces: Sequence[str], there: Sequence[Cluster]) -> Finding:
+    """Say that no cluster of these workspaces has a label, or a label's value; `there` are those of the first."""
+    _, of, _ = wanted.partition("=")
+    known = sorted({f"{key}={value}" if of else key for one in there for key, value in one.labels.items()})
+    which = few(workspaces)
+    return Finding(
+        loc=loc,
+        message=f"no cluster that it may use in workspace {which} has label {shortened(wanted)}: nothing goes out",
+        hint=nearest(wanted, known) or f"label a Cluster {shortened(wanted)}{'' if of else '=<its value>'}",
+        severity=Severity.WARNING,
+    )
+
+
+def _too_few(loc: Loc, least: int, found: Mapping[WorkspaceName, Sequence[str]], of: str = "") -> Iterator[Finding]:
+    """Warn of a minimum above what there is; where there is nothing at all, something else has been told."""
+    short = sorted((len(there), name) for name, there in found.items() if 0 < len(there) < least)
+    for number, name in short[:1]:
+        here = f"it may use {count(number, 'cluster')} in workspace {name}"
+        if of:
+            here = f"what it may use in workspace {name} has {count(number, 'value')}{of}"
+        message = f"{least} are asked for, and {here}: {listed(found[name])}"
+        hint = f"try {loc[-1]}: {number}; until there are more, each gets one replica and the rest waits"
+        yield Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING)

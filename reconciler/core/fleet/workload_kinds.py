@@ -1,0 +1,210 @@
+"""The kinds of workloads that the fleet repository declares: WorkloadKinds, and what Kruise is told of.
+
+Paths of WorkloadKinds that lead nowhere in the objects of that kind which templates deploy.
+
+Where nothing stands, a number of replicas counts as one and pods as unknown: what a slip of the pen does quietly.
+Nobody has the CustomResourceDefinition at hand, so this is no more than a warning, and only where no object has
+anything there.
+
+The kind that ``overspill.dev/workload`` names, beside the kinds that are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from reconciler.core.capacity.gangs import has_chart
+from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.fleet.kruise_whitelist import Whitelist
+from reconciler.core.fleet.objects import DeclaredValue, FleetObjects
+from reconciler.core.fleet.template import WORKLOAD
+from reconciler.core.schema.errors import nearest_name
+from reconciler.core.schema.workloadkind import CountFile, PodTemplateFile, WorkloadKindFile
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, Kinds, template
+from reconciler.core.workloads.paths import at, items, within
+from reconciler.errors import Severity
+from reconciler.model.workload import DeploySpec, Json, WorkloadRef, WorkloadTemplate
+from reconciler.model.workload_kind import EACH, Count, Group, Mark, Path, PodTemplate, WorkloadKind, path
+from reconciler.text.findings import Finding, Loc, shortened
+from reconciler.text.spelling import nearest
+
+
+def workload_kinds(work: FleetObjects) -> dict[str, WorkloadKind]:
+    """Read the kinds that files declare, by ``group/Kind``; what is declared a second time is told where it is.
+
+    A WorkloadKind goes before Kruise's whitelist, and both before what is built in; what they leave out stays as that.
+    """
+    found: dict[str, WorkloadKind] = {}
+    places: dict[str, str] = {}
+    for placed in work.named(WorkloadKindFile, "WorkloadKind").values():
+        kind = _declared(placed.value)
+        where = f"{placed.path}:{placed.declared.line}"
+        if kind.name in found:
+            _twice(work, placed, kind.name, places[kind.name])
+            continue
+        found[kind.name], places[kind.name] = _over(kind), where
+    for listed in work.all(Whitelist):
+        where = f"{listed.path}:{listed.declared.line}"
+        for kind in listed.value.kinds:
+            if kind.name in found:
+                message = f"{kind.name} is declared in {places[kind.name]}, which holds"
+                finding = Finding(message=message, hint="leave one of the two out", severity=Severity.WARNING)
+                work.tell(listed, finding)
+                continue
+            found[kind.name], places[kind.name] = _over(kind), where
+    return found
+
+
+def _twice(work: FleetObjects, placed: DeclaredValue[WorkloadKindFile], name: str, where: str) -> None:
+    message = f"{name.removeprefix('/')} is already declared in {where}"
+    work.reject(placed, Finding(loc=("spec", "kind"), message=message, hint="put both into one WorkloadKind"))
+
+
+def _over(kind: WorkloadKind) -> WorkloadKind:
+    """Put what is declared over what is built in of the same kind."""
+    known = BUILT_IN.get(kind.name)
+    if known is None:
+        return kind
+    return replace(
+        known,
+        versions=tuple(dict.fromkeys((*known.versions, *kind.versions))) if kind.versions else (),
+        replicas=kind.replicas or known.replicas,
+        templates=kind.templates or known.templates,
+        together=kind.together or known.together,
+        marks=kind.marks or known.marks,
+        checked=kind.checked,
+    )
+
+
+def _declared(file: WorkloadKindFile) -> WorkloadKind:
+    """Make the model's value of a WorkloadKind."""
+    spec, together = file.spec, file.spec.groups
+    return WorkloadKind(
+        group=spec.group,
+        kind=spec.kind,
+        versions=tuple(spec.versions),
+        replicas=file.ways,
+        templates=tuple(_template(one) for one in spec.pod_templates),
+        together=None
+        if together is None
+        else Group(
+            called=together.called,
+            counts=tuple(_count(one) for one in together.counts),
+            gang=path(together.minimum_path) if together.minimum_path else (),
+            label=together.pod_label,
+        ),
+        marks=tuple(Mark(label=label) for label in spec.pod_labels),
+        checked=file.metadata.name,
+    )
+
+
+def _template(file: PodTemplateFile) -> PodTemplate:
+    counts = (replace(_count(one), enough=path(one.minimum_path) if one.minimum_path else ()) for one in file.counts)
+    return template(file.path, *counts, optional=file.optional)
+
+
+def _count(file: CountFile) -> Count:
+    return Count(path=path(file.path), default=file.default, less=file.less)
+
+
+def tell_astray(work: FleetObjects, templates: Iterable[WorkloadTemplate]) -> None:
+    """Warn of paths that lead nowhere in any object, each at its field, with the name that was probably meant."""
+    objects: dict[str, list[Mapping[str, Json]]] = {}
+    for owner in templates:
+        for one in owner.spec.manifests:
+            objects.setdefault(group_kind(one.manifest), []).append(one.manifest)
+    for placed in work.all(WorkloadKindFile):
+        spec = placed.value.spec
+        made = objects.get(f"{spec.group}/{spec.kind}", [])
+        for loc, way, needed in _paths(placed.value):
+            finding = _astray(made, loc, way, spec.kind, needed=needed)
+            if finding is not None:
+                work.tell(placed, finding)
+
+
+def _paths(file: WorkloadKindFile) -> Iterator[tuple[Loc, Path, bool]]:
+    """Yield the paths of a kind, where each stands, and whether objects have to have something there."""
+    for index, text in enumerate(file.spec.replicas_paths):
+        yield ("spec", "replicasPaths", index), path(text), False
+    for index, pods in enumerate(file.spec.pod_templates):
+        loc: Loc = ("spec", "podTemplates", index)
+        yield (*loc, "path"), path(pods.path), not pods.optional
+        for number, one in enumerate(pods.counts):
+            yield (*loc, "counts", number, "path"), path(one.path), False
+
+
+def _astray(made: list[Mapping[str, Json]], loc: Loc, way: Path, kind: str, *, needed: bool) -> Finding | None:
+    if not made or any(_leads(one, way) for one in made):
+        return None
+    meant = _meant(made[0], way)
+    if not needed and not meant.startswith("try "):
+        return None  # it may be left out, and then it is what it is by default
+    which = f"any {kind}" if len(made) > 1 else f"the {kind}"
+    message = f"leads nowhere in {which} that templates deploy"
+    return Finding(loc=loc, message=message, hint=meant, severity=Severity.WARNING)
+
+
+def _leads(manifest: Mapping[str, Json], way: Path) -> bool:
+    """Tell whether something stands at the end of a way, or may once an expression on it is filled in."""
+    ends = (at(manifest, within(way, item, way)) for item in items(manifest, way))
+    on_it = (at(manifest, way[:index]) for index in range(1, len(way)))
+    return any(end is not None for end in ends) or any(isinstance(one, str) and has_expression(one) for one in on_it)
+
+
+def _meant(manifest: Mapping[str, Json], way: Path) -> str:
+    """Say what to write for the first part of a way that is not there: a name that is, if one is nearly the same."""
+    for index, part in enumerate(way):
+        before = way[:index]
+        item = next(items(manifest, before), None)
+        value = at(manifest, within(before, item, before)) if item is not None else None
+        if part == EACH or (isinstance(value, Mapping) and value.get(part) is not None):
+            continue
+        if not isinstance(value, Mapping):
+            return ""
+        named = nearest(part, value)
+        close = named.removeprefix("try ").strip("'")
+        return f"try '{'.'.join((*before, close, *way[index + 1 :]))}'" if named.startswith("try ") else named
+    return ""
+
+
+_LONGEST = 100
+"""Characters of a kind that is compared."""
+
+
+def unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Finding | None:
+    """Warn of a kind that nobody knows; what the template itself deploys is no slip of the pen.
+
+    It is a warning alone: an object of any kind that owns pods is found by its name.
+    """
+    known = {(kind.kind, kind.group) for kind in (*BUILT_IN.values(), *declared.values())}
+    made = {(one.manifest.get("kind"), group_kind(one.manifest).partition("/")[0]) for one in spec.manifests}
+    if not ref.kind or any(kind == ref.kind and ref.group in ("", group) for kind, group in {*known, *made}):
+        return None
+    # Somebody may write the kind's plural, or another group.
+    names = {kind for kind, _ in known}
+    groups = {f"{kind}.{group}" for kind, group in known if kind == ref.kind}
+    likely = nearest_name(ref.full_kind[:_LONGEST], groups) or nearest_name(ref.kind[:_LONGEST], names)
+    tried = f"try '{likely}/{shortened(ref.namespace)}/{shortened(ref.name)}'; " if likely else ""
+    return Finding(
+        loc=("metadata", "annotations", WORKLOAD),
+        message=f"nobody knows a kind {shortened(ref.full_kind)!r}",
+        hint=f"{tried}known are {', '.join(sorted(names))}; a WorkloadKind adds one",
+        severity=Severity.WARNING,
+    )
+
+
+def told_apart(ref: WorkloadRef | None, spec: DeploySpec, declared: Kinds) -> WorkloadRef | None:
+    """Say of which API group the object is, where several have its kind and the template's own manifests tell.
+
+    An object of its name tells; without a chart, which may make anything, so do all of its kind if they are of one.
+    """
+    if ref is None or ref.group or not ref.kind:
+        return ref
+    if len({kind.group for kind in (*BUILT_IN.values(), *declared.values()) if kind.kind == ref.kind}) <= 1:
+        return ref
+    made = [one.manifest for one in spec.manifests if one.manifest.get("kind") == ref.kind]
+    named = [one for one in made if at(one, ("metadata", "name")) == ref.name]
+    groups = {group_kind(one).partition("/")[0] for one in named or (() if has_chart(spec) else made)}
+    return replace(ref, group=groups.pop()) if len(groups) == 1 else ref

@@ -1,0 +1,242 @@
+"""From the files of the output branch to the Ledger: which files are records, and what people did to them.
+
+Everything that is not a record is somebody else's and is passed over. A record that cannot be read holds up its own
+workload and nothing else (promise 7).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reconciler.core.engines import engine
+from reconciler.core.ledger.placement_record import digest, read_placement, read_spec
+from reconciler.core.ledger.request_record import read_request, request_path
+from reconciler.core.ledger.restraints import read_restraints
+from reconciler.errors import InvalidInput, Problem
+from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName, is_name
+from reconciler.model.ledger import Drift, Ledger, Placements
+from reconciler.model.placement import PARTS, Origin, Placement, Restraint
+from reconciler.model.request import RequestRecord
+from reconciler.model.sorted_map import SortedMap
+from reconciler.model.tree import FileChange
+
+ROOTS = ("clusters", "ledger")
+"""The directories of the output branch that hold records."""
+
+_PLACEMENT = re.compile(r"(clusters/[^/]+/[^/]+)/placement\.yaml")
+_LEDGER = re.compile(r"ledger/([^/]+)/([^/]+)\.yaml")
+_REQUEST = re.compile(r"ledger/([^/]+)/requests/(?:.+/)?([^/]+)\.yaml")
+"""At the wrong place too, however deep: whoever moved a record has to be told, and its request held up meanwhile."""
+_ANCHOR = re.compile(r"clusters/([^/]+)/flux/_anchor\.yaml")
+_INSIDE = re.compile(r"(clusters/[^/]+/[^/]+)/")
+_BESIDE = re.compile(r"(clusters/[^/]+)/flux/([^/]+)\.yaml")
+_NOTE = re.compile(
+    rb"""^[ \t]+["']?overspill\.dev/(workspace|workload|origin)["']?:[ \t]*["']?([-a-z0-9]+)["']?[ \t\r]*$""",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restraints:
+    """One ledger file."""
+
+    workload: WorkloadId
+    restraints: tuple[Restraint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anchor:
+    """That the directory which Flux follows for a cluster is kept alive. What the file says is of no account."""
+
+    cluster: ClusterName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """A record that could not be read, and the workload that it belongs to where that can still be told.
+
+    `traced` tells that its earlier versions have been asked too.
+    """
+
+    problems: tuple[Problem, ...]
+    workload: WorkloadId | None
+    traced: bool = False
+
+
+Record = Placement | Restraints | RequestRecord | Anchor | Broken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRecords:
+    """Every record of one commit as it stands there: placements by directory, broken files by path."""
+
+    placements: Placements = field(default_factory=Placements)
+    requests: SortedMap[WorkloadId, RequestRecord] = field(default_factory=SortedMap)
+    restraints: SortedMap[WorkloadId, tuple[Restraint, ...]] = field(default_factory=SortedMap)
+    broken: SortedMap[str, Broken] = field(default_factory=SortedMap)
+    anchored: frozenset[ClusterName] = frozenset()
+
+    @property
+    def untraced(self) -> dict[str, Broken]:
+        """The broken placements of which nothing tells yet whose they are, by path."""
+        return {path: record for path, record in self.broken.items() if record.workload is None and not record.traced}
+
+    def changed(self, files: Mapping[str, Record | None]) -> LedgerRecords:
+        """Return the records after some files have changed, by path; None for a file that is gone."""
+        placements: dict[str, Placement] = {}
+        restraints: dict[WorkloadId, tuple[Restraint, ...]] = {}
+        requests: dict[WorkloadId, RequestRecord] = {}
+        broken: dict[str, Broken] = {}
+        for path, record in files.items():
+            if isinstance(record, Placement):
+                placements[path.removesuffix("/placement.yaml")] = record
+            elif isinstance(record, Restraints):
+                restraints[record.workload] = record.restraints
+            elif isinstance(record, RequestRecord):
+                requests[record.workload] = record
+            elif isinstance(record, Broken):
+                broken[path] = record
+        owners = ((path, _ledger_of(path)) for path in files)
+        # A request that was moved is gone from its own place; with a copy elsewhere it still stands there.
+        named = [one for path, one in owners if one is not None and (not one.request or path == request_path(one))]
+        written = [workload for workload in named if not workload.request]
+        asked = [workload for workload in named if workload.request]
+        anchored = {record.cluster for record in files.values() if isinstance(record, Anchor)}
+        gone = [path for path, record in files.items() if record is None]
+        adrift = {match[1] for path in gone if (match := _ANCHOR.fullmatch(path)) is not None}
+        return LedgerRecords(
+            placements=self.placements.changed(placements, (path.removesuffix("/placement.yaml") for path in files)),
+            requests=self.requests.changed(requests, asked) if asked else self.requests,
+            restraints=self.restraints.changed(restraints, written) if written else self.restraints,
+            broken=self.broken.changed(broken, files) if self.broken or broken else self.broken,
+            anchored=(self.anchored - adrift) | anchored,
+        )
+
+
+def is_record(path: str) -> bool:
+    """Tell whether a path of the output branch is one that records lie at.
+
+    What cannot be printed is somebody else's: no name of ours is like that, and no message could tell it.
+    """
+    return path.isprintable() and (
+        _PLACEMENT.fullmatch(path) is not None
+        or _LEDGER.fullmatch(path) is not None
+        or _REQUEST.fullmatch(path) is not None
+        or _ANCHOR.fullmatch(path) is not None
+    )
+
+
+def directory_of(path: str) -> str:
+    """Return the directory of the placement that this file would be of, empty if of none.
+
+    It lies in that directory, or among what Flux follows in the cluster, under the placement's name.
+    """
+    beside = _BESIDE.fullmatch(path) if "/flux/" in path else None
+    if beside is not None:
+        return f"{beside[1]}/{beside[2]}" if is_name(beside[2]) else ""
+    inside = _INSIDE.match(path)
+    return inside[1] if inside is not None else ""
+
+
+def places(directory: str) -> tuple[str, str]:
+    """Return where all files of a placement lie, from its directory."""
+    cluster, _, name = directory.rpartition("/")
+    return directory, f"{cluster}/flux/{name}.yaml"
+
+
+def relative(path: str) -> str:
+    """Return the path of a file below its cluster's directory, as engines and the digest know it."""
+    return path.split("/", 2)[2]
+
+
+def is_ours(path: str) -> bool:
+    """Tell whether a path is one of those that the daemon writes a placement's files at."""
+    directory = directory_of(path)
+    inside = path.removeprefix(f"{directory}/")
+    return bool(directory) and (inside == path or inside.partition("/")[0] in PARTS)
+
+
+def read_record(data: bytes, path: str) -> Record:
+    """Read one record; one that cannot be read is a value too."""
+    anchor = _ANCHOR.fullmatch(path)
+    if anchor is not None:
+        return Anchor(cluster=ClusterName(anchor[1]))
+    try:
+        if _PLACEMENT.fullmatch(path) is not None:
+            return read_placement(data, path)
+        if _REQUEST.fullmatch(path) is not None:
+            return read_request(data, path)
+        workload, restraints = read_restraints(data, path)
+    except InvalidInput as error:
+        problems = error.problems or (Problem(path=path, message=str(error)),)
+        return Broken(problems=problems, workload=_ledger_of(path) or _noted(data))
+    return Restraints(workload=workload, restraints=restraints)
+
+
+def theirs(placement: Placement, files: Mapping[str, bytes], changed: Collection[str]) -> bool:
+    """Tell whether the changed files of a placement are all somebody else's.
+
+    `files` are the contents of everything that `is_ours`, as the daemon left it, by path below the cluster's directory.
+    A person's own manifest may be among them. The digest covers exactly what the daemon wrote, so it fits only when
+    nothing of ours is among the changed ones.
+    """
+    record = f"{placement.name}/placement.yaml"
+    spec = read_spec(files[record], f"{placement.path}/placement.yaml")
+    not_digested = {record, engine(placement.engine).marker_path(placement)}
+    if not not_digested.isdisjoint(changed):
+        return False
+    left = {path: data for path, data in files.items() if path not in not_digested and path not in changed}
+    return digest(left, placement, spec) == placement.digest
+
+
+def touched(changes: Iterable[FileChange]) -> dict[str, list[FileChange]]:
+    """Group changes by the directory of their placement, where something of ours that was there is changed or gone.
+
+    What a person only adds is theirs and touches nothing of ours, and so does every file beside our own.
+    """
+    directories: dict[str, list[FileChange]] = {}
+    for change in changes:
+        directory = directory_of(change.path)
+        if change.old is not None and is_ours(change.path):
+            directories.setdefault(directory, []).append(change)
+    return directories
+
+
+def assembled(commit: CommitId, records: LedgerRecords, drifted: Sequence[Drift]) -> Ledger:
+    """Make the Ledger of one commit.
+
+    A placement that a person edited is there as the daemon left it, since that is what is known to be meant; it counts
+    as readable even if the edit broke its record.
+    """
+    edited = {change.placement.path: change.placement for change in drifted if not change.removed}
+    placements = records.placements.changed(edited) if edited else records.placements
+    broken = [record for path, record in records.broken.items() if path.removesuffix("/placement.yaml") not in edited]
+    return Ledger(
+        commit=commit,
+        placements=placements,
+        requests=records.requests,
+        restraints=records.restraints,
+        drifted=tuple(drifted),
+        problems=tuple(problem for record in broken for problem in record.problems),
+        blocked=frozenset(record.workload for record in broken if record.workload is not None),
+        anchored=records.anchored,
+    )
+
+
+def _ledger_of(path: str) -> WorkloadId | None:
+    """Return the workload whose ledger file this path is: what holds it back, or the request that it stands for."""
+    match = _LEDGER.fullmatch(path) or _REQUEST.fullmatch(path)
+    if match is None or not (is_name(match[1]) and is_name(match[2])):
+        return None
+    return WorkloadId(WorkspaceName(match[1]), TemplateName(match[2]), request=match.re is _REQUEST)
+
+
+def _noted(data: bytes) -> WorkloadId | None:
+    """Pick the workload's annotations out of a record that cannot be read as a whole."""
+    notes = {match[1]: match[2].decode() for match in _NOTE.finditer(data)}
+    workspace, workload = notes.get(b"workspace", ""), notes.get(b"workload", "")
+    if not (is_name(workspace) and is_name(workload)):
+        return None
+    return WorkloadId(WorkspaceName(workspace), TemplateName(workload), request=notes.get(b"origin") == Origin.REQUEST)

@@ -1,0 +1,115 @@
+"""The fields that records of the output branch are made of: names, moments, durations, commit ids, amounts as text.
+
+A record's file: one document, read strictly as a model, with everything that is wrong at its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Annotated, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, ValidationError
+from pydantic.alias_generators import to_camel
+
+from reconciler.core.schema.errors import complaints
+from reconciler.core.schema.strict_model import refusal
+from reconciler.core.schema.yaml import Document, parse
+from reconciler.errors import InvalidInput, Problem
+from reconciler.model.ids import is_name
+from reconciler.model.units import parse_duration
+from reconciler.model.workload import Json
+from reconciler.text.findings import Finding, shortened
+from reconciler.text.timestamps import NO_SUCH_YEAR, is_plausible, parse_time
+
+RECORD = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
+"""How a part of a record is read: its fields in camelCase, no others, each of exactly its type."""
+
+NOTES = ConfigDict(
+    extra="ignore",
+    frozen=True,
+    strict=True,
+    alias_generator=lambda field: f"overspill.dev/{field.replace('_', '-')}",
+)
+"""How annotations are read. They are open by nature: unknown ones are passed over."""
+
+_COMMIT_DIGITS = frozenset("0123456789abcdef")
+_COUNT = re.compile(r"[0-9]{1,9}")
+
+
+def name(text: str) -> str:
+    """Accept what may stand in a path (`model.ids.NAME`)."""
+    if not is_name(text):
+        raise refusal(f"{shortened(text)!r} is not a name", "try lower-case letters, digits and '-', 63 at most")
+    return text
+
+
+def _commit(text: str) -> str:
+    if not text or not _COMMIT_DIGITS.issuperset(text):
+        raise refusal(f"{shortened(text)!r} is not a commit id")
+    return text
+
+
+def _count(value: Json) -> int:
+    """Read a number that stands in an annotation, which is text."""
+    if type(value) is not str or _COUNT.fullmatch(value) is None:
+        raise refusal(f"{shown(value)} is not a number", 'try "3"')
+    return int(value)
+
+
+def _moment(value: Json) -> datetime:
+    try:
+        moment = parse_time(value)
+    except (TypeError, ValueError) as error:
+        raise refusal(f"{shown(value)} is not a time", 'try "2026-11-20T10:15:00Z"') from error
+    if not is_plausible(moment):
+        raise refusal(f"{shown(value)} {NO_SUCH_YEAR}", 'try "2026-11-20T10:15:00Z"')
+    return moment
+
+
+def duration(value: Json) -> timedelta:
+    """Read a duration such as ``10m``."""
+    try:
+        return parse_duration(value)
+    except (TypeError, ValueError) as error:
+        raise refusal(f"{shown(value)} is not a duration", 'try "10m"') from error
+
+
+def shown(value: Json) -> str:
+    """Quote what was found: a text in quotes, all else as it is."""
+    return repr(shortened(value)) if type(value) is str else shortened(str(value))
+
+
+Name = Annotated[str, AfterValidator(name)]
+Moment = Annotated[datetime, PlainValidator(_moment)]
+Commit = Annotated[str, AfterValidator(_commit)]
+Duration = Annotated[timedelta, PlainValidator(duration)]
+Count = Annotated[int, PlainValidator(_count)]
+
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+def read_model(data: bytes, path: str, model: type[_Model]) -> tuple[_Model, Document]:
+    """Read the only document of a file. Raises InvalidInput with every problem."""
+    documents = parse(data, path)
+    if len(documents) != 1:
+        found = f"holds {len(documents)} documents, and one is read" if documents else "is empty"
+        raise InvalidInput(problems=(Problem(path=path, message=found, hint="try restoring it from git"),))
+    return as_model(documents[0], path, model), documents[0]
+
+
+def as_model(document: Document, path: str, model: type[_Model]) -> _Model:
+    """Read a document that has been parsed. Raises InvalidInput with every problem."""
+    try:
+        return model.model_validate(document.value)
+    except ValidationError as error:
+        raise refused(complaints(error, model), document, path) from error
+
+
+def refused(findings: Iterable[Finding], document: Document, path: str) -> InvalidInput:
+    """Give findings their places, and make them the error to raise."""
+    return InvalidInput(
+        problems=tuple(finding.problem(path=path, line=document.line(finding.loc)) for finding in findings)
+    )

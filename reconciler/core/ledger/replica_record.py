@@ -1,0 +1,287 @@
+"""The shape of a replica as placement.yaml holds it: one annotation with canonical JSON.
+
+What a shape has no need of is left out where it came later than the format: equal shapes are equal bytes, also those
+that older versions wrote.
+
+The rules of a shape's pods about their neighbours, as placement.yaml holds them in the replica's JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import lru_cache
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from reconciler.core.schema.strict_model import refusal
+from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
+from reconciler.model.scheduling import (
+    Evenly,
+    HostPort,
+    LabelRequirement,
+    NodeRequirement,
+    NodeTerm,
+    PodRule,
+    PodRules,
+    Toleration,
+)
+from reconciler.model.units import Resources, format_quantity, parse_quantity
+from reconciler.model.workload import Json
+from reconciler.text.findings import dotted
+
+_CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
+
+
+def write_rules(rules: PodRules) -> Json:
+    """Write rules for JSON; what there is none of is left out."""
+    document: dict[str, Json] = {
+        "labels": dict(rules.labels),
+        "namespace": rules.namespace,
+        "apart": [_rule(rule) for rule in rules.apart],
+        "together": [_rule(rule) for rule in rules.together],
+        "evenly": [
+            {
+                **_rule(rule),
+                "maxSkew": rule.max_skew,
+                "minDomains": rule.min_domains,
+                "heedsAffinity": rule.heeds_affinity,
+                "heedsTaints": rule.heeds_taints,
+            }
+            for rule in rules.evenly
+        ],
+        "ports": [port._asdict() for port in rules.ports],
+    }
+    return {key: value for key, value in document.items() if value}
+
+
+def _rule(rule: PodRule) -> dict[str, Json]:
+    return {
+        "key": rule.key,
+        "namespaces": list(rule.namespaces),
+        "selector": [{"key": one.key, "operator": one.operator, "values": list(one.values)} for one in rule.selector],
+        "wide": rule.wide,
+    }
+
+
+class LabelRequirementRecord(BaseModel):
+    """What a label of a pod has to be."""
+
+    model_config = _CONFIG
+    key: str
+    operator: str
+    values: list[str] = []
+
+
+class PodRuleRecord(BaseModel):
+    """Whom a rule is about, and the label whose values are its domains."""
+
+    model_config = _CONFIG
+    key: str
+    selector: list[LabelRequirementRecord]
+    namespaces: list[str] = []
+    wide: bool = False
+
+    def value(self) -> PodRule:
+        """Return the value that the rest of the program uses."""
+        selector, namespaces = _selector(self.selector), tuple(self.namespaces)
+        return PodRule(key=self.key, selector=selector, namespaces=namespaces, wide=self.wide)
+
+
+class EvenSpreadRecord(PodRuleRecord):
+    """An even spread."""
+
+    max_skew: int = Field(ge=1)
+    min_domains: int = Field(default=1, ge=1)
+    heeds_affinity: bool = True
+    heeds_taints: bool = False
+
+    def value(self) -> Evenly:
+        """Return the value that the rest of the program uses."""
+        return Evenly(
+            key=self.key,
+            selector=_selector(self.selector),
+            namespaces=tuple(self.namespaces),
+            wide=self.wide,
+            max_skew=self.max_skew,
+            min_domains=self.min_domains,
+            heeds_affinity=self.heeds_affinity,
+            heeds_taints=self.heeds_taints,
+        )
+
+
+class HostPortRecord(BaseModel):
+    """A port that a pod takes of its node."""
+
+    model_config = _CONFIG
+    port: int
+    protocol: str
+    address: str
+
+
+class PodRulesRecord(BaseModel):
+    """What each pod demands of the pods beside it."""
+
+    model_config = _CONFIG
+    labels: dict[str, str] = {}
+    namespace: str = ""
+    apart: list[PodRuleRecord] = []
+    together: list[PodRuleRecord] = []
+    evenly: list[EvenSpreadRecord] = []
+    ports: list[HostPortRecord] = []
+
+    def value(self) -> PodRules:
+        """Return the value that the rest of the program uses."""
+        return PodRules(
+            labels=tuple(sorted(self.labels.items())),
+            namespace=self.namespace,
+            apart=tuple(rule.value() for rule in self.apart),
+            together=tuple(rule.value() for rule in self.together),
+            evenly=tuple(rule.value() for rule in self.evenly),
+            ports=tuple(HostPort(port=one.port, protocol=one.protocol, address=one.address) for one in self.ports),
+        )
+
+
+def _selector(requirements: Iterable[LabelRequirementRecord]) -> tuple[LabelRequirement, ...]:
+    return tuple(LabelRequirement(key=one.key, operator=one.operator, values=tuple(one.values)) for one in requirements)
+
+
+_CONFIG_replicafile = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
+_SHAPES = 4096
+"""Replica shapes that are kept apart: workloads have one each, their placements share it."""
+
+
+def write_shape(shape: ReplicaShape) -> str:
+    """Write a replica's shape as canonical JSON: keys sorted, no spaces."""
+    document: dict[str, Json] = {
+        "groupSize": shape.group_size,
+        "nodeSelector": dict(shape.node_selector),
+        "requests": {name: format_quantity(amount) for name, amount in shape.requests.amounts.items()},
+        "tolerations": [
+            {"effect": item.effect, "key": item.key, "operator": item.operator, "value": item.value}
+            for item in shape.tolerations
+        ],
+    }
+    if shape.node_terms:
+        document["nodeTerms"] = [
+            {"fields": _requirements(term.fields), "labels": _requirements(term.labels)} for term in shape.node_terms
+        ]
+    if shape.devices:
+        document["devices"] = [[_option(option) for option in request.options] for request in shape.devices]
+    if shape.apart:
+        document["apart"] = True
+    if shape.rules is not None:
+        document["rules"] = write_rules(shape.rules)
+    if shape.obstacle:
+        document["obstacle"] = shape.obstacle
+    return json.dumps(document, sort_keys=True, separators=(",", ":"))
+
+
+@lru_cache(maxsize=_SHAPES)
+def read_shape(text: str) -> ReplicaShape:
+    """Read a replica's shape; equal texts give the same value, which keeps many placements small."""
+    try:
+        return ReplicaRecord.model_validate_json(text).value()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = dotted(first["loc"])
+        raise refusal(f"is no replica's shape: {place}: {first['msg']}" if place else first["msg"]) from error
+    except ValueError as error:
+        raise refusal(f"is no replica's shape: {error}") from error
+
+
+def _requirements(requirements: tuple[NodeRequirement, ...]) -> list[Json]:
+    return [{"key": one.key, "operator": one.operator, "values": list(one.values)} for one in requirements]
+
+
+def _option(option: DeviceOption) -> Json:
+    return {
+        "count": option.count,
+        "deviceClass": option.device_class,
+        "every": option.every,
+        "selectors": list(option.selectors),
+    }
+
+
+class TolerationRecord(BaseModel):
+    """One toleration as in a pod spec."""
+
+    model_config = _CONFIG_replicafile
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class NodeRequirementRecord(BaseModel):
+    """What a label or a field of a node has to be."""
+
+    model_config = _CONFIG_replicafile
+    key: str
+    operator: str
+    values: list[str] = []
+
+    def value(self) -> NodeRequirement:
+        """Return the value that the rest of the program uses."""
+        return NodeRequirement(key=self.key, operator=self.operator, values=tuple(self.values))
+
+
+class NodeTermRecord(BaseModel):
+    """Requirements that hold together."""
+
+    model_config = _CONFIG_replicafile
+    labels: list[NodeRequirementRecord] = []
+    fields_: list[NodeRequirementRecord] = Field(default=[], alias="fields")
+
+    def value(self) -> NodeTerm:
+        """Return the value that the rest of the program uses."""
+        labels, fields = (tuple(one.value() for one in side) for side in (self.labels, self.fields_))
+        return NodeTerm(labels=labels, fields=fields)
+
+
+class DeviceOptionRecord(BaseModel):
+    """One way to meet a request for devices."""
+
+    model_config = _CONFIG_replicafile
+    device_class: str
+    selectors: list[str] = []
+    count: int = Field(default=1, ge=1)
+    every: bool = False
+
+    def value(self) -> DeviceOption:
+        """Return the value that the rest of the program uses."""
+        return DeviceOption(
+            device_class=self.device_class, selectors=tuple(self.selectors), count=self.count, every=self.every
+        )
+
+
+class ReplicaRecord(BaseModel):
+    """What one replica needs. Amounts are Kubernetes quantities."""
+
+    model_config = _CONFIG_replicafile
+    requests: dict[str, str]
+    node_selector: dict[str, str] = {}
+    node_terms: list[NodeTermRecord] = []
+    tolerations: list[TolerationRecord] = []
+    devices: list[list[DeviceOptionRecord]] = []
+    group_size: int = Field(default=1, ge=1)
+    apart: bool = False
+    rules: PodRulesRecord | None = None
+    obstacle: str = ""
+
+    def value(self) -> ReplicaShape:
+        """Return the value that the rest of the program uses. Raises ValueError for what is no quantity."""
+        return ReplicaShape(
+            requests=Resources(amounts={name: parse_quantity(amount) for name, amount in self.requests.items()}),
+            node_selector=self.node_selector,
+            node_terms=tuple(term.value() for term in self.node_terms),
+            tolerations=tuple(Toleration(**toleration.model_dump()) for toleration in self.tolerations),
+            devices=tuple(
+                DeviceRequest(options=tuple(option.value() for option in options)) for options in self.devices
+            ),
+            group_size=self.group_size,
+            apart=self.apart,
+            rules=None if self.rules is None else self.rules.value(),
+            obstacle=self.obstacle,
+        )

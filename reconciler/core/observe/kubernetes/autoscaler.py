@@ -1,0 +1,152 @@
+"""HorizontalPodAutoscalers that would scale further than they may, and by how much.
+
+How many replicas an autoscaler wants beyond its maximum is not in its status, only that they are too many. It is worked
+out anew by the controller's own rule (kubernetes/pkg/controller/podautoscaler) from the metrics that the status holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from math import ceil
+
+from reconciler.core.observe.kubernetes.pods import moment
+from reconciler.core.observe.kubernetes.resources import SPOKEN, Owner, Resource, owner_of
+from reconciler.model.capacity import ReplicaRequest, ReplicaShape
+from reconciler.model.units import ONE, Quantity, parse_quantity
+from reconciler.model.workload import Json
+
+_TOLERANCE = Fraction(1, 10)
+"""How far above its target a metric may be; a cluster may have another default, which it does not tell."""
+_SOURCES = {
+    "Resource": "resource",
+    "ContainerResource": "containerResource",
+    "Pods": "pods",
+    "Object": "object",
+    "External": "external",
+}
+_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What one metric asks for: so many times the replicas that are ready, or a number of replicas."""
+
+    times: Fraction
+    replicas: int | None
+    cause: str
+
+    def counted(self, ready: int) -> int:
+        return min(_MOST, ceil(self.times * ready) if self.replicas is None else self.replicas)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoscalerRecord:
+    """What is kept of an autoscaler that stands at its maximum (an `asks.AskRecord`)."""
+
+    owner: Owner
+    signal: str
+    maximum: int
+    current: int
+    since: datetime
+    wishes: tuple[_Wish, ...]
+    shape: ReplicaShape | None = None
+
+    def ask(self, pods: int, ready: int) -> ReplicaRequest:
+        """Ask for what the largest metric wants beyond the maximum.
+
+        Most metrics are averages over pods that are ready, and mean so many times as many of *those*: what waits for a
+        node, or loads its model, is not measured. If no metric says more it is one replica, since the controller has
+        found them too many.
+        """
+        measured = ready if pods else self.current
+        most = max(self.wishes, key=lambda wish: wish.counted(measured), default=None)
+        beyond = most.counted(measured) - self.maximum if most is not None else 0
+        told = f", {most.cause}" if most is not None and beyond > 0 else ""
+        return ReplicaRequest(
+            signal=self.signal,
+            replicas=max(1, beyond),
+            since=self.since,
+            cause=f"stands at its maximum of {self.maximum}{told}",
+            beyond=True,
+        )
+
+
+def read_autoscaler(raw: Json) -> AutoscalerRecord | None:
+    """Read an autoscaler that stands at its maximum; None for any other.
+
+    What it wants within its maximum it gets: those replicas are pods, and wait as pods where there is no room.
+    """
+    metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
+    conditions: dict[str, Json] = {one["type"]: one for one in status.get("conditions") or ()}
+    limited = conditions.get("ScalingLimited", {})
+    # The controller leaves ScalingLimited as it was when it cannot scale at all.
+    stale = any(conditions.get(type_, {}).get("status") == "False" for type_ in ("ScalingActive", "AbleToScale"))
+    if stale or limited.get("status") != "True" or limited.get("reason") != "TooManyReplicas":
+        return None
+    maximum: int = spec["maxReplicas"]
+    if status.get("desiredReplicas") != maximum:  # it has been changed since
+        return None
+    target = spec["scaleTargetRef"]
+    # The transition may be older: a limit turns from the minimum into the maximum without one, but not without scaling.
+    times = (limited.get("lastTransitionTime"), status.get("lastScaleTime"), metadata["creationTimestamp"])
+    return AutoscalerRecord(
+        owner=owner_of(target["kind"], metadata["namespace"], target["name"], target.get("apiVersion") or ""),
+        signal=f"{SPOKEN[Resource.AUTOSCALERS]} {metadata['namespace']}/{metadata['name']}",
+        maximum=maximum,
+        current=status.get("currentReplicas") or 0,
+        since=max(moment(time) for time in times if time),
+        wishes=_largest(_wishes(spec, status)),
+    )
+
+
+def _largest(wishes: Iterator[_Wish]) -> tuple[_Wish, ...]:
+    """Keep of either sort of wish the one that asks for most; which of the two asks for more depends on the pods."""
+    found: dict[bool, _Wish] = {}
+    for wish in wishes:
+        sort = wish.replicas is None
+        if sort not in found or (wish.replicas or wish.times) > (found[sort].replicas or found[sort].times):
+            found[sort] = wish
+    return tuple(found.values())
+
+
+def _wishes(spec: Json, status: Json) -> Iterator[_Wish]:
+    """Yield what each metric asks for that is above its target; one that could not be measured is passed over.
+
+    The status has an entry for each metric in the same order, an empty one where there is no value.
+    """
+    up = (spec.get("behavior") or {}).get("scaleUp") or {}
+    tolerance = _TOLERANCE if up.get("tolerance") is None else Fraction(parse_quantity(str(up["tolerance"])), ONE)
+    for metric, seen in zip(spec.get("metrics") or (), status.get("currentMetrics") or (), strict=False):
+        source = _SOURCES.get(metric.get("type"), "")
+        asked, known = metric.get(source) or {}, seen.get(source) or {}
+        if _name(asked) != _name(known):
+            continue
+        target, current = asked.get("target") or {}, known.get("current") or {}
+        for field in ("averageUtilization", "averageValue", "value"):
+            wanted, have = _number(target.get(field)), _number(current.get(field))
+            if wanted and have is not None and Fraction(have, wanted) > 1 + tolerance:
+                per_replica = field == "averageValue" and metric["type"] in {"Object", "External"}
+                total = have * (status.get("currentReplicas") or 0)
+                unit = "%" if field == "averageUtilization" else ""
+                yield _Wish(
+                    times=Fraction(have, wanted),
+                    replicas=-(-total // wanted) if per_replica else None,
+                    cause=f"{_name(asked)} at {current[field]}{unit} of {target[field]}{unit}",
+                )
+
+
+def _name(source: Json) -> str:
+    """Name what is measured."""
+    name = source.get("name") or (source.get("metric") or {}).get("name") or ""
+    return f"{name} of {source['container']}" if source.get("container") else str(name)
+
+
+def _number(value: Json) -> Quantity | None:
+    """Read a percentage or a quantity; None for one that is not there, or negative."""
+    try:
+        return None if value is None else parse_quantity(str(value))
+    except ValueError:
+        return None

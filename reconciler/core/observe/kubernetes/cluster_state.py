@@ -1,0 +1,197 @@
+"""One cluster in memory: told of each change, it keeps just the numbers that deciding needs, summed up as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from functools import partial
+
+from reconciler.core.observe.kubernetes.autoscaler import read_autoscaler
+from reconciler.core.observe.kubernetes.controllers import ControllerRecord
+from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, read_spec
+from reconciler.core.observe.kubernetes.free_nodes import NodeTracker
+from reconciler.core.observe.kubernetes.kueue import read_queued
+from reconciler.core.observe.kubernetes.members import Controllers, Followed, PodSums
+from reconciler.core.observe.kubernetes.node_devices import NodeDevices
+from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks
+from reconciler.core.observe.kubernetes.part import ChangeEffect, ResourcePart
+from reconciler.core.observe.kubernetes.record_store import RecordStore
+from reconciler.core.observe.kubernetes.replica_asks import AskRecord, by_owner
+from reconciler.core.observe.kubernetes.resource_slices import read_slice
+from reconciler.core.observe.kubernetes.resources import (
+    CAPACITY,
+    CONTROLLERS,
+    DEVICES,
+    Custom,
+    Owner,
+    Resource,
+    Watched,
+    customs,
+)
+from reconciler.core.observe.kubernetes.workloads import Members, observe_workloads
+from reconciler.core.workloads.builtin_kinds import NONE, Kinds
+from reconciler.core.workloads.object_key import namespace_of_key
+from reconciler.core.workloads.resource_claims import read_claim, read_class, read_template
+from reconciler.core.workloads.runtime_defaults import by_namespace, read_limit_range, read_runtime_class
+from reconciler.model.capacity import ClusterObservation, DeviceStock
+from reconciler.model.ids import ClusterName
+from reconciler.model.workload import Json, WorkloadRef
+
+
+class ClusterState:
+    """What is known of one cluster: a part for each resource, and what they add up to.
+
+    The order between different objects does not matter. Not safe to use from several threads at once.
+    """
+
+    def __init__(
+        self, refs: AbstractSet[WorkloadRef] = frozenset(), marks: Marks = BUILT_IN_MARKS, kinds: Kinds = NONE
+    ) -> None:
+        self._followed = Followed(refs, marks)
+        self._kinds = kinds
+        self._specs: dict[Custom, RecordStore[CustomWorkloadRecord]] = {}
+        self._room = NodeTracker()
+        self._pods = PodSums(self._followed, self._room)
+        self._controllers: dict[Owner, ControllerRecord] = {}
+        self._asks: dict[Resource, RecordStore[AskRecord]] = {
+            Resource.AUTOSCALERS: RecordStore(read_autoscaler, ChangeEffect.DEMAND, self._followed, self._meet),
+            Resource.QUEUED: RecordStore(read_queued, ChangeEffect.DEMAND, self._followed, self._meet),
+        }
+        self._slices = RecordStore(read_slice, ChangeEffect.CAPACITY)
+        self._claims = RecordStore(read_claim, ChangeEffect.CAPACITY)
+        self._classes = RecordStore(read_class, ChangeEffect.CAPACITY)
+        self._runtime_classes = RecordStore(read_runtime_class, ChangeEffect.CAPACITY)
+        self._limit_ranges = RecordStore(read_limit_range, ChangeEffect.CAPACITY)
+        self._templates = RecordStore(read_template, ChangeEffect.DEMAND, self._followed)
+        self._parts: dict[Watched, ResourcePart] = {
+            Resource.NODES: self._room,
+            Resource.PODS: self._pods,
+            **{one: Controllers(one, self._followed, self._controllers) for one in CONTROLLERS},
+            Resource.AUTOSCALERS: self._asks[Resource.AUTOSCALERS],
+            Resource.QUEUED: self._asks[Resource.QUEUED],
+            Resource.SLICES: self._slices,
+            Resource.CLAIMS: self._claims,
+            Resource.CLASSES: self._classes,
+            Resource.RUNTIME_CLASSES: self._runtime_classes,
+            Resource.LIMIT_RANGES: self._limit_ranges,
+            Resource.TEMPLATES: self._templates,
+        }
+        self._follow_specs()
+        self._stocks = NodeDevices()
+        self._in_stock: tuple[object, Mapping[str, tuple[DeviceStock, ...]]] = (None, {})
+
+    def follow(
+        self, refs: AbstractSet[WorkloadRef], marks: Marks = BUILT_IN_MARKS, kinds: Kinds = NONE
+    ) -> AbstractSet[Watched]:
+        """Report these workloads from now on; tell which resources must be listed anew.
+
+        Objects in other namespaces were passed over so far, and other marks were looked for in pods and templates.
+        `kinds` are those that the fleet repository declares: objects were read by others.
+        """
+        namespaces = {ref.namespace for ref in refs}
+        missing = bool(namespaces - self._followed.namespaces)
+        anew: AbstractSet[Watched] = self._parts.keys() - CAPACITY if missing else frozenset()
+        if marks != self._followed.marks:
+            anew |= {Resource.PODS, *CONTROLLERS}
+        if kinds != self._kinds:
+            anew |= self._specs.keys()
+        self._followed.follow(refs, marks)
+        for records in (self._pods.pods, self._controllers):
+            for record in records.values():
+                self._followed.meet(record.owners)
+        self._followed.meet(by_owner(self._asks.values()))
+        self._kinds = kinds
+        self._follow_specs()
+        for resource in self._parts.keys() - CAPACITY:
+            part = self._parts[resource]
+            for key in filter(self._elsewhere, set(part.keys())):
+                part.remove(key)
+        return anew
+
+    def _follow_specs(self) -> None:
+        """Have a part for the objects of each kind that is followed; of others nothing is kept."""
+        self._met = len(self._followed.met)
+        wanted = customs({*self._followed.refs, *self._followed.met}, self._kinds)
+        for gone in self._specs.keys() - wanted:
+            del self._specs[gone], self._parts[gone]
+        for new in wanted - self._specs.keys():
+            self._specs[new] = RecordStore(partial(self._read_spec, new), ChangeEffect.DEMAND, self._followed)
+            self._parts[new] = self._specs[new]
+
+    @property
+    def customs(self) -> AbstractSet[Custom]:
+        """The kinds whose objects are followed: those that are named, and of which pods there turn out to be."""
+        return frozenset(self._specs)
+
+    def _meet(self, record: AskRecord) -> None:
+        self._followed.meet((record.owner,))
+
+    def _read_spec(self, resource: Custom, raw: Json) -> CustomWorkloadRecord | None:
+        return read_spec(resource, raw, self._kinds)
+
+    def apply(self, resource: Watched, raw: Json) -> ChangeEffect:
+        """Take note of an object as it is now; of a resource that is followed no longer nothing is kept."""
+        part = self._parts.get(resource)
+        effect = part.apply(raw) if part is not None else ChangeEffect.NOTHING
+        if len(self._followed.met) > self._met:
+            self._follow_specs()
+        return effect
+
+    def remove(self, resource: Watched, key: str) -> ChangeEffect:
+        """Take note that an object is gone."""
+        part = self._parts.get(resource)
+        return part.remove(key) if part is not None else ChangeEffect.NOTHING
+
+    def retain(self, resource: Watched, keys: AbstractSet[str]) -> ChangeEffect:
+        """Forget all objects of a resource but these: what a list does not name is gone."""
+        part = self._parts.get(resource)
+        gone = set(part.keys()) - keys if part is not None else set()
+        return max((self.remove(resource, key) for key in gone), default=ChangeEffect.NOTHING)
+
+    def observation(
+        self, cluster: ClusterName, at: datetime, unknown: AbstractSet[Watched] = frozenset()
+    ) -> ClusterObservation:
+        """Sum up the cluster as it is known to be at a moment.
+
+        `unknown` are optional resources of which nobody knows what is there now. While anything of DRA is among them no
+        device counts: to see devices and not who holds them would make all of them free.
+        """
+        devices_known = not unknown & DEVICES
+        members = Members(
+            pods=self._pods.pods,
+            by_owner=self._pods.by_owner,
+            controllers=self._controllers,
+            asks=by_owner(self._asks.values()),
+            templates=self._templates.records,
+            specs={one.owning: part.records for one, part in self._specs.items()},
+        )
+        come = self._pods.ours.come()
+        return ClusterObservation(
+            cluster=cluster,
+            observed_at=at,
+            pools=self._room.pools(self._devices() if devices_known else {}),
+            closed=self._room.closed(),
+            workloads=tuple(observe_workloads(self._followed.refs, members)),
+            bound=self._pods.bound(self._claims.keys() if devices_known else None),
+            ready=come.ready,
+            helpers=come.helpers,
+            homeless=come.homeless,
+            troubles=come.troubles,
+            device_classes=dict(sorted(self._classes.records.items())) if devices_known else {},
+            runtime_classes=None
+            if Resource.RUNTIME_CLASSES in unknown
+            else dict(sorted(self._runtime_classes.records.items())),
+            limit_ranges=None if Resource.LIMIT_RANGES in unknown else by_namespace(self._limit_ranges.records.items()),
+        )
+
+    def _devices(self) -> Mapping[str, tuple[DeviceStock, ...]]:
+        """Return what nodes have in stock of devices, summed up anew when any of it has changed."""
+        versions = (self._slices.version, self._claims.version, self._room.version)
+        if self._in_stock[0] != versions:
+            claimed = self._claims.records.values()
+            self._in_stock = (versions, self._stocks.by_node(self._slices.records, claimed, self._room.nodes))
+        return self._in_stock[1]
+
+    def _elsewhere(self, key: str) -> bool:
+        return namespace_of_key(key) not in self._followed.namespaces

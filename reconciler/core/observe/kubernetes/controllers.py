@@ -1,0 +1,88 @@
+"""Workload objects: how many replicas they want, of what shape, and whether they may make them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reconciler.core.observe.kubernetes import pod_failures
+from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, GroupMembership, Marks, belonging, memberships
+from reconciler.core.observe.kubernetes.pods import Unscheduled, controller_of, moment
+from reconciler.core.observe.kubernetes.resources import Owner, Resource
+from reconciler.core.workloads.pod_affinity import pod_on_node
+from reconciler.core.workloads.pod_shape import replica_shape
+from reconciler.core.workloads.resource_claims import PodClaims, pod_claims
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.scheduling import PodOnNode
+from reconciler.model.workload import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerRecord:
+    """What is kept of a workload object.
+
+    `refused` tells since when it may not create the pods that it is missing. One that is `ordered` creates a pod only
+    when all before it are ready. Its pods belong to other objects as well, and to their `groups`, by the labels that it
+    gives them; of those in groups `here` is what rules can ask about them.
+    """
+
+    wanted: int
+    shape: ReplicaShape
+    claims: PodClaims
+    owner: Owner | None
+    refused: Unscheduled | None
+    ordered: bool
+    belongs: tuple[Owner, ...] = ()
+    groups: tuple[GroupMembership, ...] = ()
+    here: PodOnNode | None = None
+
+    @property
+    def owners(self) -> tuple[Owner, ...]:
+        """The objects that it and its pods belong to, each once."""
+        return self.belongs if self.owner is None or self.owner in self.belongs else (self.owner, *self.belongs)
+
+
+def read_controller(resource: Resource, raw: Json, marks: Marks = BUILT_IN_MARKS) -> ControllerRecord:
+    """Read a Deployment, StatefulSet, ReplicaSet or Job, and by the `marks` of its pods whose they are."""
+    spec, status = raw.get("spec") or {}, raw.get("status") or {}
+    template, namespace = spec.get("template") or {}, raw["metadata"].get("namespace")
+    given = template.get("metadata") or {}
+    groups = memberships(given, namespace or "", marks)
+    return ControllerRecord(
+        wanted=_pods_of_job(spec, status) if resource is Resource.JOBS else _or(spec.get("replicas"), 1),
+        shape=replica_shape(template.get("spec") or {}, {**given, "namespace": namespace}),
+        claims=pod_claims(template.get("spec") or {}),
+        owner=controller_of(raw["metadata"]),
+        refused=_refused(status),
+        ordered=resource is Resource.STATEFUL_SETS and spec.get("podManagementPolicy") != "Parallel",
+        belongs=belonging(given, namespace or "", marks),
+        groups=groups,
+        here=pod_on_node(template.get("spec") or {}, {**given, "namespace": namespace}) if groups else None,
+    )
+
+
+def _pods_of_job(spec: Json, status: Json) -> int:
+    """Count the pods that a Job wants at a time, and never more than it has yet to complete."""
+    if spec.get("suspend"):
+        return 0
+    at_once = _or(spec.get("parallelism"), 1)
+    completions = spec.get("completions")
+    finished = any(
+        one.get("type") in {"Complete", "Failed"} and one.get("status") == "True"
+        for one in status.get("conditions") or ()
+    )
+    if finished:
+        return 0
+    return at_once if completions is None else max(0, min(at_once, completions - _or(status.get("succeeded"), 0)))
+
+
+def _refused(status: Json) -> Unscheduled | None:
+    """Read the condition that Deployments and ReplicaSets have while their pods are refused, as by a ResourceQuota."""
+    for condition in status.get("conditions") or ():
+        since = condition.get("lastTransitionTime")
+        if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True" and since:
+            return Unscheduled(since=moment(since), cause=pod_failures.refused(condition.get("message") or ""))
+    return None
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value

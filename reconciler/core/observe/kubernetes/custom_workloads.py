@@ -1,0 +1,95 @@
+"""Objects whose controller makes no pods before a scheduler lets them in, by what their status says.
+
+What the objects of kinds with controllers of their own say of their pods, beside the pods that are there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from reconciler.core.capacity.gpu_models import gpus_of_pod
+from reconciler.core.capacity.pod_needs import pods_in
+from reconciler.core.observe.kubernetes.pods import Unscheduled, moment
+from reconciler.core.observe.kubernetes.resources import Custom
+from reconciler.core.workloads.builtin_kinds import Kinds, known
+from reconciler.model.capacity import GroupSeen, ReplicaShape
+from reconciler.model.workload import DeploySpec, Json, ManifestResource, Step, StepType
+
+_VOLCANO = "batch.volcano.sh/Job"
+HELD_BACK = "Volcano holds back its pods"
+
+
+def read_unmade(resource: Custom, raw: Json) -> Unscheduled | None:
+    """Tell since when an object waits to be let in, and so has no pods unless it shows some; None where it does not.
+
+    Volcano's job controller makes no pods of a Job while the PodGroup of that is Pending, which it is until the
+    scheduler's `enqueue` finds room for its minimum. The phase of the Job itself is Pending then, and until its minimum
+    runs; a Job that is aborted, terminated or completed has another.
+    """
+    metadata, state = raw["metadata"], (raw.get("status") or {}).get("state") or {}
+    if resource.name != _VOLCANO or state.get("phase") != "Pending" or "deletionTimestamp" in metadata:
+        return None
+    since = state.get("lastTransitionTime") or metadata.get("creationTimestamp")
+    return Unscheduled(since=moment(since), cause=HELD_BACK) if since else None
+
+
+_OBJECT = "object"
+_STEPS = (Step(name=_OBJECT, type=StepType.MANIFEST),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomWorkloadRecord:
+    """How many pods an object wants, and what one of its groups is; None where its pods are in none.
+
+    Of groups that want domains of their own, or of which something else cannot be counted, the pods themselves tell.
+    `shape` is what the pod needs that asks for most GPUs. While the object waits to be let in, `unmade` tells since
+    when: it misses all of its pods, if there is none.
+    """
+
+    wanted: int
+    group: GroupSeen | None
+    shape: ReplicaShape
+    unmade: Unscheduled | None
+
+
+def read_spec(resource: Custom, raw: Json, kinds: Kinds) -> CustomWorkloadRecord | None:
+    """Read an object as a template would hold it; None where nobody can count its pods."""
+    version = next(iter(resource.versions), "")
+    manifest = {"apiVersion": f"{resource.group}/{version}", **raw, "kind": resource.kind}
+    pods = pods_in(DeploySpec(manifests=(ManifestResource(name=_OBJECT, manifest=manifest),), steps=_STEPS), kinds)
+    if pods.strange or not pods.parts:
+        return None
+    alone = CustomWorkloadRecord(
+        wanted=sum(part.replicas for part in pods.parts),
+        group=None,
+        shape=max(pods.parts, key=lambda part: (gpus_of_pod(part.shape), part.replicas)).shape,
+        unmade=read_unmade(resource, raw),
+    )
+    kind = known(manifest, kinds)
+    gang = pods.gangs[0] if pods.gangs else None
+    if gang is None or kind is None or kind.together is None or pods.domains:
+        return alone
+    if any(part.shape.obstacle or part.replicas % gang.groups for part in pods.parts):
+        return alone
+    return replace(
+        alone,
+        group=GroupSeen(
+            pods=tuple((part.shape, part.replicas // gang.groups) for part in pods.parts),
+            size=gang.size,
+            number=gang.groups if kind.together.counts else 0,
+            least=-(-sum(part.start for part in pods.parts) // gang.groups),
+        ),
+    )
+
+
+def completed(seen: GroupSeen | None, said: GroupSeen | None) -> GroupSeen | None:
+    """Return what one group is: as its pods show it, if all are there, or else as the object says.
+
+    A pod tells more than the template that it is made from: it has the API server's defaults and tolerations. Only the
+    object says how many of them are enough.
+    """
+    if seen is None or said is None:
+        return seen or said
+    if sum(number for _, number in seen.pods) < sum(number for _, number in said.pods):
+        return said
+    return replace(seen, least=said.least)

@@ -1,0 +1,130 @@
+"""The nodes of a cluster and what the pods on them take, summed up as they come and go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+
+from reconciler.core.capacity.node import PODS
+from reconciler.core.observe.kubernetes.nodes import NodeGroup, NodeRecord, group_nodes, read_node
+from reconciler.core.observe.kubernetes.part import ChangeEffect
+from reconciler.core.observe.kubernetes.pods import PodRecord
+from reconciler.core.workloads.object_key import key_of
+from reconciler.model.capacity import ClosedNode, DeviceStock, Node, Pool
+from reconciler.model.scheduling import PodOnNode
+from reconciler.model.units import ONE, Quantity, Resources
+from reconciler.model.workload import Json
+
+
+class NodeTracker:
+    """The part of nodes (a `parts.Part`), with what pods take of each: free room is kept, not summed anew."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, NodeRecord] = {}
+        self._used: dict[str, dict[str, int]] = {}
+        self._there: dict[str, Counter[PodOnNode]] = {}
+        self._made: dict[str, Node] = {}
+        self._groups: tuple[NodeGroup, ...] | None = None
+        self.version = 0
+
+    @property
+    def nodes(self) -> Mapping[str, NodeRecord]:
+        """Every node; `version` is another after each change of one."""
+        return self._nodes
+
+    def apply(self, raw: Json) -> ChangeEffect:
+        """Take note of a node."""
+        return self._put(key_of(raw), read_node(raw))
+
+    def remove(self, key: str) -> ChangeEffect:
+        """Take note that a node is gone."""
+        return self._put(key, None)
+
+    def keys(self) -> AbstractSet[str]:
+        """Name the nodes."""
+        return self._nodes.keys()
+
+    def count(self, pod: PodRecord, sign: int) -> None:
+        """Add a pod that has a node to what is taken there, or take it off again; the node may be unknown yet."""
+        used = self._used.setdefault(pod.node, {})
+        for name, amount in (*pod.requests.amounts.items(), (PODS, ONE)):
+            used[name] = used.get(name, 0) + sign * amount
+        there = self._there.setdefault(pod.node, Counter())
+        if pod.here is not None:
+            there[pod.here] += sign
+            if not there[pod.here]:
+                del there[pod.here]
+        if not used[PODS]:
+            del self._used[pod.node], self._there[pod.node]
+        self._made.pop(pod.node, None)
+
+    def pools(self, devices: Mapping[str, tuple[DeviceStock, ...]]) -> tuple[Pool, ...]:
+        """Make a pool of each kind of nodes, named after the first of them; `devices` are in stock there by node."""
+        if self._groups is None:
+            self._groups = group_nodes(self._nodes)
+            self._made.clear()  # which labels are a node's own depends on all the others
+        return tuple(
+            Pool(
+                name=group.names[0],
+                nodes=tuple(self._node(name, group, devices.get(name, ())) for name in group.names),
+                labels=group.labels,
+                taints=group.taints,
+            )
+            for group in self._groups
+        )
+
+    def closed(self) -> tuple[ClosedNode, ...]:
+        """List the nodes that take no pods, by name."""
+        return tuple(
+            ClosedNode(
+                name=name,
+                allocatable=record.allocatable,
+                ready=record.ready,
+                labels=dict(record.labels),
+                pods=self._pods(name),
+            )
+            for name, record in sorted(self._nodes.items())
+            if not record.open
+        )
+
+    def _pods(self, node: str) -> tuple[PodOnNode, ...]:
+        """List the pods on a node, in the same order whichever came first."""
+        there = self._there.get(node)
+        return tuple(one for one in sorted(there, key=_place) for _ in range(there[one])) if there else ()
+
+    def _put(self, name: str, record: NodeRecord | None) -> ChangeEffect:
+        if self._nodes.get(name) == record:
+            return ChangeEffect.NOTHING
+        self._groups = None
+        self.version += 1
+        self._made.pop(name, None)
+        if record is None:
+            del self._nodes[name]
+        else:
+            self._nodes[name] = record
+        return ChangeEffect.CAPACITY
+
+    def _node(self, name: str, group: NodeGroup, devices: tuple[DeviceStock, ...]) -> Node:
+        """Return a node with what is free on it, made anew only when something on it has changed."""
+        made = self._made.get(name)
+        if made is None or made.devices != devices:
+            used = self._used.get(name, {})
+            allocatable = self._nodes[name].allocatable
+            amounts = allocatable.amounts
+            # Only what the node has counts: a resource that it has no longer cannot be free.
+            free = {resource: Quantity(max(0, amount - used.get(resource, 0))) for resource, amount in amounts.items()}
+            made = Node(
+                name=name,
+                free=Resources(amounts=free),
+                allocatable=allocatable,
+                labels=group.own[name],
+                devices=devices,
+                pods=self._pods(name),
+            )
+            self._made[name] = made
+        return made
+
+
+def _place(pod: PodOnNode) -> tuple[object, ...]:
+    return *pod[:4], str(pod.keeps)

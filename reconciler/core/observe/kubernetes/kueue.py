@@ -1,0 +1,96 @@
+"""Kueue's Workloads that wait for quota: objects that are suspended until there is some, and have no pods so far."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.core.observe.kubernetes.pods import controller_of, moment
+from reconciler.core.observe.kubernetes.resources import SPOKEN, Owner, Resource
+from reconciler.core.workloads.pod_shape import replica_shape
+from reconciler.model.capacity import ReplicaRequest, ReplicaShape
+from reconciler.model.workload import Json
+from reconciler.text.redaction import redacted
+
+_LACKING = frozenset(
+    {
+        "Pending",  # what Kueue says unless its feature UnadmittedWorkloadsObservability is on
+        "WaitingForQuota",
+        "WaitingForPreemptedWorkloads",
+        "ExceedsMaxQuota",
+        "NoMatchingFlavor",
+        "TopologyPlacementFailed",
+    }
+)
+"""Reasons for which more room would help. A queue that is stopped or missing, or an evaluation yet to come, is none."""
+_PREAMBLE = re.compile(r"couldn't assign flavors to pod set [^:]*: ")
+_LONGEST = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedRecord:
+    """What is kept of a Workload that waits for quota (an `asks.AskRecord`)."""
+
+    owner: Owner
+    signal: str
+    replicas: int
+    since: datetime
+    cause: str
+    shape: ReplicaShape | None
+
+    def ask(self, pods: int, ready: int) -> ReplicaRequest | None:
+        """Ask for the pods that the object has not got.
+
+        Those that it has are counted by themselves: behind Kueue's scheduling gate where it holds back pods and not the
+        object, as of a LeaderWorkerSet, or running where it only grows.
+        """
+        del ready
+        missing = self.replicas - pods
+        if missing <= 0:
+            return None
+        return ReplicaRequest(signal=self.signal, replicas=missing, since=self.since, cause=self.cause, beyond=True)
+
+
+def read_queued(raw: Json) -> QueuedRecord | None:
+    """Read a Workload that has been found to have no quota; None for any other, and for one of pods that exist.
+
+    Kueue makes pods themselves wait behind a gate; a Workload of one is controlled by it, one of a group by nobody.
+    """
+    metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
+    conditions: dict[str, Json] = {one["type"]: one for one in status.get("conditions") or ()}
+    reserved = conditions.get("QuotaReserved", {})
+    owner = controller_of(metadata)
+    if owner is None or owner.kind == "Pod" or spec.get("active") is False:
+        return None
+    if conditions.get("Finished", {}).get("status") == "True":
+        return None
+    if reserved.get("status") != "False" or reserved.get("reason") not in _LACKING:
+        return None
+    done = {one["name"]: one["count"] for one in status.get("reclaimablePods") or ()}
+    pod_sets = [(max(0, _count(one) - done.get(one.get("name"), 0)), one) for one in spec.get("podSets") or ()]
+    if not any(count for count, _ in pod_sets):
+        return None
+    _, largest = max(pod_sets, key=lambda one: one[0])
+    template = largest.get("template") or {}
+    return QueuedRecord(
+        owner=owner,
+        signal=sys.intern(f"{SPOKEN[Resource.QUEUED]} {spec.get('queueName') or ''}".rstrip()),
+        replicas=sum(count for count, _ in pod_sets),
+        since=moment(reserved["lastTransitionTime"]),
+        cause=_cause(reserved.get("message") or ""),
+        shape=replica_shape(
+            template.get("spec") or {}, {**(template.get("metadata") or {}), "namespace": metadata.get("namespace")}
+        ),
+    )
+
+
+def _count(pod_set: Json) -> int:
+    count = pod_set.get("count")
+    return 1 if count is None else int(count)
+
+
+def _cause(message: str) -> str:
+    """Shorten Kueue's words, of which the first say no more than that it waits."""
+    return sys.intern(_PREAMBLE.sub("", " ".join(redacted(message).split()))[:_LONGEST] or "waits for quota")

@@ -1,0 +1,125 @@
+"""What each node has in stock of devices: what slices offer, less what claims hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from reconciler.core.observe.kubernetes.nodes import NodeRecord
+from reconciler.core.observe.kubernetes.resource_slices import Device, DeviceScope, SliceRecord
+from reconciler.core.workloads.node_affinity import meets
+from reconciler.model.capacity import DeviceId, DeviceKind, DeviceStock
+
+_Lot: TypeAlias = tuple[DeviceScope, DeviceKind, bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stocked:
+    """A stock and the nodes that can use it."""
+
+    reach: DeviceScope
+    stock: DeviceStock
+
+
+class NodeDevices:
+    """Sums up the devices that each node can use; a pool of which nothing has changed is not summed up anew.
+
+    The rules are the scheduler's (dynamic-resource-allocation's GatherPools): of a pool only the newest generation
+    counts, and nothing of it until all its slices are there, or while two devices have one name.
+    """
+
+    def __init__(self) -> None:
+        self._pools: dict[tuple[str, str], tuple[list[SliceRecord], set[str], tuple[_Stocked, ...]]] = {}
+
+    def by_node(
+        self,
+        slices: Mapping[str, SliceRecord],
+        claimed: Iterable[tuple[DeviceId, ...]],
+        nodes: Mapping[str, NodeRecord],
+    ) -> dict[str, tuple[DeviceStock, ...]]:
+        """List what each node has in stock, given what each claim holds."""
+        held: dict[tuple[str, str], set[str]] = {}
+        for devices in claimed:
+            for driver, pool, device in devices:
+                held.setdefault((driver, pool), set()).add(device)
+        members: dict[tuple[str, str], list[SliceRecord]] = {}
+        for _, record in sorted(slices.items()):
+            members.setdefault((record.driver, record.pool), []).append(record)
+        before, self._pools = self._pools, {}
+        found: dict[str, list[DeviceStock]] = {}
+        for key, records in sorted(members.items()):
+            names = held.get(key, set())
+            made = before.get(key)
+            if made is None or made[:2] != (records, names):
+                made = (records, names, tuple(_stocked("/".join(key), _newest(records), names)))
+            self._pools[key] = made
+            for stocked in made[2]:
+                for node in _reached(stocked.reach, nodes):
+                    found.setdefault(node, []).append(stocked.stock)
+        return {node: tuple(stocks) for node, stocks in found.items()}
+
+
+def _newest(members: list[SliceRecord]) -> list[SliceRecord]:
+    """Return the slices of the newest generation; none while some are missing, or if two devices have one name."""
+    newest = max(record.generation for record in members)
+    current = [record for record in members if record.generation == newest]
+    names = Counter(device.name for record in current for device in record.devices)
+    whole = all(record.slices == len(current) for record in current)
+    return current if whole and all(count == 1 for count in names.values()) else []
+
+
+def _stocked(pool: str, slices: list[SliceRecord], held: Collection[str]) -> Iterator[_Stocked]:
+    """Put the devices of a pool together by who can use them and by kind."""
+    lots: dict[_Lot, list[Device]] = {}
+    devices = [device for record in slices for device in record.devices]
+    for device in devices:
+        lots.setdefault((device.reach, device.kind, bool(device.consumes)), []).append(device)
+    left = _counters_left(slices, held)
+    for number, ((reach, kind, cut), lot) in enumerate(lots.items()):
+        free = [device for device in lot if device.usable and device.name not in held]
+        count = _fitting(free, left) if cut else len(free)
+        stock = DeviceStock(
+            kind=kind,
+            free=count,
+            total=len(lot),
+            shared="" if reach.node else f"{pool} {number}",
+            family=pool if cut else "",
+        )
+        yield _Stocked(reach=reach, stock=stock)
+
+
+def _counters_left(slices: list[SliceRecord], held: Collection[str]) -> dict[tuple[str, str], int]:
+    """Tell what is left of the counters that devices share; nothing when something unknown is held."""
+    devices = {device.name: device for record in slices for device in record.devices}
+    if any(name not in devices for name in held):  # of an older generation: nobody knows what it takes
+        return {}
+    left = {(name, counter): int(value) for record in slices for name, counter, value in record.counters}
+    for name in held:
+        for of, counter, value in devices[name].consumes:
+            left[of, counter] = left.get((of, counter), 0) - value
+    return left
+
+
+def _fitting(devices: Iterable[Device], left: Mapping[tuple[str, str], int]) -> int:
+    """Count the devices of one kind that can be had together."""
+    rest = dict(left)
+    count = 0
+    for device in devices:
+        if all(rest.get((of, counter), 0) >= value for of, counter, value in device.consumes):
+            count += 1
+            for of, counter, value in device.consumes:
+                rest[of, counter] -= value
+    return count
+
+
+def _reached(reach: DeviceScope, nodes: Mapping[str, NodeRecord]) -> Iterable[str]:
+    """List the nodes that can use what has this reach."""
+    if reach.node:
+        return [reach.node] if reach.node in nodes else []
+    if reach.everywhere:
+        return nodes
+    if not reach.terms:  # said in a way that is not known here
+        return ()
+    return [name for name, record in nodes.items() if meets(reach.terms, dict(record.labels), name)]

@@ -1,0 +1,100 @@
+"""Nodes: what they have for pods, and whether they take any."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+from reconciler.core.workloads.pod_requests import amounts, shared
+from reconciler.model.scheduling import Taint
+from reconciler.model.units import Resources
+from reconciler.model.workload import Json
+
+Label: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRecord:
+    """What is kept of a node. `labels` are sorted, and the same object for the same label wherever it stands.
+
+    One that is not `ready` is not `open` to pods either.
+    """
+
+    allocatable: Resources
+    labels: tuple[Label, ...]
+    taints: tuple[Taint, ...]
+    ready: bool
+    open: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGroup:
+    """Nodes of one kind, by name and sorted, with the labels and taints that they share, and those of each alone."""
+
+    names: tuple[str, ...]
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    own: Mapping[str, Mapping[str, str]]
+
+
+def read_node(raw: Json) -> NodeRecord:
+    """Read a node. It is open to pods when it is ready, not cordoned and not about to go."""
+    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
+    ready = any(one.get("type") == "Ready" and one.get("status") == "True" for one in status.get("conditions") or ())
+    taints = sorted(
+        (one["key"], one.get("value") or "", one.get("effect") or "NoSchedule") for one in spec.get("taints") or ()
+    )
+    return NodeRecord(
+        allocatable=shared(amounts(status.get("allocatable"))),
+        labels=tuple(_label(key, value) for key, value in sorted((metadata.get("labels") or {}).items())),
+        taints=_shared_taints(tuple(taints)),
+        ready=ready,
+        open=ready and not spec.get("unschedulable") and "deletionTimestamp" not in metadata,
+    )
+
+
+def group_nodes(nodes: Mapping[str, NodeRecord]) -> tuple[NodeGroup, ...]:
+    """Group the nodes that are open by their labels and taints.
+
+    Labels that nearly every node has a value of its own for, such as the host name, are no part of its kind.
+    """
+    names = sorted(name for name, record in nodes.items() if record.open)
+    single = _single([nodes[name].labels for name in names])
+    groups: dict[tuple[object, ...], list[str]] = {}
+    for name in names:
+        record = nodes[name]
+        kind = (tuple(label for label in record.labels if label[0] not in single), record.taints)
+        groups.setdefault(kind, []).append(name)
+    return tuple(
+        NodeGroup(
+            names=tuple(members),
+            labels={key: value for key, value in nodes[members[0]].labels if key not in single},
+            taints=nodes[members[0]].taints,
+            own={name: {key: value for key, value in nodes[name].labels if key in single} for name in members},
+        )
+        for members in groups.values()
+    )
+
+
+def _single(labelled: Iterable[tuple[Label, ...]]) -> set[str]:
+    """Find the keys with more values than half the nodes that have them, where there are at least two such nodes."""
+    bearers: Counter[str] = Counter()
+    values: dict[str, set[str]] = {}
+    for labels in labelled:
+        for key, value in labels:
+            bearers[key] += 1
+            values.setdefault(key, set()).add(value)
+    return {key for key, found in values.items() if len(found) > 1 and 2 * len(found) > bearers[key]}
+
+
+@lru_cache(maxsize=1 << 16)
+def _label(key: str, value: str) -> Label:
+    return (key, value)
+
+
+@lru_cache(maxsize=1024)
+def _shared_taints(taints: tuple[tuple[str, str, str], ...]) -> tuple[Taint, ...]:
+    return tuple(Taint(key=key, value=value, effect=effect) for key, value, effect in taints)

@@ -1,0 +1,76 @@
+"""Whose pods are: the objects that they belong to by their labels, and do not, or not visibly, by their owners.
+
+A LeaderWorkerSet's workers belong to StatefulSets that belong to pods, a RayJob's to a RayCluster that nobody watches.
+Their controllers say by labels whose they are (`model.workloadkind.Mark`).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+from reconciler.core.observe.kubernetes.resources import Owner, foreign
+from reconciler.core.workloads.builtin_kinds import BUILT_IN, NONE, Kinds
+from reconciler.model.workload import Json
+from reconciler.model.workload_kind import Group, Mark, WorkloadKind
+
+Marks: TypeAlias = Mapping[str, tuple[tuple[WorkloadKind, Mark], ...]]
+"""By label: the kinds that have pods marked with it, and how."""
+
+_MADE_UP = re.compile(r"(.+)-[bcdfghjklmnpqrstvwxz2456789]{5}")
+"""A name and what Kubernetes' own generator makes up: it uses no vowels and nothing that looks like one."""
+_SIZE = re.compile(r"[1-9][0-9]{0,4}")
+
+
+class GroupMembership(NamedTuple):
+    """That a pod is of one of an object's groups: of which, as its label says, and of how many pods; 0 if none says."""
+
+    owner: Owner
+    group: str
+    size: int
+
+
+def marks_of(declared: Kinds) -> Marks:
+    """Return the marks of all kinds that are built in or declared, by label."""
+    found: dict[str, tuple[tuple[WorkloadKind, Mark], ...]] = {}
+    for kind in {**BUILT_IN, **declared}.values():
+        for mark in kind.marks:
+            found[mark.label] = (*found.get(mark.label, ()), (kind, mark))
+    return found
+
+
+BUILT_IN_MARKS = marks_of(NONE)
+
+
+def belonging(metadata: Json, namespace: str, marks: Marks) -> tuple[Owner, ...]:
+    """Name the objects that pods with these metadata belong to, as far as their marks say."""
+    return tuple(dict.fromkeys(owner for owner, _ in _belonging(metadata, namespace, marks)))
+
+
+def memberships(metadata: Json, namespace: str, marks: Marks) -> tuple[GroupMembership, ...]:
+    """Say which groups pods with these metadata are of, of those objects that they belong to."""
+    found: dict[Owner, GroupMembership] = {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    for owner, together in _belonging(metadata, namespace, marks):
+        if together is not None:
+            size = str(annotations.get(together.size, "")) if together.size else ""
+            told = int(size) if _SIZE.fullmatch(size) else 0
+            group = str(labels.get(together.label, "")) if together.label else ""
+            found.setdefault(owner, GroupMembership(owner, sys.intern(group), told))
+    return tuple(found.values())
+
+
+def _belonging(metadata: Json, namespace: str, marks: Marks) -> Iterator[tuple[Owner, Group | None]]:
+    labels = metadata.get("labels") or {}
+    if marks.keys().isdisjoint(labels):
+        return
+    for label in sorted(labels.keys() & marks.keys()):
+        for kind, mark in marks[label]:
+            name = str(labels[label])
+            if mark.made_up:
+                known = _MADE_UP.fullmatch(name)
+                name = known[1] if known else ""
+            if name and all(labels.get(other) == value for other, value in mark.beside):
+                yield Owner(kind.kind, namespace, name, foreign(kind.kind, kind.group)), kind.together

@@ -1,0 +1,66 @@
+"""The groups that the pods of one object run in, as their labels tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+
+from reconciler.core.observe.kubernetes.controllers import ControllerRecord
+from reconciler.core.observe.kubernetes.ownership import GroupMembership
+from reconciler.core.observe.kubernetes.pods import PodRecord
+from reconciler.core.observe.kubernetes.resources import Owner
+from reconciler.core.workloads.label_selectors import unmingled
+from reconciler.core.workloads.resource_claims import PodClaims
+from reconciler.model.capacity import GroupSeen, ReplicaShape
+from reconciler.model.scheduling import PodOnNode
+
+Makers = Sequence[tuple[ControllerRecord, list[PodRecord]]]
+"""The objects that make pods, and the pods of each."""
+
+
+def group_of(root: Owner, groups: Iterable[GroupMembership]) -> str:
+    """Return which of an object's groups a pod is of; empty where it does not say."""
+    return next((one.group for one in groups if one.owner == root), "")
+
+
+def group_seen(
+    root: Owner, pods: Iterable[PodRecord], makers: Makers, shaped: Callable[[ReplicaShape, PodClaims], ReplicaShape]
+) -> GroupSeen | None:
+    """Tell what one group of an object is: the one of which there is most; None where its pods are in none.
+
+    Pods that are yet to be made count in the group that their template names, and where they are told apart by nothing.
+    `shaped` adds to a shape what its claims ask for. A shape whose rules are about the others of its group has an
+    obstacle.
+    """
+    found: dict[str, list[tuple[ReplicaShape, PodOnNode, int]]] = {}
+    size = 0
+    for membership, record, number in _members(root, pods, makers):
+        if record.shape is not None and record.here is not None:
+            whole = shaped(record.shape, record.claims)
+            found.setdefault(membership.group, []).append((whole, record.here, number))
+            size = max(size, membership.size)
+    if not found:
+        return None
+    apart = sorted(name for name in found if name)
+    totals = {name: sum(number for *_, number in found[name]) for name in apart or found}
+    most = found[max(totals, key=lambda name: totals[name])]
+    beside = [(shape.likeness, pod) for shape, pod, _ in most]
+    alike: dict[Hashable, tuple[ReplicaShape, int]] = {}
+    for shape, _, number in most:
+        known, others = alike.get(shape.likeness, (shape, 0))
+        alike[shape.likeness] = known, others + number
+    return GroupSeen(
+        pods=tuple((unmingled(shape, beside), number) for shape, number in alike.values()),
+        size=size,
+        number=len(apart),
+    )
+
+
+def _members(
+    root: Owner, pods: Iterable[PodRecord], makers: Makers
+) -> Iterator[tuple[GroupMembership, PodRecord | ControllerRecord, int]]:
+    """Yield the pods of groups, and those that are yet to be made, with how many there are of each."""
+    for pod in pods:
+        yield from ((one, pod, 1) for one in pod.groups if one.owner == root)
+    for maker, own in makers:
+        if maker.wanted > len(own):
+            yield from ((one, maker, maker.wanted - len(own)) for one in maker.groups if one.owner == root)

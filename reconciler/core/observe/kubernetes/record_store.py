@@ -1,0 +1,67 @@
+"""What is kept of objects that are read one by one and put together only when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Generic, TypeVar
+
+from reconciler.core.observe.kubernetes.members import Followed
+from reconciler.core.observe.kubernetes.part import ChangeEffect
+from reconciler.core.workloads.object_key import key_of, namespace_of_key
+from reconciler.model.workload import Json
+
+T = TypeVar("T")
+
+
+class RecordStore(Generic[T]):
+    """The part of one resource (a `parts.Part`): a record of each object that `read` keeps something of.
+
+    With `followed`, objects in other namespaces than those of what is followed are passed over. `met` is told of each
+    record. `version` is another after each change.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[Json], T | None],
+        effect: ChangeEffect,
+        followed: Followed | None = None,
+        met: Callable[[T], None] | None = None,
+    ) -> None:
+        self._read = read
+        self._effect = effect
+        self._followed = followed
+        self._met = met
+        self._records: dict[str, T] = {}
+        self.version = 0
+
+    @property
+    def records(self) -> Mapping[str, T]:
+        """The records by key."""
+        return self._records
+
+    def apply(self, raw: Json) -> ChangeEffect:
+        """Take note of an object."""
+        key = key_of(raw)
+        passed = self._followed is not None and namespace_of_key(key) not in self._followed.namespaces
+        return self._put(key, None if passed else self._read(raw))
+
+    def remove(self, key: str) -> ChangeEffect:
+        """Take note that an object is gone."""
+        return self._put(key, None)
+
+    def keys(self) -> AbstractSet[str]:
+        """Name the objects that something is kept of."""
+        return self._records.keys()
+
+    def _put(self, key: str, record: T | None) -> ChangeEffect:
+        if self._records.get(key) == record:
+            return ChangeEffect.NOTHING
+        self.version += 1
+        if record is None:
+            del self._records[key]
+        else:
+            self._records[key] = record
+            if self._met is not None:
+                self._met(record)
+        return self._effect

@@ -1,0 +1,132 @@
+"""ResourceSlices: the devices that a driver offers, and which nodes can use them.
+
+Read as resource.k8s.io/v1 has them, and as v1beta1 does, in which a device's fields are one level deeper.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from sys import intern
+
+from reconciler.core.workloads.pod_requests import amounts
+from reconciler.core.workloads.pod_shape import node_terms
+from reconciler.model.capacity import AttributeValue, DeviceKind
+from reconciler.model.scheduling import NodeTerm
+from reconciler.model.units import Quantity
+from reconciler.model.workload import Json
+
+_OWN = re.compile(r"uuid|guid|index|minor|serial|address|pci|bus|placement|^id$", re.IGNORECASE)
+"""Names of what tells one device from the next; nobody asks for it in a template that is to run elsewhere."""
+
+_VALUES: dict[str, type] = {"string": str, "int": int, "bool": bool}
+_REPELLING = frozenset({"NoSchedule", "NoExecute"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceScope:
+    """Which nodes can use devices: one by name, all, or those that meet a term; else none that we know how to tell."""
+
+    node: str = ""
+    everywhere: bool = False
+    terms: tuple[NodeTerm, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """One device. `usable` is False while it is tainted; `consumes` is what it takes of its pool's shared counters."""
+
+    name: str
+    kind: DeviceKind
+    reach: DeviceScope
+    usable: bool
+    consumes: tuple[tuple[str, str, Quantity], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceRecord:
+    """What is kept of a slice. A pool is complete when there are `slices` of its newest generation."""
+
+    driver: str
+    pool: str
+    generation: int
+    slices: int
+    devices: tuple[Device, ...]
+    counters: tuple[tuple[str, str, Quantity], ...]
+
+
+def read_slice(raw: Json) -> SliceRecord:
+    """Read a ResourceSlice."""
+    spec = raw["spec"]
+    pool, driver = spec["pool"], spec["driver"]
+    own = None if spec.get("perDeviceNodeSelection") else _reach(spec)
+    return SliceRecord(
+        driver=intern(driver),
+        pool=intern(pool["name"]),
+        generation=pool.get("generation") or 0,
+        slices=pool["resourceSliceCount"],
+        devices=tuple(_device(one, driver, own) for one in spec.get("devices") or ()),
+        counters=tuple(_counters(spec.get("sharedCounters"), "name")),
+    )
+
+
+def _device(raw: Json, driver: str, reach: DeviceScope | None) -> Device:
+    fields = raw.get("basic") or raw
+    tainted = any(taint.get("effect") in _REPELLING for taint in fields.get("taints") or ())
+    return Device(
+        name=intern(raw["name"]),
+        kind=_kind(
+            driver,
+            tuple(sorted(_attributes(fields.get("attributes"), driver))),
+            tuple(sorted(_capacity(fields.get("capacity"), driver))),
+        ),
+        reach=_reach(fields) if reach is None else reach,
+        usable=not tainted,
+        consumes=tuple(_counters(fields.get("consumesCounters"), "counterSet")),
+    )
+
+
+def _reach(fields: Json) -> DeviceScope:
+    return _shared_reach(
+        fields.get("nodeName") or "", bool(fields.get("allNodes")), node_terms(fields.get("nodeSelector")) or ()
+    )
+
+
+def _attributes(raw: Json, driver: str) -> Iterator[tuple[str, AttributeValue]]:
+    """Yield the attributes that selectors are understood to ask for: no versions, no lists."""
+    for name, value in (raw or {}).items():
+        if _OWN.search(name.rpartition("/")[2]):
+            continue
+        for field, kind in _VALUES.items():
+            if isinstance(value.get(field), kind):
+                yield _qualified(name, driver), value[field]
+
+
+def _capacity(raw: Json, driver: str) -> Iterator[tuple[str, Quantity]]:
+    for name, value in (raw or {}).items():
+        yield _qualified(name, driver), amounts({"value": value["value"]})["value"]
+
+
+def _counters(raw: Json, name: str) -> Iterator[tuple[str, str, Quantity]]:
+    for counters in raw or ():
+        for counter, value in (counters.get("counters") or {}).items():
+            yield counters[name], counter, amounts({"value": value["value"]})["value"]
+
+
+def _qualified(name: str, driver: str) -> str:
+    """Name an attribute with its domain, which is the driver's where none is said."""
+    return name if "/" in name else f"{driver}/{name}"
+
+
+@lru_cache(maxsize=4096)
+def _kind(
+    driver: str, attributes: tuple[tuple[str, AttributeValue], ...], capacity: tuple[tuple[str, Quantity], ...]
+) -> DeviceKind:
+    return DeviceKind(driver=driver, attributes=attributes, capacity=capacity)
+
+
+@lru_cache(maxsize=4096)
+def _shared_reach(node: str, everywhere: bool, terms: tuple[NodeTerm, ...]) -> DeviceScope:  # noqa: FBT001 - a cache has no names
+    return DeviceScope(node=node, everywhere=everywhere, terms=terms)

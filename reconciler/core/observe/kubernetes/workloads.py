@@ -1,0 +1,170 @@
+"""From pods and the objects that own them to the replicas that a workload wants, has, and waits for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from reconciler.core.observe.kubernetes.controllers import ControllerRecord
+from reconciler.core.observe.kubernetes.custom_workloads import CustomWorkloadRecord, completed
+from reconciler.core.observe.kubernetes.pod_groups import group_of, group_seen
+from reconciler.core.observe.kubernetes.pods import PodRecord, Unscheduled
+from reconciler.core.observe.kubernetes.replica_asks import AskRecord
+from reconciler.core.observe.kubernetes.resources import Owner
+from reconciler.core.workloads.resource_claims import NO_CLAIMS, TemplateRecord, with_claims
+from reconciler.model.capacity import MissingReplicas, ReplicaShape, WorkloadObservation
+from reconciler.model.workload import WorkloadRef
+
+_ORDER = ("Deployment", "StatefulSet", "ReplicaSet", "Job")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """What is known of pods and workload objects, whose the pods are, and who asks for more of which object.
+
+    `templates` are those of claims, as ``namespace/name``; so are `specs`, by the kind and group of an `Owner`, what
+    objects say of their pods that have controllers of their own.
+    """
+
+    pods: Mapping[str, PodRecord]
+    by_owner: Mapping[Owner, Iterable[str]]
+    controllers: Mapping[Owner, ControllerRecord]
+    asks: Mapping[Owner, Iterable[AskRecord]]
+    templates: Mapping[str, TemplateRecord]
+    specs: Mapping[tuple[str, str], Mapping[str, CustomWorkloadRecord]] = field(default_factory=dict)
+
+
+def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator[WorkloadObservation]:
+    """Report the objects that were followed, sorted; one that is not there, owns no pod and misses none is left out.
+
+    An object with a controller of its own is known by what it owns, or what is marked as its own: it wants as many as
+    there are, and those that the objects which make its pods have yet to make; or as many as it says itself, if that is
+    watched and more. One that waits to be let in and has no pods misses them all.
+    """
+    named: dict[tuple[str, str], list[WorkloadRef]] = {}
+    for ref in refs:
+        named.setdefault((ref.namespace, ref.name), []).append(ref)
+    if not named:
+        return
+    owned: dict[Owner, list[Owner]] = {}
+    for one, record in members.controllers.items():
+        for owner in record.owners:
+            owned.setdefault(owner, []).append(one)
+    everyone = {*members.controllers, *members.by_owner, *owned, *members.asks, *_unmade(members)}
+    found = sorted((one for one in everyone if (one.namespace, one.name) in named), key=_rank)
+    for root in found:
+        own = members.controllers.get(root)
+        # What makes the leaders of a set has the set's name, and is not what is meant by it.
+        part = own is not None and own.owner in own.belongs and own.owner in found
+        alike = named[root.namespace, root.name]
+        if any(root.meant_by(ref) and not (part and not ref.kind) for ref in alike):
+            seen = _observe(root, members, owned)
+            yield replace(seen, ref=root.ref) if any(ref.group for ref in alike) else seen
+
+
+def _unmade(members: Members) -> Iterator[Owner]:
+    """Name the objects that wait to be let in, and may have no pods by which to find them."""
+    for (kind, group), records in members.specs.items():
+        for key, record in records.items():
+            if record.unmade is not None:
+                namespace, _, name = key.partition("/")
+                yield Owner(kind, namespace, name, group)
+
+
+def _rank(owner: Owner) -> tuple[str, str, int, str, str]:
+    """Put Kubernetes' own before others, those of its kinds before those of other groups with the same kind."""
+    place = _ORDER.index(owner.kind) if owner.kind in _ORDER else len(_ORDER)
+    return (owner.namespace, owner.name, place, owner.kind, owner.group)
+
+
+def _pods_below(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) -> list[PodRecord]:
+    """Gather the pods of an object and of all that is its own, as a Deployment's ReplicaSets; not leaving ones."""
+    keys: set[str] = set()
+    seen: set[Owner] = set()
+    open_ = [root]
+    while open_:
+        owner = open_.pop()
+        if owner not in seen:
+            seen.add(owner)
+            keys.update(members.by_owner.get(owner, ()))
+            open_ += owned.get(owner, ())
+    return [pod for pod in (members.pods[key] for key in sorted(keys)) if not pod.leaving]
+
+
+def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) -> WorkloadObservation:
+    pods = _pods_below(root, members, owned)
+    ready = sum(1 for pod in pods if pod.ready)
+    record = members.controllers.get(root)
+    makers = [(record, pods)] if record is not None else _makers(root, members, owned)
+    wanted = record.wanted if record else len(pods) + sum(max(0, maker.wanted - len(own)) for maker, own in makers)
+    spec = members.specs.get((root.kind, root.group), {}).get(f"{root.namespace}/{root.name}")
+    wanted = max(wanted, spec.wanted) if spec is not None else wanted
+    held = [(pod.held, group_of(root, pod.groups)) for pod in pods if pod.held is not None]
+    held += [(one, group_of(root, maker.groups)) for maker, own in makers for one in _never_made(maker, own)]
+    shape = _shape(root, pods, [maker for maker, _ in makers], members)
+    if spec is not None and spec.unmade is not None and not pods:
+        held += [(spec.unmade, "")] * wanted
+        shape = shape or spec.shape
+    waiting = Counter((one.since, one.cause, group) for one, group in held)
+    asking = members.asks.get(root, ())
+    return WorkloadObservation(
+        ref=WorkloadRef(namespace=root.namespace, name=root.name, kind=root.kind, group=root.group),
+        wanted=wanted,
+        running=sum(1 for pod in pods if pod.runs),
+        waiting=tuple(
+            MissingReplicas(replicas=n, since=since, cause=cause, group=group)
+            for (since, cause, group), n in sorted(waiting.items())
+        ),
+        shape=shape,
+        asks=tuple(ask for ask in (one.ask(len(pods), ready) for one in asking) if ask is not None),
+        group=completed(
+            group_seen(root, pods, makers, partial(with_claims, namespace=root.namespace, templates=members.templates)),
+            spec.group if spec is not None else None,
+        ),
+    )
+
+
+def _shape(
+    root: Owner, pods: Iterable[PodRecord], makers: Iterable[ControllerRecord], members: Members
+) -> ReplicaShape | None:
+    """Say what one replica needs, by the first who tells.
+
+    A pod tells more than the template it is made from: it has the API server's defaults and tolerations.
+    """
+    told = [(pod.shape, pod.claims) for pod in sorted(pods, key=lambda pod: pod.held is None)]
+    told += [(maker.shape, maker.claims) for maker in makers]
+    told += [(one.shape, NO_CLAIMS) for one in members.asks.get(root, ())]
+    for shape, claims in told:
+        if shape is not None:
+            return with_claims(shape, claims, root.namespace, members.templates)
+    return None
+
+
+def _makers(
+    root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]
+) -> list[tuple[ControllerRecord, list[PodRecord]]]:
+    """Find the objects that make the pods of one of a kind that is not watched, as a Rollout's ReplicaSets do.
+
+    Of a Deployment and its ReplicaSet, whose pods have the same marks, it is the Deployment.
+    """
+    own = owned.get(root, ())
+    makers = [one for one in sorted(own) if members.controllers[one].owner not in own]
+    return [(members.controllers[one], _pods_below(one, members, owned)) for one in makers]
+
+
+def _held(pods: Iterable[PodRecord]) -> list[Unscheduled]:
+    return [pod.held for pod in pods if pod.held is not None]
+
+
+def _never_made(record: ControllerRecord, pods: list[PodRecord]) -> list[Unscheduled]:
+    """Tell what holds back replicas that have no pod yet: a refusal, or a pod before them that has no node."""
+    held, missing = _held(pods), record.wanted - len(pods)
+    if missing <= 0:
+        return []
+    if record.refused is not None:
+        return [record.refused] * missing
+    if record.ordered and held:
+        return [min(held, key=lambda one: one.since)] * missing
+    return []

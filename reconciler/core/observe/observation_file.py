@@ -1,0 +1,268 @@
+"""Observations, from bytes to what deciding works with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from reconciler.core.schema import yaml
+from reconciler.core.schema.errors import complaints
+from reconciler.core.schema.observation import (
+    NodeFile,
+    ObservationFile,
+    PlacedFile,
+    PoolFile,
+    ReplicaFile,
+    WorkloadFile,
+)
+from reconciler.core.schema.strict_model import resources
+from reconciler.core.workloads.pod_affinity import pod_rules, who
+from reconciler.core.workloads.runtime_defaults import by_namespace
+from reconciler.errors import InvalidInput, Problem
+from reconciler.model.capacity import (
+    ClosedNode,
+    ClusterObservation,
+    MissingReplicas,
+    Node,
+    PendingPods,
+    Pool,
+    ReplicaRequest,
+    ReplicaShape,
+    WorkloadObservation,
+)
+from reconciler.model.ids import ClusterName, PlacementName
+from reconciler.model.rollout import EngineReport
+from reconciler.model.scheduling import PodOnNode, RuntimeClass, Taint, Unstated, sorted_amounts
+from reconciler.model.units import Resources
+from reconciler.model.workload import Json, WorkloadRef
+from reconciler.text.findings import Finding, Loc
+from reconciler.text.timestamps import format_time
+from reconciler.text.wording import engine_message
+
+_LIST_FIELDS = frozenset({"apiVersion", "kind", "metadata", "items"})
+
+
+def read(data: bytes, path: str) -> tuple[ClusterObservation, ...]:
+    """Read every observation of a file or a request: one or more documents, or one with a list of ``items``.
+
+    Raises InvalidInput with all problems, for two observations of one cluster too.
+    """
+    documents = yaml.parse(data, path)
+    problems: list[Problem] = []
+    observations: dict[ClusterName, ClusterObservation] = {}
+    for document in documents:
+        for root, value in _items(document.value):
+            observation, findings = _observation(value)
+            if observation is not None and observation.cluster in observations:
+                findings = (Finding(loc=("cluster",), message=f"{observation.cluster} is observed here twice"),)
+            for finding in findings:
+                placed = Finding(loc=(*root, *finding.loc), message=finding.message, hint=finding.hint)
+                problems.append(placed.problem(path=path, line=document.line(placed.loc)))
+            if observation is not None:
+                observations.setdefault(observation.cluster, observation)
+    if problems:
+        raise InvalidInput(problems=tuple(sorted(problems)))
+    return tuple(observations.values())
+
+
+def _items(value: Json) -> Iterator[tuple[Loc, Json]]:
+    """Yield the observations of a document with their places."""
+    items = value.get("items") if isinstance(value, Mapping) and value.keys() <= _LIST_FIELDS else None
+    if isinstance(items, Sequence):
+        yield from ((("items", index), item) for index, item in enumerate(items))
+    else:
+        yield (), value
+
+
+def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding, ...]]:
+    """Read one observation."""
+    try:
+        file = ObservationFile.model_validate(value)
+    except ValidationError as error:
+        return None, complaints(error, ObservationFile)
+    observation = ClusterObservation(
+        cluster=ClusterName(file.cluster),
+        observed_at=file.observed_at,
+        healthy=file.healthy,
+        message=file.message,
+        pools=tuple(_pool(pool) for pool in file.pools),
+        closed=tuple(_closed(file)),
+        workloads=tuple(_workload(workload) for workload in file.workloads),
+        bound={PlacementName(one.name): one.bound for one in file.placements},
+        ready={PlacementName(one.name): one.ready for one in file.placements if one.ready is not None},
+        homeless={PlacementName(one.name): homeless for one in file.placements if (homeless := _homeless(one))},
+        unused={PlacementName(one.name): one.unused_since for one in file.placements if one.unused_since is not None},
+        troubles={PlacementName(one.name): engine_message(one.message) for one in file.placements if _is_of_pods(one)},
+        reports={report.path: report for report in _reports(file)},
+        runtime_classes=_runtime_classes(file),
+        limit_ranges=by_namespace((f"{one.namespace}/", resources(one.default_request)) for one in file.limit_ranges),
+    )
+    return observation, tuple(_from_the_future(file))
+
+
+def _homeless(file: PlacedFile) -> PendingPods | None:
+    """Read how many pods of a placement have no node, and since when the first of them has had none."""
+    waiting = [one for one in file.waiting if one.pods]  # nobody waits in an entry of none, as below
+    if not waiting:
+        return None
+    since = min((one.since for one in waiting if one.since is not None), default=None)
+    return PendingPods(replicas=sum(one.pods for one in waiting), shape=None, since=since)
+
+
+def _from_the_future(file: ObservationFile) -> Iterator[Finding]:
+    """Find pods that wait since after they were observed: nobody would know when their time is up."""
+    for place, placed in enumerate(file.placements):
+        for index, one in enumerate(placed.waiting):
+            if one.since is not None and one.since > file.observed_at:
+                yield Finding(
+                    loc=("placements", place, "waiting", index, "since"),
+                    message=f"{format_time(one.since)} is after observedAt",
+                    hint="try the lastTransitionTime of the pod's condition PodScheduled",
+                )
+
+
+def _is_of_pods(file: PlacedFile) -> bool:
+    """Tell whether a placement's message is about its pods; beside a state it is the engine's."""
+    return file.state is None and bool(file.message)
+
+
+def _reports(file: ObservationFile) -> Iterator[EngineReport]:
+    """Read what engines say of placements."""
+    for one in file.placements:
+        if one.state is not None:
+            yield EngineReport(
+                cluster=ClusterName(file.cluster),
+                placement=PlacementName(one.name),
+                digest=one.digest,
+                revision=one.revision,
+                state=one.state,
+                message=engine_message(one.message),
+                since=one.since,
+            )
+
+
+def _pool(file: PoolFile) -> Pool:
+    """Read a pool, leaving out the nodes that no pod can go to."""
+    allocatable = resources(file.allocatable)
+    return Pool(
+        name=file.name,
+        nodes=tuple(_node(node, allocatable) for node in file.nodes if _is_open(node)),
+        labels=file.labels,
+        taints=tuple(taint.value_of() for taint in file.taints),
+    )
+
+
+def _is_open(file: NodeFile) -> bool:
+    return file.ready and not file.cordoned
+
+
+def _closed(file: ObservationFile) -> Iterator[ClosedNode]:
+    """Read the nodes that no pod can go to, with the labels of their pools."""
+    for pool in file.pools:
+        allocatable = resources(pool.allocatable)
+        for node in pool.nodes:
+            if not _is_open(node):
+                labels = {**pool.labels, **node.labels}
+                yield ClosedNode(
+                    name=node.name,
+                    allocatable=_allocatable(node, allocatable),
+                    ready=node.ready,
+                    labels=labels,
+                    pods=_pods(node),
+                )
+
+
+def _node(file: NodeFile, pool: Resources) -> Node:
+    """Read a node."""
+    allocatable = _allocatable(file, pool)
+    taints: tuple[Taint, ...] = tuple(taint.value_of() for taint in file.taints)
+    free = allocatable.minus(resources(file.used))
+    return Node(name=file.name, free=free, allocatable=allocatable, labels=file.labels, taints=taints, pods=_pods(file))
+
+
+def _pods(file: NodeFile) -> tuple[PodOnNode, ...] | None:
+    """Read which pods are on a node; None where nobody says."""
+    return None if file.pods is None else tuple(pod for one in file.pods for pod in one.value_of())
+
+
+def _allocatable(file: NodeFile, pool: Resources) -> Resources:
+    """Read what a node has for pods; what it says itself goes before what its pool does."""
+    if not file.allocatable:
+        return pool
+    return Resources(amounts={**pool.amounts, **resources(file.allocatable).amounts})
+
+
+def _workload(file: WorkloadFile) -> WorkloadObservation:
+    """Read a workload."""
+    return WorkloadObservation(
+        ref=WorkloadRef(namespace=file.namespace, name=file.name, kind=file.kind),
+        wanted=file.wanted,
+        running=file.running,
+        waiting=tuple(  # nobody waits in an entry of none, so that it must not set a time either
+            MissingReplicas(replicas=waiting.replicas, since=waiting.since, cause=waiting.cause)
+            for waiting in file.unschedulable
+            if waiting.replicas
+        ),
+        deficit_since=file.deficit_since,
+        shape=None if file.replica is None else _shape(file.replica, file.namespace),
+        asks=tuple(
+            ReplicaRequest(
+                signal=signal.name,
+                replicas=signal.replicas,
+                since=signal.since,
+                cause=signal.cause,
+                beyond=signal.beyond_wanted,
+            )
+            for signal in file.signals
+            if signal.replicas
+        ),
+    )
+
+
+def _runtime_classes(file: ObservationFile) -> dict[str, RuntimeClass] | None:
+    """Read what RuntimeClasses add to pods; None where nobody says which there are."""
+    if file.runtime_classes is None:
+        return None
+    return {
+        one.name: RuntimeClass(
+            overhead=resources(one.overhead),
+            node_selector=one.node_selector,
+            tolerations=tuple(toleration.value_of() for toleration in one.tolerations),
+        )
+        for one in file.runtime_classes
+    }
+
+
+def _shape(file: ReplicaFile, namespace: str) -> ReplicaShape:
+    """Read what one replica needs; its rules are read as those of a pod are."""
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    raw = file.model_dump(mode="json", by_alias=True, exclude_none=True)
+    spec = {
+        "affinity": {one: {required: raw[one]} for one in ("podAffinity", "podAntiAffinity")},
+        "topologySpreadConstraints": raw["topologySpreadConstraints"],
+        "containers": [{"ports": raw["hostPorts"]}],
+    }
+    rules, obstacle = pod_rules(spec, {"labels": file.labels, "namespace": namespace})
+    return ReplicaShape(
+        requests=resources(file.requests),
+        node_selector=file.node_selector,
+        node_terms=tuple(term.value_of() for term in file.node_selector_terms),
+        tolerations=tuple(toleration.value_of() for toleration in file.tolerations),
+        group_size=file.group_size,
+        rules=rules,
+        obstacle=obstacle,
+        who=who({"labels": file.labels, "namespace": namespace}) if file.labels else (),
+        unstated=_unstated(file),
+    )
+
+
+def _unstated(file: ReplicaFile) -> Unstated | None:
+    """Read what clusters may add to the pods of a replica; None where it leaves them nothing."""
+    if not file.runtime_class_name and not file.unrequested:
+        return None
+    return Unstated(
+        runtime_class=file.runtime_class_name,
+        overhead=sorted_amounts(resources(file.overhead).amounts),
+        silent=tuple(sorted(file.unrequested.items())),
+    )

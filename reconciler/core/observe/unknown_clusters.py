@@ -1,0 +1,41 @@
+"""Clusters that are observed and not described, or described and observed by nobody: most likely misspelt names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from reconciler.errors import Problem, Severity
+from reconciler.model.capacity import Observed
+from reconciler.model.policy import Desired
+from reconciler.text.spelling import nearest
+
+
+def with_strangers_told(observed: Observed, desired: Desired) -> Observed:
+    """Add a warning for each observed cluster that no file describes, and for each that nothing can tell of.
+
+    Says nothing of the former while a file cannot be read: it may be the one that describes it.
+    """
+    strangers = () if desired.incomplete else sorted(observed.clusters.keys() - desired.clusters.keys())
+    unwatched = sorted(observed.nameless.keys() - observed.clusters.keys())
+    if not strangers and not unwatched:
+        return observed
+    problems = [
+        Problem(
+            path=f"observation of {name}",
+            field="cluster",
+            message="no file describes a Cluster of this name, so it counts for nothing",
+            hint=nearest(name, desired.clusters),
+            severity=Severity.WARNING,
+        )
+        for name in strangers
+    ]
+    problems += (
+        Problem(
+            path=f"cluster {name}",
+            message="is not watched: the kubeconfig has no context of its name, and nothing else here tells of it",
+            hint=f"say which in its spec.connection: {observed.nameless[name] or 'the kubeconfig has none'}",
+            severity=Severity.WARNING,
+        )
+        for name in unwatched
+    )
+    return replace(observed, problems=(*observed.problems, *problems))

@@ -1,0 +1,373 @@
+"""What a template's ``cmdExec`` comes to: an object, a Job, nothing, or a refusal. Nothing is ever executed here.
+
+EGS runs each entry as a kubectl command line. Here a closed list of commands is turned into the objects they would make
+(reference/egs.md, R13); any other becomes a Job in the destination cluster where the workspace allows command Jobs,
+and is refused where it does not (design.md, section 8; the Job is that of reference/gitops-engines.md, section 4). A
+command line is split as a shell would split it, but there is no shell: what only a shell can do is refused.
+
+Which commands may run, and the Job that runs one in the destination cluster.
+
+The daemon never runs a command. Where a workspace allows command Jobs, what no object can say becomes the Job of
+reference/gitops-engines.md, section 4; where it does not, it is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeAlias
+
+from reconciler.model.ids import PlacementName
+from reconciler.model.placement import PLACEMENT_LABEL
+from reconciler.model.policy import CommandJobs
+from reconciler.model.workload import Json
+from reconciler.text.findings import shortened
+
+_SHELL = frozenset("|&;<>()$`\n")
+"""What means something to a shell outside quotes; a dollar sign and a backquote do inside double quotes too."""
+
+_ELSEWHERE = frozenset({"context", "kubeconfig", "cluster", "server", "s", "token", "user", "username", "password"})
+"""Flags that make kubectl talk to somebody else than the cluster it runs in."""
+
+_WIDE = frozenset({"A", "all-namespaces", "raw"})
+_SHELLS = frozenset({"ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "sh", "tcsh", "zsh"})
+
+_CREATED = 3
+"""Words of ``create configmap NAME``."""
+
+_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+
+MARKED: dict[str, tuple[str, str]] = {
+    alias: (version, kind)
+    for version, kind, aliases in (
+        ("v1", "ConfigMap", "configmap configmaps cm"),
+        ("v1", "PersistentVolumeClaim", "persistentvolumeclaim persistentvolumeclaims pvc"),
+        ("v1", "Service", "service services svc"),
+        ("v1", "ServiceAccount", "serviceaccount serviceaccounts sa"),
+        ("apps/v1", "DaemonSet", "daemonset daemonsets ds daemonset.apps"),
+        ("apps/v1", "Deployment", "deployment deployments deploy deployment.apps"),
+        ("apps/v1", "StatefulSet", "statefulset statefulsets sts statefulset.apps"),
+        ("networking.k8s.io/v1", "Ingress", "ingress ingresses ing ingress.networking.k8s.io"),
+    )
+    for alias in aliases.split()
+}
+"""The kinds that can be labelled and annotated as an object; all live in a namespace and outlive a restart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedCommand:
+    """A command that nothing can be made of."""
+
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checks:
+    """A command that changes nothing: ``kubectl get`` or a dry run. `argv` is empty where no Job makes sense either."""
+
+    argv: tuple[str, ...] = ()
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Makes:
+    """A command that is an object.
+
+    `partial` tells that the object is not made but marked: only its labels or annotations are ours.
+    """
+
+    manifest: Json = field(hash=False)
+    partial: bool = False
+
+    @property
+    def kept(self) -> bool:
+        """Tell whether the object must outlive the placement: others may live in it, or it never was ours."""
+        return self.partial or self.manifest["kind"] == "Namespace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runs:
+    """A command that only a Job can do. `namespace` is the one it names, empty for none."""
+
+    argv: tuple[str, ...]
+    namespace: str = ""
+
+
+Outcome: TypeAlias = RefusedCommand | Checks | Makes | Runs
+
+
+@lru_cache(maxsize=1024)
+def read(cmd: str) -> Outcome:
+    """Say what one command line comes to, whoever may or may not allow it. Messages never quote values."""
+    words = _split(cmd)
+    if isinstance(words, RefusedCommand):
+        return words
+    if words[0] != "kubectl":
+        return RefusedCommand(message="the command is not kubectl", hint="commands are lines of kubectl")
+    line = _Line(words[1:])
+    if elsewhere := sorted(_ELSEWHERE & line.flags.keys()):
+        return RefusedCommand(
+            message=f"the flag {elsewhere[0]!r} points kubectl at another cluster", hint="leave it out"
+        )
+    verb = line.positional[0] if line.positional else ""
+    beyond = _beyond(words, line)
+    if verb == "get":
+        return Checks(argv=() if beyond else words, namespace=line.namespace)
+    if line.flags.get("dry-run") in ("client", "server", "true", ""):
+        return Checks(namespace=line.namespace)
+    made: Outcome | None = None
+    if verb == "create" and len(line.positional) > 1:
+        made = {"namespace": _namespace, "ns": _namespace, "configmap": _config_map, "cm": _config_map}.get(
+            line.positional[1], lambda _: None
+        )(line)
+    elif verb in ("label", "annotate"):
+        made = _mark(line, verb)
+    return made or beyond or Runs(argv=words, namespace=line.namespace)
+
+
+def _beyond(words: tuple[str, ...], line: _Line) -> RefusedCommand | None:
+    """Say why a command could do something else in a Job than what its flags let anybody check."""
+    if shell := next((word for word in words if word.rpartition("/")[2] in _SHELLS), None):
+        return RefusedCommand(
+            message=f"{shell!r} starts a shell, and commands run without one", hint="make it several steps"
+        )
+    if line.joined:
+        return RefusedCommand(
+            message=f"the word that begins with {line.joined!r} may be several flags",
+            hint="write each flag as a word of its own",
+        )
+    if flag := next((flag for flag in line.flags if flag in _WIDE), None):
+        return RefusedCommand(message=f"the flag {flag!r} reaches beyond one namespace", hint="name one with -n")
+    if flag := next((flag for flag in line.flags if flag == "as" or flag.startswith("as-")), None):
+        return RefusedCommand(message=f"the flag {flag!r} makes kubectl act as somebody else", hint="leave it out")
+    return None
+
+
+def _split(cmd: str) -> tuple[str, ...] | RefusedCommand:
+    """Split as a shell does; refuse what would need one."""
+    quote = ""
+    skip = False
+    for char in cmd.strip():
+        if skip:
+            skip = False
+        elif char == "\\" and quote != "'":
+            skip = True
+        elif quote:
+            if char == quote:
+                quote = ""
+            elif quote == '"' and char in "$`":
+                return RefusedCommand(
+                    message=f"{char!r} needs a shell, and commands run without one", hint="use single quotes"
+                )
+        elif char in "'\"":
+            quote = char
+        elif char in _SHELL:
+            name = "a line break" if char == "\n" else repr(char)
+            return RefusedCommand(
+                message=f"{name} needs a shell, and commands run without one", hint="make it several steps"
+            )
+    try:
+        words = tuple(shlex.split(cmd))
+    except ValueError as error:
+        return RefusedCommand(message=f"the command line is broken: {str(error).lower()}")
+    return words if words and words[0] else RefusedCommand(message="the command line is empty")
+
+
+_VALUED = frozenset({"namespace", "from-literal", "output", "field-manager", *_ELSEWHERE})
+"""Flags whose value may be the next word."""
+
+_SHORT = {"n": "namespace", "o": "output"}
+
+_ATTACHED = frozenset("lno")
+"""One-letter flags that always take a value, so that what is written right after them is one."""
+
+
+class _Line:
+    """The words after ``kubectl``, told apart: flags by name, everything else in order.
+
+    `joined` is the beginning of a word such as ``-wn``, which may be one flag and its value, or two flags.
+    """
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.positional: list[str] = []
+        self.flags: dict[str, str] = {}
+        self.literals: list[str] = []
+        self.joined = ""
+        rest = list(words)
+        while rest:
+            word = rest.pop(0)
+            if word == "--":  # only arguments from here on
+                self.positional += rest
+                break
+            if not word.startswith("-") or word == "-":
+                self.positional.append(word)
+                continue
+            name, equals, value = word.lstrip("-").partition("=")
+            if not word.startswith("--"):
+                if word[1].isalpha() and word[1] not in _ATTACHED and word[2:3] not in ("", "="):
+                    self.joined = word[:2]
+                name, equals, value = _SHORT.get(word[1], word[1]), word[2:3], word[2:].removeprefix("=")
+            if not equals and name in _VALUED and rest:
+                value = rest.pop(0)
+            if name == "from-literal":
+                self.literals.append(value)
+            else:
+                self.flags[name] = value
+
+    @property
+    def namespace(self) -> str:
+        return self.flags.get("namespace", "")
+
+    def other_flags(self, *known: str) -> set[str]:
+        """Name the flags that change what the command does in a way that no object can say."""
+        return set(self.flags) - {"namespace", "output", "save-config", "validate", "field-manager", "dry-run", *known}
+
+
+def _namespace(line: _Line) -> Outcome | None:
+    if len(line.positional) != _CREATED or line.other_flags() or line.literals:
+        return None
+    return Makes(manifest={"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": line.positional[2]}})
+
+
+def _config_map(line: _Line) -> Outcome | None:
+    if len(line.positional) != _CREATED or line.other_flags() or not line.literals:
+        return None
+    data: dict[str, str] = {}
+    for literal in line.literals:
+        key, equals, value = literal.partition("=")
+        if not equals or not key or key in data:
+            return RefusedCommand(message="each --from-literal needs a key of its own and a value", hint="key=value")
+        data[key] = value
+    metadata = {"name": line.positional[2]} | ({"namespace": line.namespace} if line.namespace else {})
+    return Makes(manifest={"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+
+
+def _mark(line: _Line, verb: str) -> Outcome | None:
+    """Make ``kubectl label`` and ``annotate`` of one object in a namespace an object with only that in it."""
+    kind, slash, name = line.positional[1].partition("/") if len(line.positional) > 1 else ("", "", "")
+    pairs = line.positional[2:]
+    if not slash and pairs:
+        name, *pairs = pairs
+    if kind.lower() not in MARKED or not name or not pairs or line.other_flags("overwrite") or line.literals:
+        return None
+    marks: dict[str, str] = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not equals:  # `key-` takes a label away, which no object can say
+            return None
+        if _LABEL_KEY.fullmatch(key) is None:
+            return RefusedCommand(message=f"{shortened(key)!r} cannot be the key of a label or annotation")
+        marks[key] = value
+    version, title = MARKED[kind.lower()]
+    metadata: dict[str, Json] = {"name": name} | ({"namespace": line.namespace} if line.namespace else {})
+    metadata["labels" if verb == "label" else "annotations"] = marks
+    return Makes(manifest={"apiVersion": version, "kind": title, "metadata": metadata}, partial=True)
+
+
+JOB_NAMESPACE = "kubeslice-system"
+"""Where the service account of commands lives, so where their Jobs have to run (gitops-engines.md, section 2)."""
+
+STEP_LABEL = "overspill.dev/step"
+"""What tells a command's Job from a workload."""
+
+JOB_DEADLINE = 300
+"""Seconds after which a command Job is ended; kubectl either answers by then or never will."""
+
+_PINNED = re.compile(r"[^\s@]+@sha256:[0-9a-f]{64}")
+
+
+def refusal(outcome: Outcome, jobs: CommandJobs | None, service_account: str) -> RefusedCommand | None:
+    """Say why a command cannot be taken in a workspace with (or, None, without) command Jobs, or None if it can."""
+    if isinstance(outcome, RefusedCommand):
+        return outcome
+    if not isinstance(outcome, Runs):
+        return None
+    if jobs is None:
+        what = " ".join(shortened(word, 20) for word in outcome.argv[:2] if not word.startswith("-"))
+        return RefusedCommand(
+            message=f"'{what}' would have to run in the cluster, and the workspace has no command Jobs",
+            hint="write it as a manifest, or set commandJobs in the Workspace",
+        )
+    return _unfit(jobs, service_account)
+
+
+def _unfit(jobs: CommandJobs, service_account: str) -> RefusedCommand | None:
+    """Say what is missing for a command Job."""
+    if _PINNED.fullmatch(jobs.image) is None:
+        return RefusedCommand(
+            message="the image of command Jobs is not pinned", hint="name@sha256:... in the Workspace"
+        )
+    if service_account in ("", "default"):
+        return RefusedCommand(
+            message="a command Job needs a service account of its own", hint="set spec.serviceAccount"
+        )
+    return None
+
+
+def argv(outcome: Outcome, jobs: CommandJobs | None, service_account: str) -> tuple[str, ...]:
+    """Return what a Job is to run for a command, empty for none.
+
+    A check runs only where Jobs are possible anyway: it changes nothing, so nothing is lost without it.
+    """
+    if isinstance(outcome, Runs):
+        return outcome.argv
+    if isinstance(outcome, Checks) and jobs is not None and _unfit(jobs, service_account) is None:
+        return outcome.argv
+    return ()
+
+
+def job(placement: PlacementName, number: int, step: str, words: tuple[str, ...], *, image: str, account: str) -> Json:
+    """Make the Job that runs a command: not a hook, without a TTL, in exec form, unprivileged, with a deadline.
+
+    A hook would run again with each sync, and a TTL makes Argo CD run it again (gitops-engines.md, section 3). The name
+    says what it runs, since a Job cannot be changed: another command or image is another Job.
+    """
+    ordinal = f"{number:02d}"
+    digest = hashlib.sha256("\0".join((*words, image, account)).encode()).hexdigest()[:8]
+    room = 63 - len(f"{placement}-{ordinal}--{digest}")
+    label = re.sub(r"[^a-z0-9]+", "-", step.lower()).strip("-")[: max(room, 0)].strip("-")
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "-".join(part for part in (placement, ordinal, label, digest) if part),
+            "namespace": JOB_NAMESPACE,
+            "labels": {PLACEMENT_LABEL: str(placement), STEP_LABEL: ordinal},
+        },
+        "spec": {
+            "backoffLimit": 1,
+            "activeDeadlineSeconds": JOB_DEADLINE,
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "serviceAccountName": account,
+                    "automountServiceAccountToken": True,
+                    "securityContext": {
+                        "runAsNonRoot": True,
+                        "runAsUser": 65532,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                    "containers": [
+                        {
+                            "name": "cmd",
+                            "image": image,
+                            "command": list(words),
+                            "securityContext": {
+                                "allowPrivilegeEscalation": False,
+                                "readOnlyRootFilesystem": True,
+                                "capabilities": {"drop": ["ALL"]},
+                            },
+                            "resources": {
+                                "requests": {"cpu": "50m", "memory": "64Mi"},
+                                "limits": {"memory": "256Mi"},
+                            },
+                        }
+                    ],
+                },
+            },
+        },
+    }

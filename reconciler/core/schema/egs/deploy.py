@@ -1,0 +1,159 @@
+"""What EGS's templates and placements have in common, in every spelling of its documents and tables of parameters.
+
+The rules (R1 to R16) are those of the EGS reference, section 8: what the public documents contradict each other in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+
+from reconciler.core.schema.strict_model import Anything, Duration, Name, Strict, Text, refusal
+from reconciler.core.schema.urls import ChartAddress
+from reconciler.model.workload import DeletionPolicy, Json, StepType
+
+READER = "placements-read"
+"""The Secret by which Flux reads the repository."""
+
+HOOK = "placements-hook"
+"""The Secret that pushes are announced with."""
+
+
+def _timeout(value: Json) -> Json:
+    """Take an empty timeout for none, as EGS writes it."""
+    return None if value == "" else value
+
+
+class HelmFlagsFile(Strict):
+    """EGS's helmFlags since 1.15.5."""
+
+    atomic: bool = False
+    cleanup_on_fail: bool = False
+    create_namespace: bool = False
+    skip_crds: bool = Field(False, alias="skipCRDs")
+    wait: bool = False
+    timeout: Annotated[Duration | None, BeforeValidator(_timeout)] = None
+
+
+class SecretRefFile(Strict):
+    """The Secret with ``username`` and ``password`` for the chart's repository; a plain name will do (R7)."""
+
+    model_config = ConfigDict(json_schema_extra=lambda schema: _or(schema, {"type": "string"}))
+
+    name: Name
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: Json) -> Json:
+        """Take a bare name for an object that has one."""
+        return {"name": value} if isinstance(value, str) else value
+
+    @field_validator("name")
+    @classmethod
+    def _not_ours(cls, name: str) -> str:
+        """Refuse the Secrets of Overspill's own objects: whoever serves the chart's repository would be sent them."""
+        if name in (READER, HOOK):
+            raise refusal(f"{name} is a Secret of Overspill's own", "try a Secret with the login of this repository")
+        return name
+
+
+def _or(schema: Json, other: Json) -> None:
+    """Let a published schema take another form as well."""
+    whole = dict(schema)
+    schema.clear()
+    schema["anyOf"] = [whole, other]
+
+
+def _flags_form(value: Json) -> str:
+    """Tell helmFlags' older text form from its object form (R10)."""
+    return "<object>" if isinstance(value, (Mapping, HelmFlagsFile)) else "<text>"
+
+
+class HelmConfigFile(Strict):
+    """One chart to install."""
+
+    name: str = Field("", description="What steps call it; releaseName by default.")
+    chart: Text = Field(description="The chart, with its repository's alias: vllm/vllm-stack.")
+    release_name: Text
+    release_namespace: Text
+    repo_name: str = ""
+    repo_url: ChartAddress = Field("", alias="repoURL")
+    version: str = Field("", description="The chart's version; required unless the workspace has allowUnpinnedCharts.")
+    values: Anything = Field({})
+    secret_ref: SecretRefFile | None = None
+    helm_flags: (
+        Annotated[
+            Annotated[str, Tag("<text>")] | Annotated[HelmFlagsFile, Tag("<object>")],
+            Discriminator(_flags_form),
+        ]
+        | None
+    ) = None
+
+
+class ManifestResourceFile(Strict):
+    """One Kubernetes object, under ``manifest`` or, as EGS's REST interface has it, flattened beside its name (R14)."""
+
+    model_config = ConfigDict(
+        json_schema_extra=lambda schema: _or(
+            schema,
+            {"type": "object", "required": ["name", "apiVersion", "kind"], "not": {"required": ["manifest"]}},
+        )
+    )
+
+    name: str = Field("", description="What steps call it; the object's name by default.")
+    manifest: Anything = Field(description="The object as kubectl apply takes it.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _wrap(cls, value: Json) -> Json:
+        """Wrap the flattened form, keeping every field of the object: a Deployment's spec must survive."""
+        if not isinstance(value, Mapping) or "manifest" in value or not ("apiVersion" in value or "kind" in value):
+            return value
+        rest = {key: child for key, child in value.items() if key not in ("name", "namespace", "metadata")}
+        metadata = {key: value[key] for key in ("name", "namespace") if key in value}
+        if isinstance(value.get("metadata"), Mapping):
+            metadata |= value["metadata"]
+        head = {key: rest.pop(key) for key in ("apiVersion", "kind") if key in rest}
+        return {"name": value.get("name", metadata.get("name")), "manifest": {**head, "metadata": metadata, **rest}}
+
+
+class CommandFile(Strict):
+    """One kubectl command line. The daemon never runs it."""
+
+    name: Text
+    cmd: Text
+
+
+class StepFile(Strict):
+    """One entry of the order of things."""
+
+    name: Text = Field(description="The name of an entry of the list that the type points to.")
+    type: Annotated[StepType, Field(strict=False)] = Field(
+        description="helm (helmConfig), manifest (manifestResources) or command (cmdExec)."
+    )
+    preodic_check_time: Any = Field(None, description="EGS's, of its worker kind; no effect.")
+
+
+class DeployFile(Strict):
+    """What templates and placements have in common."""
+
+    helm_config: list[HelmConfigFile] = Field([], description="Charts to install.")
+    helm_configs: list[HelmConfigFile] = Field([], description="The same under the name of EGS's REST interface.")
+    manifest_resources: list[ManifestResourceFile] = Field([], description="Kubernetes objects to apply.")
+    cmd_exec: list[CommandFile] = Field([], description="kubectl command lines.")
+    steps: list[StepFile] = Field([], description="The order in which they are applied.")
+    burst_duration: Duration | None = Field(None, description="How long a placement lives, from its commit.")
+    deletion_policy: Annotated[DeletionPolicy, Field(strict=False)] = DeletionPolicy.DELETE
+    service_account: str = ""
+    service_account_name: str = Field("", description="The same under the name of EGS's multi-cluster kind.")
+
+    @model_validator(mode="after")
+    def _agree(self) -> DeployFile:
+        """Refuse two spellings of one thing that say different things (R3, R8)."""
+        if self.helm_config and self.helm_configs and self.helm_config != self.helm_configs:
+            raise refusal("has both helmConfig and helmConfigs, and they differ", "try keeping helmConfig")
+        if self.service_account and self.service_account_name and self.service_account != self.service_account_name:
+            raise refusal("has both serviceAccount and serviceAccountName, and they differ", "try keeping one")
+        return self

@@ -1,0 +1,97 @@
+"""EGS's WorkloadPlacement: a request by name, in its three API groups, and in the bodies of its REST interface.
+
+The rules (R1 to R20) are those of the EGS reference, section 8.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from reconciler.core.schema.egs.deploy import DeployFile
+from reconciler.core.schema.egs.gpr import DetailsFile
+from reconciler.core.schema.strict_model import Duration, Metadata, Name, Strict, refusal, respelt
+from reconciler.model.workload import Json
+
+Group = Literal["gpr.kubeslice.io/v1alpha1", "worker.kubeslice.io/v1alpha1", "aiops.kubeslice.io/v1alpha1"]
+
+
+class PlacementSpec(DeployFile):
+    """What to deploy, where, for how long, and with which GPUs."""
+
+    duration: Duration | None = Field(None, description="The same as burstDuration, in the group aiops.")
+    workspace_name: Name | None = Field(None, description="The Workspace; may be left out where only one fits.")
+    cluster_names: list[Name] = Field([], description="Where to, best first; in the group gpr.")
+    cluster_name: Name | None = Field(None, description="Where to; in the group worker.")
+    clusters: list[Name] = Field([], description="The same as clusterNames, under the name of EGS's REST interface.")
+    num_placements: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="On how many of the clusters, the first that have room; on each by default."
+    )
+    auto_select_cluster: bool = Field(
+        False, description="On one of the clusters, or of the workspace's: that has room."
+    )
+    enable_burst: bool = Field(False, description="Every cluster of the workspace will do.")
+    enable_redistribute: bool = Field(
+        True, description="Where it names no cluster, it may go to one that its workspace is given later."
+    )
+    enable_egs: bool | None = Field(None, alias="enableEGS", description="EGS's; no effect: gprDetails says it.")
+    gpr_details: DetailsFile | None = Field(None, description="The GPUs that it asks for; its objects tell otherwise.")
+    workload_template_name: Name | None = Field(
+        None, description="The WorkloadTemplate that it was made of; what it deploys where it lists nothing itself."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _cluster(cls, value: Json) -> Json:
+        """Read what a table of EGS's guide calls ClusterName."""
+        return respelt(value, "ClusterName", "clusterName")
+
+    @model_validator(mode="after")
+    def _same(self) -> PlacementSpec:
+        """Refuse two spellings of one thing that say different things (R2, R9)."""
+        one = [] if self.cluster_name is None else [self.cluster_name]
+        given = {
+            name: names
+            for name, names in (("clusterNames", self.cluster_names), ("clusterName", one), ("clusters", self.clusters))
+            if names
+        }
+        first, *others = given or [""]
+        for other in others:
+            if given[other] != given[first]:
+                raise refusal(f"has both {first} and {other}, and they differ", f"try keeping {first}")
+        if self.duration is not None and self.burst_duration not in (None, self.duration):
+            raise refusal("has both burstDuration and duration, and they differ", "try keeping burstDuration")
+        return self
+
+
+class PlacementFile(Strict):
+    """A placement that somebody asks for: what to deploy, where, and for how long."""
+
+    api_version: Group
+    kind: Literal["WorkloadPlacement"]
+    metadata: Metadata
+    spec: PlacementSpec
+    status: Any = None
+
+
+class Body(PlacementSpec):
+    """The body of a call, which may be what an earlier answer said."""
+
+    namespace: str = Field("", description="Where EGS keeps it; passed over.")
+    status: Any = Field(None, description="What answers say; passed over.")
+    created_at: Any = Field(None, description="What answers say; passed over.")
+    updated_at: Any = Field(None, description="What answers say; passed over.")
+
+
+class CreateBody(Body):
+    """What ``POST /api/v1/workload-placement`` takes."""
+
+    name: Name
+    workspace_name: Name | None = Field(None, description="The Workspace.")
+
+
+class UpdateBody(Body):
+    """What ``PUT /api/v1/workload-placement/{name}`` takes: only the fields that are to change."""
+
+    name: Name | None = None

@@ -1,0 +1,286 @@
+"""A request on its own, from a file or from a body: everything that can be said of it without any other file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from reconciler.core.schema.egs import deploy_spec
+from reconciler.core.schema.egs.deploy_spec import Spelling
+from reconciler.core.schema.egs.gpr import GprFile
+from reconciler.core.schema.egs.ignored_fields import ineffective, ineffective_of_placement
+from reconciler.core.schema.egs.placement import CreateBody, PlacementFile, PlacementSpec, UpdateBody
+from reconciler.errors import Severity
+from reconciler.model.gpr import DEFAULT_PRIORITY, GprTerms, GpuAsk, WorkspaceLimits
+from reconciler.model.ids import ClusterName, TemplateName, WorkspaceName
+from reconciler.model.request import Request
+from reconciler.model.units import format_duration
+from reconciler.model.workload import DeploySpec
+from reconciler.text.findings import Finding, Loc
+
+TEMPLATE = "overspill.dev/template"
+"""The annotation that names the WorkloadTemplate that a request was made of (R16)."""
+
+_ALIASES = {
+    "cluster_name": "clusters",
+    "cluster_names": "clusters",
+    "helm_config": "helmConfigs",
+    "duration": "burstDuration",
+    "service_account": "serviceAccountName",
+}
+"""Where a field is told under another name than its own."""
+_PASSED_OVER = frozenset({"namespace", "status", "created_at", "updated_at"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestDraft:
+    """A request before its workspace is known.
+
+    `clusters` and `placements` are as in `model.request.Request`. `terms` None: it says nothing of a GPR; `requeues`
+    None: it does not say whether it waits again. One that `reserves` deploys nothing and only keeps GPUs. `said` are
+    the fields that it names, as EGS's REST interface calls them; `used` the namespaces that its parts name outright.
+    """
+
+    name: TemplateName
+    workspace: WorkspaceName | None
+    namespace: str = ""
+    spec: DeploySpec = field(default_factory=DeploySpec)
+    clusters: tuple[ClusterName, ...] = ()
+    placements: int | None = None
+    template: str = ""
+    ask: GpuAsk | None = None
+    terms: GprTerms | None = None
+    requeues: bool | None = None
+    redistributes: bool = True
+    reserves: bool = False
+    said: frozenset[str] = frozenset()
+    used: tuple[str, ...] = ()
+    spelling: Spelling = field(default_factory=Spelling)
+
+    def request(self, workspace: WorkspaceName, limits: WorkspaceLimits | None = None) -> Request:
+        """Make a request of it in a workspace, whether or not it is admitted there.
+
+        Where it says nothing of a GPR its priority is EGS's default, or the nearest that the `limits` allow.
+        """
+        requeues = self.requeues if self.requeues is not None else limits is not None and limits.requeue
+        assumed = ("requeueOnFailure",) if self.requeues is None else ()
+        terms = self.terms
+        if terms is None:
+            assumed = ("priority", *assumed)
+            lowest, highest = (1, DEFAULT_PRIORITY) if limits is None else (limits.lowest, limits.highest)
+            terms = GprTerms(priority=min(max(DEFAULT_PRIORITY, lowest), highest))
+        return Request(
+            name=self.name,
+            workspace=workspace,
+            namespace=self.namespace,
+            spec=self.spec,
+            clusters=self.clusters,
+            placements=self.placements,
+            template=self.template,
+            ask=self.ask,
+            terms=replace(terms, requeue=requeues),
+            redistributes=self.redistributes,
+            assumed=assumed,
+        )
+
+
+def placement(file: PlacementFile) -> tuple[RequestDraft, tuple[Finding, ...]]:
+    """Make a draft of a WorkloadPlacement, and find what is wrong between its parts."""
+    found: list[Finding] = []
+    group = file.api_version.partition("/")[0]
+    value = replace(
+        _draft(file.spec, found, group=group),
+        name=TemplateName(file.metadata.name),
+        namespace=file.metadata.namespace,
+        template=file.spec.workload_template_name or file.metadata.annotations.get(TEMPLATE, ""),
+    )
+    found += _whole(value)
+    return value, tuple(value.spelling.of(finding) for finding in found)
+
+
+def created(body: CreateBody, flat: frozenset[int]) -> tuple[RequestDraft, tuple[Finding, ...]]:
+    """Make a draft of the body of a POST; `flat` are the manifests that it has in the flattened form."""
+    found: list[Finding] = []
+    value = replace(_draft(body, found, flat=flat), name=TemplateName(body.name))
+    found += _whole(value)
+    return value, tuple(value.spelling.of(finding) for finding in found)
+
+
+def updated(body: UpdateBody, flat: frozenset[int]) -> tuple[RequestDraft, tuple[Finding, ...]]:
+    """Make a draft of the body of a PUT. What is wrong between its parts shows once it is `merged`."""
+    found: list[Finding] = []
+    value = replace(_draft(body, found, flat=flat, partial=True), name=TemplateName(body.name or ""))
+    return value, tuple(value.spelling.of(finding) for finding in found)
+
+
+def reservation(file: GprFile) -> tuple[RequestDraft, tuple[Finding, ...]]:
+    """Make a draft of a GPUProvisioningRequest, which is kept on one of the clusters that it names."""
+    spec = file.spec
+    value = RequestDraft(
+        name=TemplateName(file.metadata.name),
+        workspace=WorkspaceName(spec.slice_name),
+        namespace=file.metadata.namespace,
+        clusters=spec.clusters,
+        placements=1,
+        ask=spec.ask(),
+        terms=spec.terms(dedicated=spec.dedicated_nodes),
+        requeues=spec.requeue_on_failure,
+        reserves=True,
+        spelling=Spelling(names={"clusters": "preferredClusters" if spec.preferred_clusters else "clusterName"}),
+    )
+    return value, tuple(ineffective(spec, ("spec",)))
+
+
+def merged(request: Request, draft: RequestDraft) -> tuple[RequestDraft, tuple[Finding, ...]]:
+    """Change what an update names (`draft.said`) in a request; all else stays as it is."""
+    said = draft.said
+    spec, change = request.spec, draft.spec
+    value = RequestDraft(
+        name=request.name,
+        workspace=request.workspace,
+        namespace=request.namespace,
+        spec=DeploySpec(
+            helm=change.helm if "helmConfigs" in said else spec.helm,
+            manifests=change.manifests if "manifestResources" in said else spec.manifests,
+            commands=change.commands if "cmdExec" in said else spec.commands,
+            steps=change.steps if "steps" in said else spec.steps,
+            burst_duration=change.burst_duration if "burstDuration" in said else spec.burst_duration,
+            deletion_policy=change.deletion_policy if "deletionPolicy" in said else spec.deletion_policy,
+            service_account=change.service_account if "serviceAccountName" in said else spec.service_account,
+        ),
+        clusters=draft.clusters if said & _WHERE else request.clusters,
+        placements=draft.placements if said & {*_WHERE, "numPlacements"} else request.placements,
+        template=draft.template if "workloadTemplateName" in said else request.template,
+        ask=draft.ask if "gprDetails" in said else request.ask,
+        terms=draft.terms if "gprDetails" in said else request.terms,
+        requeues=draft.requeues if "gprDetails" in said else request.terms.requeue,
+        redistributes=draft.redistributes if "enableRedistribute" in said else request.redistributes,
+        reserves=request.reserves,
+        said=said,
+        spelling=draft.spelling,
+    )
+    return value, tuple(value.spelling.of(finding) for finding in _whole(value))
+
+
+_OPEN = frozenset({"autoSelectCluster", "enableBurst"})
+_WHERE = frozenset({"clusters", *_OPEN})
+"""The fields that say together where a request goes: one of them says it anew."""
+
+
+def _draft(
+    spec: PlacementSpec,
+    found: list[Finding],
+    *,
+    group: str = "",
+    flat: frozenset[int] = frozenset(),
+    partial: bool = False,
+) -> RequestDraft:
+    """Turn the fields of a file or (without a `group`) of a body into a draft that has no name yet."""
+    details = spec.gpr_details
+    body = not group
+    said = frozenset(
+        _ALIASES.get(name, str(one.alias))
+        for name, one in type(spec).model_fields.items()
+        if name in spec.model_fields_set and name not in _PASSED_OVER
+    )
+    if partial and not (spec.auto_select_cluster or spec.enable_burst):
+        said -= _OPEN  # a change that leaves nothing open says nothing of where
+    clusters: tuple[ClusterName, ...] = ()
+    placements = spec.num_placements
+    if not partial or said & _WHERE:
+        clusters, placements = _where(spec, group, found)
+    deployed = deploy_spec.deploy_spec(spec, found)
+    found += ineffective_of_placement(spec)
+    charts = "helmConfigs" if body and not spec.helm_config else deploy_spec.charts_field(spec)
+    return RequestDraft(
+        name=TemplateName(""),
+        workspace=None if spec.workspace_name is None else WorkspaceName(spec.workspace_name),
+        spec=replace(deployed, burst_duration=spec.burst_duration or spec.duration),
+        clusters=clusters,
+        placements=placements,
+        template=spec.workload_template_name or "",
+        ask=details.ask() if details is not None and details.asks else None,
+        terms=None if details is None else details.terms(dedicated=details.dedicated_nodes),
+        requeues=None if details is None else details.requeue_on_failure,
+        redistributes=spec.enable_redistribute,
+        said=said,
+        used=deploy_spec.used_namespaces((), deployed),
+        spelling=Spelling(
+            names={
+                "helmConfig": charts,
+                "clusters": _clusters_field(spec, body=body),
+                "burstDuration": "duration" if spec.burst_duration is None and spec.duration else "burstDuration",
+            },
+            bare=body,
+            flat=flat,
+        ),
+    )
+
+
+def _whole(draft: RequestDraft) -> Iterator[Finding]:
+    """Find what is wrong between the parts of a draft. One that lists nothing but names a template deploys that."""
+    if not draft.reserves and not copies(draft):
+        yield from deploy_spec.check(draft.spec)
+    exits = None if draft.terms is None else draft.terms.exit_duration
+    lasts = draft.spec.burst_duration
+    if exits is not None and lasts is not None and exits != lasts:
+        yield Finding(
+            loc=("spec", "gprDetails", "exitDuration"),
+            message=f"has no effect: burstDuration says that it lasts {format_duration(lasts)}",
+            hint="try one duration for both",
+            severity=Severity.WARNING,
+        )
+
+
+def copies(draft: RequestDraft) -> bool:
+    """Tell whether a draft deploys what its template does."""
+    spec = draft.spec
+    return bool(draft.template) and not (spec.helm or spec.manifests or spec.commands or spec.steps)
+
+
+def _where(spec: PlacementSpec, group: str, found: list[Finding]) -> tuple[tuple[ClusterName, ...], int | None]:
+    """Say on which clusters a request goes, and on how many of them (R2)."""
+    written_as = _clusters_field(spec, body=not group)
+    loc: Loc = ("spec", "clusters")
+    written = spec.cluster_names or spec.clusters or [name for name in (spec.cluster_name,) if name is not None]
+    named = tuple(ClusterName(name) for name in dict.fromkeys(written))
+    if len(named) < len(written):
+        twice = next(name for name in named if written.count(name) > 1)
+        found.append(Finding(loc=loc, message=f"names {twice} more than once", severity=Severity.WARNING))
+    # 1. A kind that is for one cluster.
+    if group in _SINGLE and len(named) > 1:
+        message = f"names {len(named)} clusters, and a placement of {group} is for one"
+        found.append(Finding(loc=loc, message=message, hint="try apiVersion: gpr.kubeslice.io/v1alpha1"))
+    # 2. Whatever has room.
+    if spec.enable_burst:
+        if named:
+            message = f"enableBurst opens every cluster of the workspace, so {written_as} does not bind it"
+            hint = f"try enableBurst: false to stay on the clusters of {written_as}"
+            found.append(Finding(loc=loc, message=message, hint=hint, severity=Severity.WARNING))
+        return (), spec.num_placements or max(1, len(named))
+    if spec.auto_select_cluster:
+        return named, spec.num_placements or 1
+    # 3. Nowhere: the group that has no field for a cluster leaves it to us.
+    if not named and group == "aiops.kubeslice.io":
+        message = "names no cluster: it goes to the first one of its workspace that has room"
+        hint = "try spec.clusterName"
+        found.append(Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING))
+        return (), 1
+    if not named:
+        hint = f"try {written_as}: [...]" if written_as != "clusterName" else "try clusterName: ..."
+        found.append(Finding(loc=loc, message="is required", hint=f"{hint}, or autoSelectCluster: true"))
+    return named, spec.num_placements
+
+
+_SINGLE = frozenset({"worker.kubeslice.io", "aiops.kubeslice.io"})
+
+
+def _clusters_field(spec: PlacementSpec, *, body: bool) -> str:
+    """Return the field that the clusters stand under, or ought to."""
+    if spec.cluster_names:
+        return "clusterNames"
+    if spec.clusters:
+        return "clusters"
+    if spec.cluster_name is not None:
+        return "clusterName"
+    return "clusters" if body else "clusterNames"

@@ -1,0 +1,51 @@
+"""EGS's WorkloadTemplate: what to deploy, and how EGS means it to burst."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from reconciler.core.schema.egs.deploy import DeployFile
+from reconciler.core.schema.strict_model import Metadata, Name, Strict
+
+
+class TemplateSpec(DeployFile):
+    """A WorkloadTemplate's spec."""
+
+    workspace_name: Name | None = Field(None, description="The Workspace; may be left out where only one fits.")
+    namespaces: list[Name] = Field([], description="Namespaces that the workload uses.")
+    gpr_templates: list[Name] = Field([], description="GPRTemplates on whose terms it may have GPUs.")
+    auto_placement: bool | None = Field(None, description="Whether a GPRTemplateBinding may burst it.")
+    enable_burst: bool | None = Field(None, description="Whether it may burst to every cluster of the workspace.")
+    cluster_names: list[Name] = Field([], description="Where it bursts to, best first, unless a BurstPolicy says so.")
+
+
+class SelectorFile(Strict):
+    """The workload on the primary that EGS found for a template."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str = ""
+    namespace: str = ""
+
+
+class TemplateStatus(Strict):
+    """What EGS reports; only the selector is read."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    workload_selector: SelectorFile = SelectorFile()
+
+
+class WorkloadTemplateFile(Strict):
+    """What to deploy, in which steps, for how long: EGS's own kind, unchanged.
+
+    String values may hold Jinja expressions over replicas, cluster, placement, workspace and template.
+    """
+
+    api_version: Literal["gpr.kubeslice.io/v1alpha1"]
+    kind: Literal["WorkloadTemplate"]
+    metadata: Metadata
+    spec: TemplateSpec
+    status: TemplateStatus = TemplateStatus()

@@ -1,0 +1,172 @@
+"""Pydantic's complaints in the words of somebody who edits a file."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from reconciler.core.schema.strict_model import Strict
+from reconciler.core.schema.yaml import MAX_PROBLEMS
+from reconciler.model.workload import Json
+from reconciler.text.findings import Finding, Loc, shortened
+
+_WANTED = {
+    "string_type": "text",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a mapping",
+    "model_type": "a mapping",
+    "model_attributes_type": "a mapping",
+}
+_NUMBERS = {"a whole number": re.compile("[0-9]{1,40}"), "a number": re.compile(r"-?[0-9]{1,40}(\.[0-9]{1,40})?")}
+"""How a number is written that only its quotes make a text."""
+
+_SECONDS = re.compile("([0-9]{1,40})s")
+"""A duration where a field wants the number of its seconds."""
+
+_MOST = MAX_PROBLEMS - 1
+"""Problems of one object that are worded, before it is only said how many more there are: hints cost time."""
+
+_BOUNDS = {
+    "greater_than_equal": ("less than", "ge"),
+    "less_than_equal": ("more than", "le"),
+    "greater_than": ("not more than", "gt"),
+}
+
+
+def complaints(error: ValidationError, model: type[BaseModel]) -> tuple[Finding, ...]:
+    """Turn the errors of a validation into findings, at most a hundred; `model` is what was validated."""
+    errors = error.errors(include_url=False)
+    found = [_finding(details, model) for details in errors[:_MOST]]
+    if len(errors) > _MOST:
+        found.append(Finding(message=f"has {len(errors) - _MOST} more problems"))
+    return tuple(found)
+
+
+def nearest_name(word: str, known: Iterable[str]) -> str:
+    """Return the known word that was probably meant, or nothing; case alone never makes a word another one."""
+    by_lower = {name.lower(): name for name in sorted(known)}
+    found = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
+    return by_lower[found[0]] if found else ""
+
+
+def _finding(details: ErrorDetails, model: type[BaseModel]) -> Finding:
+    """Word one error."""
+    # Parts in angle brackets are tags of a union, and "[key]" says that a key rather than its value is wrong.
+    loc: Loc = tuple(part for part in details["loc"] if not str(part).startswith(("<", "[key]")))
+    kind, given, context = details["type"], details["input"], details.get("ctx", {})
+    if kind == "refused":
+        return Finding(loc=loc, message=str(context["message"]), hint=str(context["hint"]))
+    if kind == "missing":
+        return Finding(loc=loc, message="is required")
+    if kind == "extra_forbidden":
+        return _unknown(loc, model)
+    if kind in ("enum", "literal_error"):
+        return _not_one_of(loc, given, str(context["expected"]))
+    if kind in _WANTED:
+        return _wrong_type(loc, _WANTED[kind], given)
+    if kind in _BOUNDS:
+        word, key = _BOUNDS[kind]
+        return Finding(loc=loc, message=f"{_shown(given)} is {word} {context[key]:g}")
+    if kind == "string_too_short":
+        return Finding(loc=loc, message="is empty")
+    if kind == "too_short":
+        return Finding(loc=loc, message="is empty", hint="try listing one, or leaving the field out")
+    if kind == "too_long":
+        has, most = len(given), context["max_length"]
+        return Finding(loc=loc, message=f"lists {has}, of at most {most}", hint=f"leave {has - most} of them out")
+    return Finding(loc=loc, message=details["msg"][:1].lower() + details["msg"][1:])
+
+
+def _unknown(loc: Loc, model: type[BaseModel]) -> Finding:
+    """Report an unknown field with the nearest known one, or with all that there are when they are few."""
+    owner = _model_at(model, loc[:-1])
+    if owner is not None and issubclass(owner, Strict) and (way := owner.strangers.get(str(loc[-1]))):
+        return Finding(loc=loc, message="unknown field", hint=way)
+    known = sorted(field.alias or name for name, field in owner.model_fields.items()) if owner else []
+    guess = nearest_name(str(loc[-1]), known)
+    return Finding(
+        loc=loc,
+        message="unknown field",
+        hint=f"try '{guess}'" if guess else f"known here: {', '.join(known)}" if known else "",
+    )
+
+
+def _not_one_of(loc: Loc, given: Json, expected: str) -> Finding:
+    """Report a word that is none of a closed list. `expected` is Pydantic's listing: ``'a', 'b' or 'c'``."""
+    words = (word.strip().strip("'") for part in expected.split(" or ") for word in part.split(","))
+    allowed = [word for word in words if word]
+    guess = nearest_name(given, allowed) if isinstance(given, str) else ""
+    return Finding(
+        loc=loc,
+        message=f"{_shown(given)} is not one of {', '.join(allowed)}" if len(allowed) > 1 else f"must be {allowed[0]}",
+        hint=f"try '{guess or allowed[0]}'",
+    )
+
+
+def _wrong_type(loc: Loc, wanted: str, given: Json) -> Finding:
+    """Report a value of another type, with the spelling that would do."""
+    hint = ""
+    if wanted == "text" and isinstance(given, (bool, int, float)):
+        hint = f"try '{_shown(given)}' in quotes"
+    elif wanted == "a list" and isinstance(given, str):
+        hint = f"try [{shortened(given)}]"
+    elif wanted.endswith("number") and isinstance(given, str) and _NUMBERS[wanted].fullmatch(given):
+        hint = f"try {given} without quotes"
+    elif wanted == "a whole number" and isinstance(given, str) and (seconds := _SECONDS.fullmatch(given)):
+        hint = f"try {seconds[1]}"
+    elif wanted == "true or false" and isinstance(given, str):
+        known = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
+        hint = f"try {known[given.lower()]}" if given.lower() in known else ""
+    return Finding(loc=loc, message=f"must be {wanted}, not {_described(given)}", hint=hint)
+
+
+def _described(value: Json) -> str:
+    """Name a value by its kind, and by itself where it is short."""
+    if value is None:
+        return "null"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return f"the text {shortened(value, 40)!r}" if isinstance(value, str) else _shown(value)
+
+
+def _shown(value: Json) -> str:
+    """Write a scalar as it stands in a file."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return repr(shortened(value, 40))
+    return shortened(str(value), 40)
+
+
+def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel] | None:
+    """Find the model that describes the node at `loc`."""
+    models = [model]
+    for part in loc:
+        if isinstance(part, int):
+            continue  # `_models` has already looked into the list
+        annotations = [
+            field.annotation
+            for owner in models
+            for name, field in owner.model_fields.items()
+            if part in (field.alias, name)
+        ]
+        models = [found for annotation in annotations for found in _models(annotation)]
+    return models[0] if models else None
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models that an annotation mentions."""
+    if isinstance(annotation, type) and not get_args(annotation) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)

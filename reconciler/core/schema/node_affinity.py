@@ -1,0 +1,84 @@
+"""Node selector terms as pod specs have them."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from reconciler.core.schema.strict_model import Strict, Text, refusal
+from reconciler.model.scheduling import NodeRequirement, NodeTerm
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+
+
+class NodeOperator(StrEnum):
+    """What can be said of a label."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GT = "Gt"
+    LT = "Lt"
+
+
+class RequirementShape(Strict):
+    """What a label of a node has to be, as far as a single field tells whether it can be."""
+
+    key: Text
+    operator: Annotated[NodeOperator, Field(strict=False)]
+    values: list[str] = Field([])
+
+    def fault(self) -> tuple[str, str]:
+        """Say what the API server refuses in it, and the way out; nothing where both are empty."""
+        match self.operator:
+            case NodeOperator.IN | NodeOperator.NOT_IN if not self.values:
+                return f"{self.operator} needs values", "try 'values: [a, b]'"
+            case NodeOperator.EXISTS | NodeOperator.DOES_NOT_EXIST if self.values:
+                return f"{self.operator} takes no values", "leave out values, or try 'operator: In'"
+            case NodeOperator.GT | NodeOperator.LT if len(self.values) != 1 or not _INTEGER.fullmatch(self.values[0]):
+                return f"{self.operator} needs one whole number", """try 'values: ["8"]'"""
+        return "", ""
+
+    def value_of(self) -> NodeRequirement:
+        """Make the model's value."""
+        return NodeRequirement(key=self.key, operator=str(self.operator), values=tuple(self.values))
+
+
+class RequirementFile(RequirementShape):
+    """What a label of a node has to be."""
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        """Refuse what the API server refuses in a pod."""
+        message, hint = self.fault()
+        if message:
+            raise refusal(message, hint)
+        return self
+
+
+class FieldRequirementFile(Strict):
+    """What the name of a node has to be: the API server knows no other field, and one value for it."""
+
+    key: Literal["metadata.name"]
+    operator: Literal["In", "NotIn"]
+    values: Annotated[list[str], Field(min_length=1, max_length=1)]
+
+    def value_of(self) -> NodeRequirement:
+        """Make the model's value."""
+        return NodeRequirement(key=self.key, operator=self.operator, values=tuple(self.values))
+
+
+class NodeTermFile(Strict):
+    """Requirements that hold together; one without any is met by no node."""
+
+    match_expressions: list[RequirementFile] = Field([], description="What labels have to be.")
+    match_fields: list[FieldRequirementFile] = Field([], description="What the node's name has to be.")
+
+    def value_of(self) -> NodeTerm:
+        """Make the model's value."""
+        labels, fields = self.match_expressions, self.match_fields
+        return NodeTerm(labels=tuple(one.value_of() for one in labels), fields=tuple(one.value_of() for one in fields))

@@ -1,0 +1,159 @@
+"""Which kinds there are, which of them this version acts on, and what editors are told about their shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+
+from pydantic.json_schema import GenerateJsonSchema
+
+from reconciler.core.schema.egs.gpr import GprFile, GprTemplateFile
+from reconciler.core.schema.egs.gpr_binding import BindingFile, WorkspacePolicyFile
+from reconciler.core.schema.egs.placement import PlacementFile
+from reconciler.core.schema.egs.template import WorkloadTemplateFile
+from reconciler.core.schema.errors import nearest_name
+from reconciler.core.schema.fleet import ClusterFile, FleetFile
+from reconciler.core.schema.observation import ObservationFile
+from reconciler.core.schema.policy import BurstPolicyFile
+from reconciler.core.schema.strict_model import API_VERSION, Strict
+from reconciler.core.schema.workloadkind import WorkloadKindFile
+from reconciler.core.schema.workloadspread import WorkloadSpreadFile
+from reconciler.core.schema.workspace import WorkspaceFile
+from reconciler.model.units import format_duration
+from reconciler.model.workload import Json
+from reconciler.text.findings import shortened
+
+_GPR = "gpr.kubeslice.io/v1alpha1"
+_MODELS: Mapping[str, tuple[tuple[str, ...], type[Strict]]] = {
+    "Fleet": ((API_VERSION,), FleetFile),
+    "Cluster": ((API_VERSION,), ClusterFile),
+    "Workspace": ((API_VERSION,), WorkspaceFile),
+    "BurstPolicy": ((API_VERSION,), BurstPolicyFile),
+    "WorkloadTemplate": ((_GPR,), WorkloadTemplateFile),
+    "WorkloadPlacement": ((_GPR, "worker.kubeslice.io/v1alpha1", "aiops.kubeslice.io/v1alpha1"), PlacementFile),
+    "GPUProvisioningRequest": ((_GPR,), GprFile),
+    "GPRTemplate": ((_GPR,), GprTemplateFile),
+    "GPRTemplateBinding": ((_GPR,), BindingFile),
+    "WorkspacePolicy": ((_GPR,), WorkspacePolicyFile),
+    "WorkloadKind": ((API_VERSION,), WorkloadKindFile),
+    "WorkloadSpread": (("apps.kruise.io/v1alpha1", "apps.kruise.io/v1beta1"), WorkloadSpreadFile),
+    "Observation": ((API_VERSION,), ObservationFile),
+}
+KINDS = tuple(_MODELS)
+"""The kinds that this version reads, each with a model and a published schema."""
+
+_NEIGHBOURS = frozenset({
+    "AdvancedCronJob", "BroadcastJob", "CloneSet", "ContainerRecreateRequest", "DaemonSet", "EphemeralJob",
+    "ImageListPullJob", "ImagePullJob", "NodeImage", "NodePodProbe", "PersistentPodState", "PodProbeMarker",
+    "ResourceDistribution", "SidecarSet", "StatefulSet", "UnitedDeployment",
+    "GPRAutoEviction", "ClusterGPUAllocation", "Project", "SliceConfig", "SliceQoSConfig", "SliceGateway",
+    "SliceNodeAffinity", "SliceResourceQuotaConfig", "SliceRoleTemplate", "SliceRoleBinding", "SliceNSGateway",
+    "ServiceExport", "ServiceExportConfig", "ServiceImport", "Slice", "WorkerSliceConfig", "WorkerSliceGateway",
+    "WorkerServiceImport", "VpnKeyRotation", "List",
+})  # fmt: skip # a list of words, filled line by line
+"""Objects of EGS, KubeSlice and OpenKruise that live beside ours and are none of our business."""
+
+OURS = re.compile(r"overspill\.dev|(?:[a-z0-9-]+\.)*kubeslice\.io|apps\.kruise\.io")
+"""The API groups whose every kind we expect to know."""
+
+_GROUPS = ("overspill.dev", "gpr.kubeslice.io", "apps.kruise.io")
+_GENERIC = frozenset({"Cluster", "Workspace", "Fleet"})
+"""Names that other projects use too: they are ours only in a group that is nearly our own."""
+
+
+class KindSupport(StrEnum):
+    """What becomes of a document."""
+
+    READ = "read"
+    FOREIGN = "not ours"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What becomes of a document, and, where it is wrong, which field is and why."""
+
+    support: KindSupport
+    model: type[Strict] | None = None
+    field: str = ""
+    message: str = ""
+    hint: str = ""
+
+
+def support(api_version: Json, kind: Json) -> Verdict:
+    """Tell by its apiVersion and kind what becomes of a document."""
+    group, _, version = api_version.partition("/") if isinstance(api_version, str) else ("", "", "")
+    ours = OURS.fullmatch(group) is not None
+    # 1. Nothing that we could name.
+    if not isinstance(kind, str) or not kind:
+        return _wrong("kind", "is required", f"one of {', '.join(sorted(KINDS))}") if ours else _FOREIGN
+    # 2. One of our kinds that does not say of which group.
+    if not isinstance(api_version, str) or not api_version:
+        expected = _versions(kind)
+        return _wrong("apiVersion", "is required", f"try '{expected[0]}'") if expected else _FOREIGN
+    # 3. Another project's, unless one of our kinds stands in a group that is nearly ours.
+    if not ours:
+        guess = nearest_name(group, _GROUPS[:1] if kind in _GENERIC else _GROUPS) if kind in KINDS else ""
+        return (
+            _wrong("apiVersion", f"unknown group {shortened(group)}", f"try '{_versions(kind)[0]}'")
+            if guess
+            else _FOREIGN
+        )
+    # 4. Ours, or EGS's or OpenKruise's own beside ours.
+    expected = _versions(kind)
+    if not expected:
+        if kind in _NEIGHBOURS and group != "overspill.dev":
+            return _FOREIGN
+        guess = nearest_name(kind, KINDS)
+        hint = f"try '{guess}'" if guess else f"one of {', '.join(sorted(KINDS))}"
+        return _wrong("kind", f"unknown kind {shortened(kind)}", hint)
+    if api_version not in expected:
+        if kind == "Cluster" and group != "overspill.dev":
+            return _FOREIGN  # KubeSlice registers clusters under the same name
+        what = (
+            f"{kind} has no version {shortened(version)}"
+            if any(one.startswith(f"{group}/") for one in expected)
+            else (f"{kind} is not in {shortened(group)}")
+        )
+        return _wrong("apiVersion", what, f"try '{expected[0]}'")
+    return Verdict(support=KindSupport.READ, model=_MODELS[kind][1])
+
+
+_FOREIGN = Verdict(support=KindSupport.FOREIGN)
+
+
+def _wrong(field: str, message: str, hint: str) -> Verdict:
+    """Refuse a document for its apiVersion or its kind."""
+    return Verdict(support=KindSupport.WRONG, field=field, message=message, hint=hint)
+
+
+def _versions(kind: str) -> tuple[str, ...]:
+    """List the apiVersions in which a kind is known, the one to write first."""
+    return _MODELS[kind][0] if kind in _MODELS else ()
+
+
+class _Plain(GenerateJsonSchema):
+    """Leaves out the titles that Pydantic makes of field names: editors show them, and they say nothing."""
+
+    def encode_default(self, dft: object) -> Json:
+        """Write a duration as files do; pydantic's own way would not match the pattern beside it."""
+        return format_duration(dft) if isinstance(dft, timedelta) else super().encode_default(dft)
+
+    def field_title_should_be_set(self, schema: Json) -> bool:  # noqa: ARG002 -- Pydantic's signature
+        """Say no."""
+        return False
+
+
+def json_schema(kind: str) -> dict[str, Json]:
+    """Describe a kind to editors as JSON Schema of draft 2020-12; raises KeyError for a kind not in `KINDS`."""
+    (api_version, *_), model = _MODELS[kind]
+    schema = model.model_json_schema(by_alias=True, schema_generator=_Plain)
+    return {
+        "$schema": GenerateJsonSchema.schema_dialect,
+        "$id": f"https://{api_version}/{kind}.json",
+        **schema,
+        "title": kind,
+    }

@@ -1,0 +1,169 @@
+"""The strict model that all files are made of, and the fields that many of them share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from reconciler.model.ids import is_name
+from reconciler.model.units import Quantity, Resources, format_duration, parse_duration, parse_quantity
+from reconciler.model.workload import Json
+from reconciler.text.findings import shortened
+
+API_VERSION = "overspill.dev/v1alpha1"
+
+T = TypeVar("T")
+_LONGEST = 100
+"""Characters of a duration or an amount; a longer text is none, and is not to be repeated in a message."""
+_NOTHING = re.compile(r"0+[dhms]?")
+_NAME_SCHEMA = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"}
+_DURATION_SCHEMA = {"type": "string", "pattern": r"^([0-9]+(\.[0-9]+)?[dhms])+$", "examples": ["10m", "1h30m"]}
+_QUANTITY_SCHEMA = {"type": ["string", "number"], "examples": [4, "500m", "8Gi"]}
+
+
+class Strict(BaseModel):
+    """A part of a file: fields in camelCase, no others, each of exactly its type.
+
+    A known field that is null counts as absent, as Kubernetes reads it. `strangers` are fields that people write here
+    by habit, with what to do instead.
+    """
+
+    strangers: ClassVar[Mapping[str, str]] = {}
+
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        validate_by_name=False,
+        serialize_by_alias=True,
+        use_attribute_docstrings=False,
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, value: Json) -> Json:
+        """Leave out null fields, but not unknown ones, which are still to be reported."""
+        if not isinstance(value, Mapping) or None not in value.values():
+            return value
+        known = {field.alias for field in cls.model_fields.values()}
+        return {key: child for key, child in value.items() if child is not None or key not in known}
+
+
+def refusal(message: str, hint: str = "") -> PydanticCustomError:
+    """Build the error that a validator raises: what is wrong, and the way out."""
+    return PydanticCustomError("refused", "{message}", {"message": message, "hint": hint})
+
+
+def respelt(value: Json, written: str, usual: str) -> Json:
+    """Read one field of a mapping under its usual name; refuse both names where they differ."""
+    if not isinstance(value, Mapping) or written not in value:
+        return value
+    if value.get(usual, value[written]) != value[written]:
+        raise refusal(f"has both {written} and {usual}, and they differ", f"try keeping {usual}")
+    return {**{key: child for key, child in value.items() if key != written}, usual: value[written]}
+
+
+def _name(text: str) -> str:
+    """Refuse what cannot be part of a path or a label."""
+    if is_name(text):
+        return text
+    likely = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:63].rstrip("-")
+    hint = f"try '{likely}'" if likely else "try lower-case letters, digits and '-'"
+    raise refusal(f"{shortened(text)!r} is not a name of lower-case letters, digits and '-' (63 at most)", hint)
+
+
+def _duration(value: Json) -> timedelta:
+    """Read a duration; a bare number gets told how to write it."""
+    if isinstance(value, timedelta):
+        return value
+    text = str(value) if isinstance(value, (str, int, float)) and not isinstance(value, bool) else ""
+    if not text:
+        raise refusal("must be a duration", "try '10m' or '1h30m'")
+    if not isinstance(value, str):
+        raise refusal(f"{text} has no unit", f"try '{text}s'")
+    if len(text) > _LONGEST:
+        raise refusal(f"{shortened(text)!r} is not a duration", "try '10m' or '1h30m'")
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise refusal(str(error)) from error
+
+
+def _window(value: Json) -> timedelta:
+    """Read a duration that may be nothing at all, such as ``0s``."""
+    if isinstance(value, str) and _NOTHING.fullmatch(value) and value[-1].isalpha():
+        return timedelta(0)
+    return _duration(value)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> Quantity:
+    """Remember the few amounts that all nodes of a fleet share."""
+    return parse_quantity(text)
+
+
+def _quantity(value: Json) -> int:
+    """Read an amount that may be written as a number or as text, as in Kubernetes."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise refusal("must be an amount", "try 4, '500m' or '8Gi'")
+    text = value if isinstance(value, str) else str(value)
+    if len(text) > _LONGEST:
+        raise refusal(f"{shortened(text)!r} is not a quantity", "try 4, '500m' or '8Gi'")
+    try:
+        return _parsed(text)
+    except ValueError as error:
+        raise refusal(str(error), "try 4, '500m' or '8Gi'") from error
+
+
+_AS_TEXT = PlainSerializer(format_duration, return_type=str)
+Name = Annotated[str, AfterValidator(_name), WithJsonSchema(_NAME_SCHEMA)]
+Duration = Annotated[timedelta, BeforeValidator(_duration), _AS_TEXT, WithJsonSchema(_DURATION_SCHEMA)]
+Window = Annotated[timedelta, BeforeValidator(_window), _AS_TEXT, WithJsonSchema(_DURATION_SCHEMA)]
+Amount = Annotated[int, BeforeValidator(_quantity), WithJsonSchema(_QUANTITY_SCHEMA)]
+Text = Annotated[str, Field(min_length=1)]
+Labels = dict[str, str]
+Amounts = dict[str, Amount]
+Anything = dict[str, Any]
+
+
+def resources(amounts: Mapping[str, int]) -> Resources:
+    """Make a value of amounts that have been read."""
+    return Resources(amounts={name: Quantity(amount) for name, amount in amounts.items()})
+
+
+class Metadata(Strict):
+    """The part of Kubernetes' metadata that means something here, and what kubectl exports beside it."""
+
+    name: Name
+    namespace: str = ""
+    labels: Labels = Field({}, description="Labels; a Cluster's are what policies select by.")
+    annotations: Labels = Field({})
+    uid: Any = None
+    generation: Any = None
+    generate_name: Any = None
+    resource_version: Any = None
+    creation_timestamp: Any = None
+    deletion_timestamp: Any = None
+    deletion_grace_period_seconds: Any = None
+    managed_fields: Any = None
+    owner_references: Any = None
+    finalizers: Any = None
+    self_link: Any = None

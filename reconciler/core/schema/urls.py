@@ -1,0 +1,55 @@
+"""Addresses of repositories: what they may begin with, and that no password stands in one."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator
+
+from reconciler.core.schema.strict_model import refusal
+
+_SAFE = ("https://", "oci://")
+_PASSWORD = re.compile(r"://[^/?#@:]*:(?!\d*(?:[/?#]|$))[^@]*@")
+"""A user and a password; a port is none, whatever the path holds."""
+_USER_OF_HTTP = re.compile(r"https?://[^/?#]*@", re.IGNORECASE)
+"""Anybody before the host: git takes a name alone for a token, see adapters/git/remote.py."""
+
+
+def _fetched_by_git(address: str) -> str:
+    """Refuse an address that holds a credential, without repeating it."""
+    if _PASSWORD.search(address) or _USER_OF_HTTP.match(address):
+        hint = "leave it out; the engine has credentials of its own for a repository"
+        raise refusal("may not hold a password or a token", hint)
+    return address
+
+
+def _chart_repository(address: str) -> str:
+    """Refuse an address that is fetched in the open; it is not repeated, since it may hold a password too.
+
+    One that holds an expression is left to `templates.check`, which knows that none belongs here.
+    """
+    if not address or address.startswith(_SAFE) or "{{" in address or "{%" in address or _stays_here(address):
+        return address
+    raise refusal("must begin with https:// or oci://", "plain http is for localhost only")
+
+
+def _stays_here(address: str) -> bool:
+    """Tell whether an address is plain http to this machine itself."""
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    if parts.scheme != "http":
+        return False
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+GitAddress = Annotated[str, AfterValidator(_fetched_by_git)]
+ChartAddress = Annotated[str, AfterValidator(_chart_repository)]

@@ -1,0 +1,198 @@
+"""Which objects of a placement get what its subset changes, and what becomes of them.
+
+Of the objects of the kind that the WorkloadSpread targets, the one of the target's name is meant, or all where none has
+it; in each, the pod templates of the role that the spread selects. What comes out has to pass the rules for what people
+write, each volume that a container mounts has to be there, and a selector of the object still has to select its pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from reconciler.core.safety import rules
+from reconciler.core.spread import ordinal_fields
+from reconciler.core.spread.matching import selects
+from reconciler.core.spread.subset_pods import Injection, injection, ordinal, pod_of_subset, subset_of
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.core.workloads.builtin_kinds import Kinds
+from reconciler.core.workloads.paths import at, within
+from reconciler.core.workloads.pods import PodTemplateSite, places
+from reconciler.core.workloads.strategic_merge import Unmergeable
+from reconciler.errors import InvalidInput
+from reconciler.model.placement import Placement
+from reconciler.model.policy import Desired, Workspace
+from reconciler.model.workload import DeploySpec, Json, ManifestResource
+from reconciler.model.workload_kind import Path, PodTemplate
+from reconciler.model.workload_spread import Subset, WorkloadSpread
+from reconciler.text.findings import Finding, Loc
+
+INSTEAD = "write it into the template itself, where an expression may ask for placement.subset"
+_TRY = "mend its patch: kubectl patch --local --type strategic shows what becomes of a Pod"
+_MANIFEST: Loc = ("spec", "manifestResources", 0, "manifest")
+
+
+def of_placement(desired: Desired, placement: Placement) -> Injection | None:
+    """Return what the subset that a placement is for changes in its pods; None where it is for none that there is.
+
+    Its cluster has to be one that is described. Raises InvalidInput where a StatefulSet would have no ordinals there.
+    """
+    policy = desired.policies.get(placement.workload)
+    spread = None if policy is None else policy.spread
+    subset = None if spread is None else subset_of(spread, placement.subset)
+    own = placement.first_ordinal if spread is not None and ordinal(spread) else None
+    if spread is None or subset is None:
+        # What was placed for a subset that is gone keeps the ordinals that it has, and nothing else of it.
+        return Injection(spread=spread, subset=Subset(name=placement.subset), start=own) if spread and own else None
+    try:
+        return injection(spread, subset, desired.clusters[placement.cluster], start=own)
+    except ValueError as error:
+        hint = "give each subset before it a maxReplicas in replicas"
+        raise refusal(Injection(spread=spread, subset=subset), str(error), hint) from error
+
+
+def targets(manifests: Sequence[Mapping[str, Json]], spread: WorkloadSpread) -> frozenset[int]:
+    """Return the places of the objects that a spread targets, in a list of a placement's objects."""
+    wanted = f"{spread.group}/{spread.target.kind}"
+    found = [index for index, one in enumerate(manifests) if group_kind(one) == wanted]
+    named = [index for index in found if at(manifests[index], ("metadata", "name")) == spread.target.name]
+    return frozenset(named or found)
+
+
+def ways(manifest: Mapping[str, Json], spread: WorkloadSpread, kinds: Kinds) -> tuple[Path, ...]:
+    """Return the ways to the pod templates of the role that a spread selects, each once.
+
+    Pods are selected by labels, which a controller may add for each role: where no template has them, the role is the
+    one whose replicas the spread splits.
+    """
+    there = {
+        tuple(map(str, place.loc[:-1])): place
+        for place in reversed(tuple(places(manifest, kinds)))
+        if plain(place.template) and place.loc
+    }
+    labelled = [way for way in there if selects(spread, _object(at(manifest, (*way, "metadata", "labels"))))]
+    if not labelled:
+        labelled = [way for way, place in there.items() if _split(place) & {*spread.replicas_paths}]
+    return tuple(way for way in reversed(there) if way in labelled)
+
+
+def injected(manifest: Mapping[str, Json], asked: Injection, workspace: Workspace, kinds: Kinds) -> Mapping[str, Json]:
+    """Return an object whose pods are those of a subset.
+
+    Raises InvalidInput that names the spread, the subset, the object and the field.
+    """
+    called = f"{manifest.get('kind')} {at(manifest, ('metadata', 'name'))}"
+    found = ways(manifest, asked.spread, kinds)
+    if not found and not asked.changes:
+        return manifest
+    if not found and replace(asked, start=0).changes:
+        raise refusal(asked, f"{called} has no pod template {_asked(asked.spread)}", INSTEAD)
+    made = manifest
+    try:
+        for way in found:
+            if not isinstance(at(made, way), Mapping):
+                continue  # what an object lacks, its own check tells
+            before = at(made, (*way, "spec"))
+            made = _put(made, way, pod_of_subset(at(made, way), asked))
+            if asked.subset.patch:
+                _check_containers(before, _object(at(made, (*way, "spec"))))
+                _check_mounts(_object(at(made, (*way, "spec"))), made)
+        if asked.start:
+            made = ordinal_fields.begun(made, asked.start)
+        _check_selector(manifest, made)
+        _check_rules(manifest, made, workspace, kinds)
+    except Unmergeable as error:
+        raise refusal(asked, f"{called}: {error}", error.hint or _TRY) from error
+    return made
+
+
+def refusal(asked: Injection, message: str, hint: str) -> InvalidInput:
+    """Say why the pods of a subset cannot be made, at the subset's place in the file of its spread."""
+    spread = asked.spread
+    loc: Loc = ("spec", "subsets")
+    if asked.subset in spread.subsets:
+        loc = (*loc, spread.subsets.index(asked.subset))
+    finding = Finding(loc=loc, message=f"{asked.called}: {message}", hint=hint)
+    return InvalidInput(problems=(finding.problem(path=spread.path, line=spread.line),))
+
+
+def plain(template: PodTemplate) -> bool:
+    """Tell whether a template is one as Kubernetes has them, with metadata beside the spec."""
+    return template.spec[-1:] == ("spec",) and template.labels == (*template.spec[:-1], "metadata", "labels")
+
+
+def _object(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _split(place: PodTemplateSite) -> set[str]:
+    """Return where the replicas of a template are, as a spread writes it."""
+    return {".".join(within(count.path, place.item, place.template.spec)) for count in place.template.counts}
+
+
+def _asked(spread: WorkloadSpread) -> str:
+    """Say what pod templates were looked for."""
+    labels = [f"{key}={value}" for key, value in sorted(spread.selector.items())]
+    labels += [one.key for one in spread.selector_expressions]
+    return f"of its own with the labels that the spread selects, {', '.join(labels)}" if labels else "of its own"
+
+
+def _put(value: Json, way: Path, new: Json) -> Json:
+    """Copy what stands on a way, with something new at its end; objects that are missing are made."""
+    if not way:
+        return new
+    part, rest = way[0], way[1:]
+    if isinstance(value, list):
+        return [_put(item, rest, new) if str(index) == part else item for index, item in enumerate(value)]
+    there = value if isinstance(value, Mapping) else {}
+    return {**there, part: _put(there.get(part), rest, new)}
+
+
+def _check_containers(before: Json, spec: Mapping[str, Json]) -> None:
+    """Raise Unmergeable where a container is there only since the patch names it, and has no image of its own."""
+    for part in ("initContainers", "containers"):
+        known = [one.get("name") for one in _mappings(at(before, (part,)))]
+        for index, container in enumerate(_mappings(spec.get(part))):
+            if container.get("name") not in known and not container.get("image"):
+                there = f" (there is {', '.join(map(str, known))})" if known else ""
+                raise Unmergeable(("spec", part, index), f"{container.get('name')!r} has no image{there}")
+
+
+def _check_mounts(spec: Mapping[str, Json], manifest: Mapping[str, Json]) -> None:
+    """Raise Unmergeable where a container mounts a volume that neither the pod nor a claim template has."""
+    claims = at(manifest, ("spec", "volumeClaimTemplates"))
+    named = [one.get("name") for one in _mappings(spec.get("volumes"))]
+    named += [at(one, ("metadata", "name")) for one in _mappings(claims)]
+    for part in ("initContainers", "containers"):
+        for index, container in enumerate(_mappings(spec.get(part))):
+            for number, mount in enumerate(_mappings(container.get("volumeMounts"))):
+                if mount.get("name") not in named:
+                    loc: Loc = ("spec", part, index, "volumeMounts", number, "name")
+                    raise Unmergeable(loc, f"there is no volume {mount.get('name')!r}")
+
+
+def _mappings(value: Json) -> Iterator[Mapping[str, Json]]:
+    return (one for one in value if isinstance(one, Mapping)) if isinstance(value, list) else iter(())
+
+
+def _check_selector(before: Mapping[str, Json], made: Mapping[str, Json]) -> None:
+    """Raise Unmergeable where an object would not select its own pods any more."""
+    way = ("spec", "template", "metadata", "labels")
+    old, new = _object(at(before, way)), _object(at(made, way))
+    for key, value in _object(at(made, ("spec", "selector", "matchLabels"))).items():
+        if old.get(key) == value != new.get(key):
+            raise Unmergeable((*way, key), "is what the object selects its pods by, and has to stay")
+
+
+def _check_rules(before: Mapping[str, Json], made: Mapping[str, Json], workspace: Workspace, kinds: Kinds) -> None:
+    """Raise Unmergeable where an object breaks a rule for what people write only since it is a subset's."""
+
+    def broken(manifest: Mapping[str, Json]) -> tuple[Finding, ...]:
+        spec = DeploySpec(manifests=(ManifestResource(name="", manifest=manifest),))
+        return rules.check_safety(spec, workspace, kinds=kinds, rendered=True)
+
+    known = broken(before)
+    for finding in broken(made):
+        if finding not in known:
+            hint = f" ({finding.hint})" if finding.hint else ""
+            raise Unmergeable(finding.loc[len(_MANIFEST) :], f"{finding.message}{hint}")

@@ -1,0 +1,209 @@
+"""What a subset of a WorkloadSpread asks of clusters, and what it asks of nodes in place of the pod template alone.
+
+A requirement whose key is a label of a Cluster is decided by the cluster, and so is the field ``metadata.name``; every
+other one is a node's, narrows the shape of a replica, and goes into its pod template. The order is OpenKruise's: first
+tolerations, then the required term beside every term that is there, then the patch, which wins (spread-and-groups.md,
+section 2). What a patch makes of a pod is read off the template where that is known (`aswritten`). A shape alone does
+not tell what becomes of its requests, or of a label that it may have of its affinity: there a patch fits nowhere, and
+says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from reconciler.core.workloads.node_affinity import meets
+from reconciler.core.workloads.pod_shape import node_terms, tolerations
+from reconciler.core.workloads.strategic_merge import Unmergeable, merge
+from reconciler.model.capacity import ClusterObservation, ReplicaShape
+from reconciler.model.policy import Cluster
+from reconciler.model.scheduling import Labels, NodeRequirement, NodeTerm
+from reconciler.model.workload import Json
+from reconciler.model.workload_spread import Subset, WorkloadSpread
+from reconciler.text.caching import IdentityCache
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_UNREAD = (
+    "hostNetwork",
+    "nodeName",
+    "overhead",
+    "resourceClaims",
+    "resources",
+    "runtimeClassName",
+    "topologySpreadConstraints",
+)
+"""Fields of a pod that decide where it fits, and that a shape has no word for."""
+_MOST = 100
+"""Sets of labels that are looked for among the nodes of one cluster, as preferred terms name them."""
+_LABELLED = IdentityCache[dict[tuple[str, ...], Sequence[Mapping[str, str]]]](lambda _: {})
+"""What the nodes of clusters have as which labels."""
+
+
+def takes(subset: Subset, cluster: Cluster) -> bool:
+    """Tell whether a cluster is one of a subset's, as far as its labels and its name say."""
+    term = subset.required
+    if term is None:
+        return True
+    if not (term.labels or term.fields):
+        return False  # as Kubernetes has it: a term that asks for nothing is met by nothing
+    own = NodeTerm(labels=tuple(one for one in term.labels if one.key in cluster.labels), fields=term.fields)
+    return not (own.labels or own.fields) or meets((own,), cluster.labels, cluster.name)
+
+
+def of_nodes(subset: Subset, cluster: Cluster) -> tuple[NodeRequirement, ...]:
+    """List what a subset requires of the nodes of one of its clusters."""
+    labels = () if subset.required is None else subset.required.labels
+    return tuple(one for one in labels if one.key not in cluster.labels)
+
+
+def has(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> bool:
+    """Tell whether a cluster of a subset has a node that the subset requires, ready or not, if it requires any."""
+    asked = of_nodes(subset, cluster)
+    if not asked or seen is None:
+        return not asked
+    labelled = [{**pool.labels, **node.labels} for pool in seen.pools for node in pool.nodes]
+    labelled += [{**node.labels} for node in seen.closed]
+    return any(meets((NodeTerm(labels=asked),), labels, "") for labels in labelled)
+
+
+def preference(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> int:
+    """Add up the weights of the preferred terms that a cluster meets, with the labels of its best node over its own."""
+    if not subset.preferred:
+        return 0
+    keys = tuple(sorted({one.key for preferred in subset.preferred for one in preferred.term.labels}))
+    labelled = _labelled(seen, keys) if seen is not None else ()
+    return max(
+        sum(one.weight for one in subset.preferred if meets((one.term,), {**cluster.labels, **labels}, cluster.name))
+        for labels in (labelled or [{}])
+    )
+
+
+def _labelled(seen: ClusterObservation, keys: tuple[str, ...]) -> Sequence[Mapping[str, str]]:
+    """List what the nodes of a cluster have as these labels: of those that are alike one, as there are many."""
+    known = _LABELLED.of(seen)
+    made = known.get(keys)
+    if made is None:
+        if len(known) >= _MOST:
+            known.clear()
+        found = {
+            tuple((key, node.labels.get(key, pool.labels.get(key))) for key in keys)
+            for pool in seen.pools
+            for node in pool.nodes
+        }
+        made = known[keys] = tuple({key: value for key, value in one if value is not None} for one in found)
+    return made
+
+
+def selects(spread: WorkloadSpread, labels: Mapping[str, str]) -> bool:
+    """Tell whether a pod with these labels is one that counts; without a selector all do."""
+    asked = (
+        *(NodeRequirement(key=key, operator="In", values=(value,)) for key, value in spread.selector.items()),
+        *spread.selector_expressions,
+    )
+    return not asked or meets((NodeTerm(labels=asked),), labels, "")
+
+
+def beside(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
+    """Return the shape of a replica with what a subset asks for beside it on one of its clusters, but for its patch."""
+    asked = of_nodes(subset, cluster)
+    terms = shape.node_terms
+    if asked:
+        terms = tuple(replace(term, labels=term.labels + asked) for term in terms or (NodeTerm(),))
+    lasting = tuple(one for one in subset.tolerations if one.seconds is None)
+    return replace(shape, node_terms=terms, tolerations=shape.tolerations + lasting)
+
+
+def narrowed(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShape:
+    """Return the shape of a replica that is placed for a subset on one of its clusters, as far as it alone tells."""
+    made = beside(shape, subset, cluster)
+    if not subset.patch:
+        return made
+    try:
+        made = _relabelled(made, subset.patch, subset.name)
+        spec = subset.patch.get("spec")
+        return _patched(made, spec, subset.name) if spec else made
+    except (AttributeError, KeyError, TypeError, Unmergeable):
+        return replace(made, obstacle=f"the patch of subset {subset.name} is no part of a pod")
+
+
+def _relabelled(shape: ReplicaShape, patch: Mapping[str, Json], name: str) -> ReplicaShape:
+    """Give the pods that rules are about the labels of a patch; none of those that the rules go by."""
+    rules = shape.rules
+    if "metadata" not in patch:
+        return shape
+    who = tuple(one._replace(labels=_labels(dict(one.labels), patch)) for one in shape.who)
+    shape = replace(shape, who=who)
+    if rules is None:
+        return shape
+    before = dict(rules.labels)
+    after = dict(_labels(before, patch))
+    asked = {one.key for rule in rules.all for one in rule.selector}
+    changed = sorted(key for key in asked if before.get(key) != after.get(key))
+    if changed:
+        why = f"subset {name} patches metadata.labels.{changed[0]}, which rules about its pods go by"
+        return replace(shape, obstacle=shape.obstacle or why)
+    return replace(shape, rules=replace(rules, labels=tuple(sorted(after.items()))))
+
+
+def _labels(before: Mapping[str, str], patch: Mapping[str, Json]) -> Labels:
+    """Return the labels that a patch leaves of a pod's."""
+    pod = merge({"metadata": {"labels": {**before}}}, {"metadata": patch["metadata"]})
+    return tuple(sorted(((pod.get("metadata") or {}).get("labels") or {}).items()))
+
+
+def _patched(shape: ReplicaShape, spec: Json, name: str) -> ReplicaShape:
+    """Apply what a patch says of nodes; lists of Kubernetes without a merge key are replaced whole."""
+    unread = next(iter((*_unread(spec), *_either(spec, shape))), "")
+    if unread:
+        return replace(shape, obstacle=shape.obstacle or f"subset {name} patches {unread}, which nobody can count here")
+    own = {"spec": {"nodeSelector": dict(shape.node_selector)}}
+    selector = merge(own, {"spec": {"nodeSelector": spec.get("nodeSelector") or {}}})["spec"]["nodeSelector"]
+    kept = tuple(tolerations(spec)) if "tolerations" in spec else shape.tolerations
+    required = _node_affinity(spec).get(_REQUIRED)
+    terms = node_terms(required) if required else None
+    return replace(
+        shape,
+        node_selector=dict(sorted(selector.items())),
+        node_terms=shape.node_terms if terms is None else terms,
+        tolerations=kept,
+    )
+
+
+def _unread(spec: Mapping[str, Json]) -> Iterator[str]:
+    """Name what a patch changes that decides where a replica fits and cannot be read from here."""
+    yield from (f"spec.{field}" for field in _UNREAD if field in spec)
+    if any(str(key).startswith("$") for key in spec):
+        yield "spec by a directive"
+    for field in ("containers", "initContainers"):
+        for container in spec.get(field) or ():
+            called = f"{field} {container.get('name', '')}"
+            if "resources" in container:
+                yield f"the resources of {called}"
+            if "restartPolicy" in container:
+                yield f"the restartPolicy of {called}"
+            if any("hostPort" in port for port in container.get("ports") or ()):
+                yield f"the host ports of {called}"
+    affinity = spec.get("affinity") or {}
+    yield from (f"spec.affinity.{field}" for field in ("podAffinity", "podAntiAffinity") if field in affinity)
+    for field in ("nodeSelector", "tolerations", "affinity"):
+        if _directed(spec.get(field)):
+            yield f"spec.{field} by a directive"
+
+
+def _either(spec: Mapping[str, Json], shape: ReplicaShape) -> Iterator[str]:
+    """Name the labels that a patch asks for in another way than a shape, which may have them of its affinity."""
+    for key, value in (spec.get("nodeSelector") or {}).items():
+        if shape.node_selector.get(key, value) != value:
+            yield f"spec.nodeSelector.{key}"
+
+
+def _directed(value: Json) -> bool:
+    """Tell whether a strategic merge patch says how to merge, beside what."""
+    if isinstance(value, Mapping):
+        return any(str(key).startswith("$") or _directed(one) for key, one in value.items())
+    return isinstance(value, list) and any(_directed(one) for one in value)
+
+
+def _node_affinity(spec: Mapping[str, Json]) -> Mapping[str, Json]:
+    return (spec.get("affinity") or {}).get("nodeAffinity") or {}

@@ -1,0 +1,70 @@
+"""How a StatefulSet is told the first ordinal that is its own, Kubernetes' and OpenKruise's.
+
+Kubernetes counts from ``spec.ordinals.start`` (1.31 and later). OpenKruise has the field since 1.7 behind a feature
+gate that is off (``StatefulSetStartOrdinal``), so that nobody here knows whether it counts. What does, in v1beta1, is
+``spec.reserveOrdinals``: pods pass over these numbers, and there are as many pods as without (read from OpenKruise
+1.9's types and controller). So all ordinals before the first are reserved, as numbers, which 1.5 takes as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import count, islice
+
+from reconciler.core.workloads.strategic_merge import Unmergeable
+from reconciler.model.workload import Json
+from reconciler.text.findings import Loc
+
+KRUISE = "apps.kruise.io"
+_RESERVED: Loc = ("spec", "reserveOrdinals")
+_ORDINALS: Loc = ("spec", "ordinals")
+_MOST = 1000
+_RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
+
+
+def begun(manifest: Mapping[str, Json], start: int) -> Mapping[str, Json]:
+    """Return a StatefulSet whose pods leave so many ordinals to others, beyond those that it leaves out itself.
+
+    Raises Unmergeable where it cannot be said.
+    """
+    spec = manifest.get("spec")
+    there = spec if isinstance(spec, Mapping) else {}
+    group, _, version = str(manifest.get("apiVersion")).rpartition("/")
+    if group != KRUISE:
+        return {**manifest, "spec": {**there, "ordinals": _from(start, there.get("ordinals"))}}
+    if version == "v1alpha1":
+        hint = f"try apiVersion: {KRUISE}/v1beta1 in the template"
+        raise Unmergeable(("apiVersion",), "has no ordinals that a subset could leave to others; v1beta1 has", hint)
+    if "ordinals" in there:
+        message = "may count or not, by a feature gate of OpenKruise; a subset needs it left out"
+        raise Unmergeable(_ORDINALS, message, "leave it out of the template")
+    if start > _MOST:
+        hint = "lower maxReplicas of the subsets before it"
+        raise Unmergeable(_RESERVED, f"would have {start} numbers, and {_MOST} are written at most", hint)
+    own = there.get("reserveOrdinals") or []
+    reserved = _numbers(own)
+    before = islice((number for number in count() if number not in reserved), start)
+    return {**manifest, "spec": {**there, "reserveOrdinals": [*own, *before]}}
+
+
+def _from(start: int, ordinals: Json) -> dict[str, Json]:
+    """Begin with an ordinal, counted from where the object itself begins."""
+    there = ordinals if isinstance(ordinals, Mapping) else {}
+    own = there.get("start")
+    return {**there, "start": start + (own if type(own) is int else 0)}
+
+
+def _numbers(own: Json) -> frozenset[int]:
+    """Read the ordinals that are left out already: numbers, and ranges of them as ``3-5``."""
+    found: set[int] = set()
+    for one in own if isinstance(own, list) else [None]:
+        ends = _RANGE.fullmatch(one) if isinstance(one, str) else None
+        if ends is not None and int(ends[2]) - int(ends[1]) <= _MOST:
+            found.update(range(int(ends[1]), int(ends[2]) + 1))
+        elif type(one) is int:
+            found.add(one)
+        else:
+            hint = "try reserveOrdinals: [0, 3-5] in the template"
+            raise Unmergeable(_RESERVED, "is no list of numbers, and of ranges such as 3-5", hint)
+    return frozenset(found)

@@ -1,0 +1,52 @@
+"""What subset of its WorkloadSpread a placement counts for, and what each subset has.
+
+What a placement was made for decides, as the annotation of a pod does for OpenKruise. One that was made for a subset
+that is gone is in none. One that was made before there was a spread counts for the subset that it could have been made
+for: with the best preferred terms, then one whose patch changes nothing that runs, then the first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from reconciler.core.spread.matching import of_nodes, preference, takes
+from reconciler.core.spread.subset_pods import subset_of
+from reconciler.model.ids import ClusterName
+from reconciler.model.placement import Placement
+from reconciler.model.policy import BurstPolicy, Cluster
+from reconciler.model.workload_spread import Subset
+
+Site = tuple[ClusterName, str]
+"""A cluster and the subset that it is used for; without a WorkloadSpread that is empty."""
+
+
+def site(placement: Placement, policy: BurstPolicy, clusters: Mapping[ClusterName, Cluster]) -> Site:
+    """Return what a placement's replicas are counted by; of a spread's the subset is empty where it is in none."""
+    spread = policy.spread
+    if spread is None:
+        return placement.cluster, ""
+    if placement.subset:
+        return placement.cluster, placement.subset if subset_of(spread, placement.subset) is not None else ""
+    cluster = clusters.get(placement.cluster)
+    if cluster is None:
+        return placement.cluster, ""
+    able = [one for one in spread.subsets if takes(one, cluster) and not of_nodes(one, cluster)]
+    best = max(able, key=lambda one: (preference(one, cluster, None), _changes_nothing(one)), default=None)
+    return placement.cluster, "" if best is None else best.name
+
+
+def seated(
+    placements: Iterable[Placement], policy: BurstPolicy, clusters: Mapping[ClusterName, Cluster]
+) -> Counter[Site]:
+    """Count the replicas of one workload by cluster and subset."""
+    held = Counter[Site]()
+    for placement in placements:
+        held[site(placement, policy, clusters)] += placement.replicas
+    return held
+
+
+def _changes_nothing(one: Subset) -> bool:
+    """Tell whether a patch leaves all but annotations of a pod as it is."""
+    metadata = one.patch.get("metadata")
+    return {*one.patch} <= {"metadata"} and (not isinstance(metadata, Mapping) or {*metadata} <= {"annotations"})

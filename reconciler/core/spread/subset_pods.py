@@ -1,0 +1,196 @@
+"""What a subset of a WorkloadSpread makes of a pod template, and which ordinals of a StatefulSet are its own.
+
+As OpenKruise injects it into pods (spread-and-groups.md, section 2), in this order: tolerations and preferred terms are
+appended; the required term becomes the only one, or goes into every term that is there; the patch comes last, and so
+wins; an annotation names the spread and the subset. Two things are otherwise: what a Cluster decides by its labels or
+its name is no matter of nodes any more and is left out, and where nothing is injected no empty affinity is made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reconciler.core.spread.matching import of_nodes
+from reconciler.core.workloads.node_affinity import meets
+from reconciler.core.workloads.strategic_merge import Unmergeable, directive, merge
+from reconciler.model.policy import Cluster
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.workload import Json
+from reconciler.model.workload_spread import PreferredTerm, Subset, WorkloadSpread
+from reconciler.text.findings import Loc
+
+MATCHED = "apps.kruise.io/matched-workloadspread"
+_STATEFUL_SETS = frozenset({("apps", "StatefulSet"), ("apps.kruise.io", "StatefulSet")})
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+_TERMS = "nodeSelectorTerms"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """What is injected into the pods of a subset on one of its clusters: as far as it is a matter of nodes.
+
+    `start` is the first ordinal of its own where the spread's target is a StatefulSet, else 0.
+    """
+
+    spread: WorkloadSpread
+    subset: Subset
+    required: tuple[NodeRequirement, ...] = ()
+    preferred: tuple[PreferredTerm, ...] = ()
+    start: int = 0
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything but the annotation comes of it."""
+        return bool(self.subset.patch or self.subset.tolerations or self.required or self.preferred or self.start)
+
+    @property
+    def called(self) -> str:
+        """How it is told: ``subset spot of WorkloadSpread llm/pools``."""
+        return f"subset {self.subset.name} of WorkloadSpread {self.spread.id}"
+
+    @property
+    def annotation(self) -> dict[str, str]:
+        """The annotation by which OpenKruise's tools know a pod's subset."""
+        named = {"name": self.spread.name, "subset": self.subset.name}
+        return {MATCHED: json.dumps(named, separators=(",", ":"))}
+
+
+def subset_of(spread: WorkloadSpread, name: str) -> Subset | None:
+    """Find a subset by name."""
+    return next((one for one in spread.subsets if one.name == name), None)
+
+
+def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster, *, start: int | None = None) -> Injection:
+    """Say what a subset injects into pods on one of its clusters; what has ordinals already has its `start`.
+
+    Raises ValueError where the pods would have no ordinals that are the subset's own.
+    """
+    return Injection(
+        spread=spread,
+        subset=subset,
+        required=of_nodes(subset, cluster),
+        preferred=tuple(one for term in subset.preferred if (one := _of_nodes(term, cluster)) is not None),
+        start=start if start is not None else ordinals_start(spread, subset) if ordinal(spread) else 0,
+    )
+
+
+def ordinal(spread: WorkloadSpread) -> bool:
+    """Tell whether the pods of a spread's target are numbered, so that its subsets are ranges of ordinals."""
+    return (spread.group, spread.target.kind) in _STATEFUL_SETS
+
+
+def pod_of_subset(template: Mapping[str, Json], injected: Injection) -> dict[str, Json]:
+    """Return the pod template of a subset; what is no `metadata` and no `spec` in a patch is not a template's.
+
+    Raises Unmergeable for a patch that cannot be applied, and for a template that is none.
+    """
+    spec = dict(_mapping(template.get("spec"), ("spec",)))
+    if injected.subset.tolerations:
+        spec["tolerations"] = [
+            *_list(spec.get("tolerations"), ("spec", "tolerations")),
+            *map(_toleration, injected.subset.tolerations),
+        ]
+    if injected.required or injected.preferred:
+        spec["affinity"] = _with_terms(spec.get("affinity"), injected)
+    made = merge({**template, "spec": spec}, {key: injected.subset.patch[key] for key in _parts(injected.subset)})
+    if left := directive(made):
+        raise Unmergeable(left, "Kubernetes leaves it where it stands, since it is in something new")
+    after = _mapping(made.get("spec"), ("spec",))
+    if after.get("priorityClassName") != spec.get("priorityClassName"):
+        made["spec"] = {key: value for key, value in after.items() if key != "priority"}
+    metadata = _mapping(made.get("metadata"), ("metadata",))
+    own = _mapping(metadata.get("annotations"), ("metadata", "annotations"))
+    return {**made, "metadata": {**metadata, "annotations": {**own, **injected.annotation}}}
+
+
+def ordinals_start(spread: WorkloadSpread, subset: Subset) -> int:
+    """Return the first ordinal of a subset: as many as the subsets before it may hold come before.
+
+    OpenKruise's ranges shift while a subset is unschedulable; these do not, since every pod behind it would get another
+    name. Raises ValueError where a subset before it holds any number, or so many hundredths.
+    """
+    start = 0
+    for one in spread.subsets[: spread.subsets.index(subset)]:
+        if one.most is None:
+            raise ValueError(f"subset {one.name} before it has no maxReplicas, so that no ordinal is left for it")
+        if one.most.percent:
+            raise ValueError(f"maxReplicas of subset {one.name} before it is a percentage, and ordinals need a number")
+        start += one.most.number
+    return start
+
+
+def first_ordinal(spread: WorkloadSpread | None, name: str) -> int | None:
+    """Return the first ordinal of what is placed for a subset now; None where nothing is numbered, or none is left."""
+    subset = None if spread is None else subset_of(spread, name)
+    if spread is None or subset is None or not ordinal(spread):
+        return None
+    try:
+        return ordinals_start(spread, subset)
+    except ValueError:
+        return None
+
+
+def _parts(subset: Subset) -> tuple[str, ...]:
+    return tuple(key for key in subset.patch if key in {"metadata", "spec"})
+
+
+def _of_nodes(preferred: PreferredTerm, cluster: Cluster) -> PreferredTerm | None:
+    """Return what of a preferred term is a matter of nodes; None where nothing is, or the cluster does not meet it."""
+    term = preferred.term
+    decided = NodeTerm(labels=tuple(one for one in term.labels if one.key in cluster.labels), fields=term.fields)
+    if (decided.labels or decided.fields) and not meets((decided,), cluster.labels, cluster.name):
+        return None
+    left = tuple(one for one in term.labels if one.key not in cluster.labels)
+    return replace(preferred, term=NodeTerm(labels=left)) if left else None
+
+
+def _with_terms(affinity: Json, injected: Injection) -> dict[str, Json]:
+    """Add terms to an affinity, of which any part may be missing."""
+    loc: Loc = ("spec", "affinity")
+    whole = _mapping(affinity, loc)
+    loc = (*loc, "nodeAffinity")
+    node = dict(_mapping(whole.get("nodeAffinity"), loc))
+    if injected.preferred:
+        told = [{"weight": one.weight, "preference": _expressions(one.term.labels)} for one in injected.preferred]
+        node[_PREFERRED] = [*_list(node.get(_PREFERRED), (*loc, _PREFERRED)), *told]
+    if injected.required:
+        selector = _mapping(node.get(_REQUIRED), (*loc, _REQUIRED))
+        there = _list(selector.get(_TERMS), (*loc, _REQUIRED, _TERMS))
+        node[_REQUIRED] = {**selector, _TERMS: [_narrower(term, injected.required, loc) for term in there or [{}]]}
+    return {**whole, "nodeAffinity": node}
+
+
+def _narrower(term: Json, required: Sequence[NodeRequirement], loc: Loc) -> dict[str, Json]:
+    own = _mapping(term, (*loc, _REQUIRED, _TERMS))
+    there = _list(own.get("matchExpressions"), (*loc, _REQUIRED, _TERMS, "matchExpressions"))
+    return {**own, "matchExpressions": [*there, *_expressions(required)["matchExpressions"]]}
+
+
+def _expressions(required: Sequence[NodeRequirement]) -> dict[str, Json]:
+    return {
+        "matchExpressions": [
+            {"key": one.key, "operator": one.operator, **({"values": [*one.values]} if one.values else {})}
+            for one in required
+        ]
+    }
+
+
+def _toleration(one: Toleration) -> dict[str, Json]:
+    stated = {"key": one.key, "operator": one.operator, "value": one.value, "effect": one.effect}
+    made: dict[str, Json] = {field: text for field, text in stated.items() if text}
+    return made if one.seconds is None else {**made, "tolerationSeconds": one.seconds}
+
+
+def _mapping(value: Json, loc: Loc) -> Mapping[str, Json]:
+    if value is not None and not isinstance(value, Mapping):
+        raise Unmergeable(loc, "is no mapping")
+    return value or {}
+
+
+def _list(value: Json, loc: Loc) -> list[Json]:
+    if value is not None and not isinstance(value, list):
+        raise Unmergeable(loc, "is no list")
+    return value or []

@@ -1,0 +1,464 @@
+"""Kinds that train, and kinds whose pods only run in groups: what is known of them, as data.
+
+Short ways to describe kinds of workloads that are like those of Kubernetes itself.
+
+Kinds that serve models: what is known of them, as data.
+
+The kinds of workloads that are known without anybody's saying so, as data, and how a kind is looked up.
+
+Each path was read from the project's own API types, of the release or the commit that `checked` names. A WorkloadKind
+in the fleet repository goes before what stands here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
+
+from reconciler.core.workloads.api_kinds import group_kind
+from reconciler.model.workload import Json
+from reconciler.model.workload_kind import EACH, Count, Group, Mark, Path, PodTemplate, WorkloadKind, path
+
+REPLICAS = path("spec.replicas")
+SUSPEND = (path("spec.suspend"),)
+LABELS = ("metadata", "labels")
+
+
+def template(
+    text: str, *counts: Count | str, instead: str = "", optional: bool = False, completed: bool = False
+) -> PodTemplate:
+    """Describe a pod template as Kubernetes has them, with metadata beside the spec."""
+    way = path(text)
+    return PodTemplate(
+        spec=(*way, "spec"),
+        instead=path(f"{instead}.spec") if instead else (),
+        labels=(*way, *LABELS),
+        optional=optional,
+        completed=completed,
+        counts=tuple(Count(path=path(one)) if isinstance(one, str) else one for one in counts),
+    )
+
+
+def plain(group: str, kind: str, versions: tuple[str, ...], checked: str, *, counted: bool = True) -> WorkloadKind:
+    """Describe a kind that makes ``spec.replicas`` pods of ``spec.template``."""
+    return WorkloadKind(
+        group=group,
+        kind=kind,
+        versions=versions,
+        replicas=(REPLICAS,) if counted else (),
+        templates=(template("spec.template", *(("spec.replicas",) if counted else ())),),
+        counted=counted,
+        checked=checked,
+    )
+
+
+def at_a_time(root: str) -> Count:
+    """Count the pods of a Job at a time: never more than it has to complete."""
+    return Count(path=path(f"{root}.parallelism"), most=path(f"{root}.completions"))
+
+
+_JOBSET = Mark(label="jobset.sigs.k8s.io/jobset-name")
+
+
+def sets() -> Iterator[WorkloadKind]:
+    """Describe sets of pods, or of jobs, of which some only run together."""
+    worker = "spec.leaderWorkerTemplate.workerTemplate"
+    yield WorkloadKind(
+        group="leaderworkerset.x-k8s.io",
+        kind="LeaderWorkerSet",
+        versions=("v1",),
+        replicas=(REPLICAS,),
+        templates=(
+            template("spec.leaderWorkerTemplate.leaderTemplate", "spec.replicas", instead=worker),
+            template(worker, "spec.replicas", Count(path=path("spec.leaderWorkerTemplate.size"), less=1)),
+        ),
+        together=Group(
+            called="group",
+            counts=(Count(path=REPLICAS),),
+            eager=(path("spec.startupPolicy"), "LeaderReady"),
+            label="leaderworkerset.sigs.k8s.io/group-index",
+            size="leaderworkerset.sigs.k8s.io/size",
+        ),
+        apart="leaderworkerset.sigs.k8s.io/exclusive-topology",
+        marks=(Mark(label="leaderworkerset.sigs.k8s.io/name"),),
+        checked="LeaderWorkerSet 060ab4d (2026-08-21)",
+    )
+    jobs = "spec.replicatedJobs.*"
+    yield WorkloadKind(
+        group="jobset.x-k8s.io",
+        kind="JobSet",
+        versions=("v1alpha2",),
+        replicas=(path(f"{jobs}.replicas"),),
+        templates=(template(f"{jobs}.template.spec.template", f"{jobs}.replicas", at_a_time(f"{jobs}.template.spec")),),
+        together=Group(called="set"),
+        suspended=SUSPEND,
+        apart="alpha.jobset.sigs.k8s.io/exclusive-topology",
+        marks=(_JOBSET,),
+        checked="JobSet 08dfbdf (2026-08-18)",
+    )
+    cliques, scaling = "spec.template.cliques.*", "spec.template.podCliqueScalingGroups.*"
+    sizes = path(f"{scaling}.replicas")
+    yield WorkloadKind(
+        group="grove.io",
+        kind="PodCliqueSet",
+        versions=("v1alpha1",),
+        replicas=(REPLICAS,),
+        templates=(
+            PodTemplate(
+                spec=path(f"{cliques}.spec.podSpec"),
+                labels=path(f"{cliques}.labels"),
+                counts=(
+                    Count(path=REPLICAS),
+                    Count(path=sizes, among=("cliqueNames", "name"), enough=path(f"{scaling}.minAvailable")),
+                    Count(path=path(f"{cliques}.spec.replicas"), enough=path(f"{cliques}.spec.minAvailable")),
+                ),
+            ),
+        ),
+        together=Group(
+            called="replica of the set", counts=(Count(path=REPLICAS),), label="grove.io/podcliqueset-replica-index"
+        ),
+        marks=(Mark(label="app.kubernetes.io/part-of", beside=(("app.kubernetes.io/managed-by", "grove-operator"),)),),
+        checked="Grove fcc3b3b (2026-08-19)",
+    )
+
+
+def training() -> Iterator[WorkloadKind]:
+    """Describe the jobs of Volcano and Kubeflow."""
+    tasks = "spec.tasks.*"
+    yield WorkloadKind(
+        group="batch.volcano.sh",
+        kind="Job",
+        versions=("v1alpha1",),
+        replicas=(path(f"{tasks}.replicas"),),
+        templates=(
+            template(
+                f"{tasks}.template",
+                Count(path=path(f"{tasks}.replicas"), default=0, enough=path(f"{tasks}.minAvailable")),
+            ),
+        ),
+        together=Group(called="job", gang=path("spec.minAvailable")),
+        marks=(Mark(label="volcano.sh/job-name"),),
+        checked="Volcano APIs 536f121 (2026-06-22)",
+    )
+    checked = "Training Operator 1.9.0"
+    for kind, field in (("TFJob", "tfReplicaSpecs"), ("PyTorchJob", "pytorchReplicaSpecs")):
+        roles = f"spec.{field}.*"
+        own = f"{kind.lower()}-controller"
+        # A master beside elastic workers is one pod, so that the minimum holds for it as well.
+        enough = path("spec.elasticPolicy.minReplicas") if kind == "PyTorchJob" else ()
+        made = (template(f"{roles}.template", Count(path=path(f"{roles}.replicas"), enough=enough)),)
+        ordered = ((enough, path("spec.elasticPolicy.maxReplicas")),) if enough else ()
+        yield _kubeflow(kind, ("v1",), field, made, checked, operators=(own,), ordered=ordered)
+    worker = Count(path=path("spec.mpiReplicaSpecs.Worker.replicas"), default=0)
+    yield _kubeflow(
+        "MPIJob",
+        ("v1", "v2beta1"),
+        "mpiReplicaSpecs",
+        (
+            template("spec.mpiReplicaSpecs.Launcher.template", "spec.mpiReplicaSpecs.Launcher.replicas"),
+            template("spec.mpiReplicaSpecs.Worker.template", worker, optional=True),
+        ),
+        f"{checked}, MPI Operator caa3c47 (2026-07-02)",
+        operators=("mpijob-controller", "mpi-operator"),
+    )
+    yield WorkloadKind(
+        group="trainer.kubeflow.org",
+        kind="TrainJob",
+        versions=("v1alpha1",),
+        replicas=(path("spec.trainer.numNodes"),),
+        templates=(
+            PodTemplate(
+                resources=path("spec.trainer.resourcesPerNode"),
+                completed=True,
+                counts=(Count(path=path("spec.trainer.numNodes"), default=None),),
+            ),
+        ),
+        together=Group(called="job"),
+        suspended=SUSPEND,
+        marks=(_JOBSET,),  # it makes a JobSet of its own name
+        checked="Kubeflow Trainer 8c0f505 (2026-08-21)",
+    )
+
+
+def _kubeflow(
+    kind: str,
+    versions: tuple[str, ...],
+    field: str,
+    templates: tuple[PodTemplate, ...],
+    checked: str,
+    *,
+    operators: tuple[str, ...],
+    ordered: tuple[tuple[Path, Path], ...] = (),
+) -> WorkloadKind:
+    """Describe a job of the training operator, whose pods have roles."""
+    return WorkloadKind(
+        group="kubeflow.org",
+        kind=kind,
+        versions=versions,
+        replicas=(path(f"spec.{field}.*.replicas"),),
+        templates=templates,
+        together=Group(called="job", gang=path("spec.runPolicy.schedulingPolicy.minAvailable")),
+        suspended=(path("spec.runPolicy.suspend"),),
+        ordered=ordered,
+        marks=tuple(
+            Mark(label="training.kubeflow.org/job-name", beside=(("training.kubeflow.org/operator-name", name),))
+            for name in operators
+        ),
+        checked=checked,
+    )
+
+
+def ray() -> Iterator[WorkloadKind]:
+    """Describe what runs on a cluster of Ray's."""
+    yield _ray_kind("RayCluster", "spec", mark=Mark(label=_RAY))
+    made = Mark(label=_RAY, made_up=True)
+    yield _ray_kind(
+        "RayJob",
+        "spec.rayClusterSpec",
+        template("spec.submitterPodTemplate", optional=True),
+        mark=made,
+        optional=True,
+    )
+    yield _ray_kind("RayService", "spec.rayClusterConfig", mark=made)
+
+
+_RAY = "ray.io/cluster"
+
+
+def _ray_kind(kind: str, root: str, *more: PodTemplate, mark: Mark, optional: bool = False) -> WorkloadKind:
+    """Describe a kind of Ray's by where its cluster is described: a head, and groups of workers."""
+    workers = f"{root}.workerGroupSpecs.*"
+    hosts = Count(
+        path=path(f"{workers}.replicas"),
+        default=0,
+        least=path(f"{workers}.minReplicas"),
+        most=path(f"{workers}.maxReplicas"),
+    )
+    return WorkloadKind(
+        group="ray.io",
+        kind=kind,
+        versions=("v1",),
+        replicas=(path(f"{workers}.replicas"),),
+        templates=(
+            template(f"{root}.headGroupSpec.template", optional=optional),
+            template(f"{workers}.template", hosts, f"{workers}.numOfHosts"),
+            *more,
+        ),
+        together=Group(called="cluster"),
+        suspended=SUSPEND,
+        marks=(mark,),
+        checked="KubeRay feeaf72 (2026-08-19)",
+    )
+
+
+def rolling() -> Iterator[WorkloadKind]:
+    """Describe what is like a Deployment, and rolls out in ways of its own."""
+    yield plain("apps.kruise.io", "CloneSet", ("v1alpha1", "v1beta1"), "Kruise 07169cf (2026-07-02)")
+    yield WorkloadKind(
+        group="argoproj.io",
+        kind="Rollout",
+        versions=("v1alpha1",),
+        replicas=(REPLICAS,),
+        templates=(
+            PodTemplate(
+                spec=path("spec.template.spec"),
+                reference=path("spec.workloadRef"),
+                labels=path("spec.template.metadata.labels"),
+                counts=(Count(path=REPLICAS),),
+            ),
+        ),
+        checked="Argo Rollouts 9f8d111 (2026-08-17)",
+    )
+
+
+_SERVERS = (
+    "model", "sklearn", "xgboost", "tensorflow", "pytorch", "triton", "onnx", "huggingface", "pmml", "lightgbm",
+    "paddle",
+)  # fmt: skip # a list of words, filled line by line
+"""The fields of a predictor that are the container of a model server."""
+
+
+def serving() -> Iterator[WorkloadKind]:
+    """Describe the services of KServe."""
+    checked = "KServe aaac4e2 (2026-08-21)"
+    yield WorkloadKind(
+        group="serving.kserve.io",
+        kind="InferenceService",
+        versions=("v1beta1",),
+        replicas=(path("spec.predictor.minReplicas"),),
+        templates=(
+            _component("predictor", _SERVERS, completed=True),
+            _component("transformer", optional=True),
+            _component("explainer", ("art",), optional=True),
+        ),
+        unknown=(path("spec.predictor.workerSpec"),),
+        marks=(Mark(label="serving.kserve.io/inferenceservice"),),
+        checked=checked,
+    )
+    yield WorkloadKind(
+        group="serving.kserve.io",
+        kind="LLMInferenceService",
+        versions=("v1alpha1", "v1alpha2"),
+        replicas=(REPLICAS, path("spec.prefill.replicas")),
+        templates=(
+            *_llm("spec", optional=False),
+            *_llm("spec.prefill", optional=True),
+            PodTemplate(
+                spec=path("spec.router.scheduler.template"),
+                labels=path("spec.router.scheduler.labels"),
+                optional=True,
+                counts=(Count(path=path("spec.router.scheduler.replicas")),),
+            ),
+        ),
+        together=Group(called="service"),
+        marks=(Mark(label="app.kubernetes.io/name", beside=(("app.kubernetes.io/part-of", "llminferenceservice"),)),),
+        checked=checked,
+    )
+
+
+def _component(
+    name: str, containers: tuple[str, ...] = (), *, optional: bool = False, completed: bool = False
+) -> PodTemplate:
+    """Describe a component of an InferenceService, which is the spec of its pods and has their number and labels."""
+    root = ("spec", name)
+    counts = (Count(path=(*root, "minReplicas")),)
+    return PodTemplate(
+        spec=root,
+        containers=containers,
+        labels=(*root, "labels"),
+        optional=optional,
+        completed=completed,
+        counts=counts,
+    )
+
+
+def _llm(root: str, *, optional: bool) -> Iterator[PodTemplate]:
+    """Describe the pods that compute for an LLMInferenceService: of groups of several, the others are workers."""
+    replicas = Count(path=path(f"{root}.replicas"))
+    size = Count(
+        path=path(f"{root}.parallelism.data"),
+        over=path(f"{root}.parallelism.dataLocal"),
+        instead=path(f"{root}.parallelism.pipeline"),
+        less=1,
+    )
+    labels = path(f"{root}.labels")
+    yield PodTemplate(
+        spec=path(f"{root}.template"), labels=labels, optional=optional, completed=True, counts=(replicas,)
+    )
+    yield PodTemplate(
+        spec=path(f"{root}.worker"), labels=labels, optional=True, completed=True, counts=(replicas, size)
+    )
+
+
+def dynamo() -> Iterator[WorkloadKind]:
+    """Describe the graphs of Dynamo, whose two versions have their pods in different places."""
+    services, components = "spec.services.*", "spec.components.*"
+    yield WorkloadKind(
+        group="nvidia.com",
+        kind="DynamoGraphDeployment",
+        versions=("v1alpha1", "v1beta1"),
+        replicas=(path(f"{services}.replicas"), path(f"{components}.replicas")),
+        templates=(
+            PodTemplate(
+                spec=path(f"{services}.extraPodSpec"),
+                containers=("mainContainer",),
+                resources=path(f"{services}.resources"),
+                labels=path(f"{services}.extraPodMetadata.labels"),
+                optional=True,
+                counts=tuple(Count(path=path(f"{services}.{one}")) for one in ("replicas", "multinode.nodeCount")),
+            ),
+            template(
+                f"{components}.podTemplate",
+                f"{components}.replicas",
+                f"{components}.multinode.nodeCount",
+                optional=True,
+            ),
+        ),
+        together=Group(called="graph"),
+        marks=(Mark(label="nvidia.com/dynamo-graph-deployment-name"),),
+        checked="Dynamo 50820f5 (v1alpha1 and v1beta1 types), d195d28 (labels)",
+    )
+
+
+Kinds: TypeAlias = Mapping[str, WorkloadKind]
+"""Kinds that the fleet repository declares, by ``group/Kind``."""
+
+NONE: Kinds = {}
+_KUBERNETES = "Kubernetes 1.37"
+
+
+def _kubernetes() -> Iterator[WorkloadKind]:
+    yield WorkloadKind(
+        group="",
+        kind="Pod",
+        versions=("v1",),
+        templates=(PodTemplate(spec=("spec",)),),
+        checked=_KUBERNETES,
+    )
+    yield plain("", "ReplicationController", ("v1",), _KUBERNETES)
+    for kind in ("Deployment", "ReplicaSet", "StatefulSet"):
+        yield plain("apps", kind, ("v1",), _KUBERNETES)
+    yield plain("apps", "DaemonSet", ("v1",), _KUBERNETES, counted=False)
+    yield WorkloadKind(
+        group="batch",
+        kind="Job",
+        versions=("v1",),
+        replicas=(path("spec.parallelism"),),
+        templates=(template("spec.template", at_a_time("spec")),),
+        suspended=SUSPEND,
+        checked=_KUBERNETES,
+    )
+    yield WorkloadKind(
+        group="batch",
+        kind="CronJob",
+        versions=("v1",),
+        templates=(PodTemplate(spec=path("spec.jobTemplate.spec.template.spec")),),
+        counted=False,
+        checked=_KUBERNETES,
+    )
+
+
+def _table(*parts: Iterable[WorkloadKind]) -> dict[str, WorkloadKind]:
+    return {kind.name: kind for part in parts for kind in part}
+
+
+BUILT_IN: Mapping[str, WorkloadKind] = _table(
+    _kubernetes(),
+    rolling(),
+    sets(),
+    training(),
+    ray(),
+    serving(),
+    dynamo(),
+)
+"""What is known by ``group/Kind``, in the order in which the documentation lists it."""
+
+POD_TEMPLATES = frozenset(
+    kind.name for kind in BUILT_IN.values() if kind.group in {"apps", "batch"} and kind.kind != "CronJob"
+)
+"""Kinds of Kubernetes itself whose pods are made from ``spec.template``."""
+
+
+_CALLED: Mapping[str, tuple[WorkloadKind, ...]] = {
+    name: tuple(kind for kind in BUILT_IN.values() if kind.kind == name)
+    for name in (one.kind for one in BUILT_IN.values())
+}
+
+
+def called(name: str, declared: Kinds) -> list[WorkloadKind]:
+    """Return what is known of the kinds of this name, whichever API groups they are of."""
+    own = [kind for kind in declared.values() if kind.kind == name]
+    return [*own, *(kind for kind in _CALLED.get(name, ()) if kind.name not in declared)]
+
+
+def known(manifest: Mapping[str, Json], declared: Kinds) -> WorkloadKind | None:
+    """Return what is known of an object's kind; None where nothing is, as of what makes no pods."""
+    name = group_kind(manifest)
+    return declared.get(name) or BUILT_IN.get(name)
+
+
+def scaled_at(manifest: Mapping[str, Json], declared: Kinds) -> tuple[Path, ...]:
+    """Return where an autoscaler that goes by the scale of an object sets its replicas; empty where none does."""
+    kind = known(manifest, declared)
+    ways = kind.replicas if kind is not None else ()
+    return tuple(way for way in ways if way[-1] == "replicas" and EACH not in way)

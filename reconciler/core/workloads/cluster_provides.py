@@ -1,0 +1,110 @@
+"""Whether a cluster has what the objects of a workload need there first, as its Cluster file says it.
+
+A cluster that says what it has of a category has nothing else of it. Of what it does not speak of nobody knows: that
+keeps nothing away, and `overspill check` and `overspill explain` tell it. DeviceClasses are seen, where any are, and so
+are RuntimeClasses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from reconciler.core.expressions.dialect import has_expression
+from reconciler.model.capacity import ClusterObservation
+from reconciler.model.plan import Reason, Refusal
+from reconciler.model.policy import Cluster
+from reconciler.model.prerequisites import Category, Prerequisite
+from reconciler.text.wording import listed, plain
+
+_WORDS = {
+    Category.KINDS: "kind",
+    Category.SCHEDULERS: "scheduler",
+    Category.QUEUES: "queue",
+    Category.POD_GROUPS: "PodGroup",
+    Category.TOPOLOGIES: "topology",
+    Category.PRIORITY_CLASSES: "priority class",
+    Category.RUNTIME_CLASSES: "RuntimeClass",
+    Category.RUNTIMES: "runtime",
+    Category.VOLUMES: "PersistentVolumeClaim",
+    Category.STORAGE_CLASSES: "StorageClass",
+    Category.CONFIG_MAPS: "ConfigMap",
+    Category.SECRETS: "Secret",
+    Category.SERVICE_ACCOUNTS: "ServiceAccount",
+    Category.NETWORKS: "NetworkAttachmentDefinition",
+    Category.CLAIM_TEMPLATES: "ResourceClaimTemplate",
+    Category.CLAIMS: "ResourceClaim",
+    Category.DEVICE_CLASSES: "DeviceClass",
+    Category.IMAGES: "pulled image",
+}
+_WHOLE = frozenset({Category.KINDS, Category.IMAGES})
+"""Categories in whose names a slash stands for something else than a namespace."""
+
+
+def lacking(cluster: Cluster, prerequisites: Sequence[Prerequisite], seen: ClusterObservation | None) -> Refusal | None:
+    """Refuse a cluster that does not have everything, and name what it lacks; None where nothing is known to lack."""
+    if not prerequisites:
+        return None
+    lacks = [one for one in prerequisites if _has(cluster, one, seen) is False]
+    if not lacks:
+        return None
+    first, *others = lacks
+    nor = f", nor {listed(map(called, others))}" if others else ""
+    fields = listed(dict.fromkeys(f"spec.provides.{one.category}" for one in lacks))
+    them = "them" if others else "it"
+    return Refusal(
+        cluster=cluster.name,
+        reason=Reason.NEEDS_FIRST,
+        message=f"has no {called(first)}, which {plain(first.by)} needs{nor}",
+        remedy=f"create {them} there and list {them} in its {fields}, or ship {them} with the workload",
+    )
+
+
+def lacked(cluster: Cluster, prerequisites: Iterable[Prerequisite]) -> tuple[Prerequisite, ...]:
+    """List what a cluster says itself that it lacks."""
+    return tuple(one for one in prerequisites if _has(cluster, one, None) is False)
+
+
+def unknown(
+    cluster: Cluster, prerequisites: Iterable[Prerequisite], seen: ClusterObservation | None = None
+) -> tuple[Prerequisite, ...]:
+    """List what nobody knows a cluster to have or to lack."""
+    return tuple(one for one in prerequisites if _has(cluster, one, seen) is None)
+
+
+def doubts(
+    clusters: Iterable[tuple[Cluster, ClusterObservation | None]], prerequisites: Sequence[Prerequisite]
+) -> Iterator[str]:
+    """Say of each cluster in a sentence what nobody knows it to have."""
+    for cluster, seen in clusters if prerequisites else ():
+        found = unknown(cluster, prerequisites, seen)
+        if found:
+            fields = listed(dict.fromkeys(f"spec.provides.{one.category}" for one in found))
+            what = listed(called(one) for one in found)
+            yield f"{cluster.name} does not say whether it has {what}: list what it has in its {fields}."
+
+
+def called(one: Prerequisite) -> str:
+    """Name a thing that is needed, with what it is."""
+    return f"{_WORDS[one.category]} {plain(one.name)}"
+
+
+def _has(cluster: Cluster, one: Prerequisite, seen: ClusterObservation | None) -> bool | None:
+    """Tell whether a cluster has something; None where nobody knows."""
+    classes = _seen(one.category, seen)
+    if classes is not None and one.name in classes:
+        return True
+    patterns = cluster.provides.get(one.category)
+    if has_expression(one.name):
+        return None
+    if patterns is None:
+        return None if classes is None else False
+    bare = one.name if one.category in _WHOLE else one.name.rpartition("/")[2]
+    return any(fnmatchcase(one.name if "/" in text else bare, text) for text in patterns)
+
+
+def _seen(category: Category, seen: ClusterObservation | None) -> Collection[str] | None:
+    """Return what a cluster is seen to have of a category; None where nobody says."""
+    if seen is not None and category is Category.DEVICE_CLASSES:
+        return seen.device_classes or None
+    return seen.runtime_classes if seen is not None and category is Category.RUNTIME_CLASSES else None

@@ -1,0 +1,79 @@
+"""Label selectors of pods, as apimachinery's labels package reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import replace
+
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.scheduling import HostPort, LabelRequirement, PodOnNode, PodRule, PodRules
+from reconciler.text.wording import listed
+
+_ANY = HostPort(port=0).address
+_MINGLED = "wants {} among pods of several kinds, which nobody counts together"
+
+
+def selects(selector: Iterable[LabelRequirement], labels: Mapping[str, str]) -> bool:
+    """Tell whether a pod of these labels is meant; one without requirements means every pod."""
+    return all(met(one.operator, one.values, labels.get(one.key)) for one in selector)
+
+
+def met(operator: str, values: Collection[str], value: str | None) -> bool:
+    """Apply one requirement to a label, of which None is one that is not there: that meets NotIn."""
+    match operator:
+        case "In":
+            return value is not None and value in values
+        case "NotIn":
+            return value is None or value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:  # an operator of some future Kubernetes: nobody knows what it asks
+            return False
+
+
+def means(rule: PodRule, rules: PodRules, pod: PodOnNode) -> bool:
+    """Tell whether a rule of some pods may be about a pod that is there; where nobody knows, it is."""
+    if rule.namespaces:
+        return pod.namespace in rule.namespaces and selects(rule.selector, dict(pod.labels))
+    return (not rules.namespace or pod.namespace == rules.namespace) and selects(rule.selector, dict(pod.labels))
+
+
+def is_sure(rule: PodRule, rules: PodRules) -> bool:
+    """Tell whether a rule is about all the pods that it means, and not perhaps about fewer."""
+    return not rule.wide and bool(rule.namespaces or rules.namespace)
+
+
+def clash(mine: Iterable[HostPort], theirs: Iterable[HostPort]) -> bool:
+    """Tell whether two pods want a port of the same node."""
+    taken = list(theirs)
+    return any(
+        (one.port, one.protocol) == (other.port, other.protocol)
+        and (one.address == other.address or _ANY in (one.address, other.address))
+        for one in mine
+        for other in taken
+    )
+
+
+def unmingled(shape: ReplicaShape, pods: Iterable[tuple[Hashable, PodOnNode]]) -> ReplicaShape:
+    """Say that a shape fits nowhere whose rules are about pods of other shapes too: nobody counts them together.
+
+    Each of the `pods` beside it comes with the likeness of its own shape.
+    """
+    rules = shape.rules
+    if rules is None:
+        return shape
+    others = (pod for likeness, pod in pods if likeness != shape.likeness)
+    if not any(clash(rules.ports, pod.ports) or any(means(rule, rules, pod) for rule in rules.all) for pod in others):
+        return shape
+    return replace(shape, obstacle=_MINGLED.format(described(rules)))
+
+
+def described(rules: PodRules) -> str:
+    """Say what pods demand of one another: ``one pod in each zone, host port 80/TCP to itself``."""
+    said = [f"one pod in each {rule.key}" for rule in rules.apart]
+    said += [f"all pods in one {rule.key}" for rule in rules.together]
+    said += [f"at most {rule.max_skew} more in one {rule.key} than in another" for rule in rules.evenly]
+    said += [f"host port {port.port}/{port.protocol} to itself" for port in rules.ports]
+    return listed(said)

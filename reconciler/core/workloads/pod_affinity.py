@@ -1,0 +1,196 @@
+"""What a pod spec demands of the pods beside it, as far as that can be counted before anything is there.
+
+Rules of the scheduler's InterPodAffinity, PodTopologySpread, NodePorts and NodeName plugins. What is only preferred
+keeps no pod from a node and is passed over. Rules that are about other pods than the pod's own kind depend on what
+comes and goes in a cluster: they are an obstacle, and so is what is not known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+from reconciler.core.workloads.label_selectors import selects
+from reconciler.model.placement import PLACEMENT_LABEL
+from reconciler.model.scheduling import (
+    Evenly,
+    HostPort,
+    KeepsOut,
+    LabelRequirement,
+    Labels,
+    PodOnNode,
+    PodRule,
+    PodRules,
+    Who,
+)
+from reconciler.model.workload import Json
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PLAIN = ("affinity", "topologySpreadConstraints", "hostNetwork", "nodeName")
+_NOBODY = "nobody but the scheduler can count that"
+_OF_ONE = frozenset(
+    {
+        "apps.kubernetes.io/pod-index",
+        "batch.kubernetes.io/controller-uid",
+        "batch.kubernetes.io/job-completion-index",
+        "controller-revision-hash",
+        "controller-uid",
+        "leaderworkerset.sigs.k8s.io/worker-index",
+        PLACEMENT_LABEL,
+        "pod-template-hash",
+        "statefulset.kubernetes.io/pod-name",
+    }
+)
+"""Labels that a pod has for itself, or for where it is: another cluster's pods of the same template have others."""
+
+
+class _ObstacleError(Exception):
+    """A demand that only the scheduler can judge."""
+
+
+def pod_rules(spec: Json, metadata: Json = None) -> tuple[PodRules | None, str]:
+    """Read the rules of a pod, or of a pod template: None where there are none; and what is in the way of counting.
+
+    `metadata` are the pod's, with its labels and namespace as far as they are known.
+    """
+    if not any(spec.get(field) for field in _PLAIN) and not any(map(_has_ports, _containers(spec))):
+        return None, ""
+    try:
+        return _rules(spec, metadata or {}), ""
+    except _ObstacleError as error:
+        return None, f"{error}: {_NOBODY}"
+
+
+def who(metadata: Json) -> tuple[Who, ...]:
+    """Read what other pods' rules see in a pod, but for labels that it gets where it is; nothing where nobody knows."""
+    if metadata is None:
+        return ()
+    found = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _OF_ONE}
+    return (Who(labels=tuple(sorted(found.items())), namespace=metadata.get("namespace") or ""),)
+
+
+def pod_on_node(spec: Json, metadata: Json) -> PodOnNode:
+    """Read what rules can ask about a pod that has a node; the same object for the pods of one template."""
+    namespace = metadata.get("namespace") or ""
+    return _on_node(
+        namespace,
+        tuple(sorted((metadata.get("labels") or {}).items())),
+        tuple(_ports(spec)),
+        tuple(keeps_out(((spec.get("affinity") or {}).get("podAntiAffinity") or {}).get(_REQUIRED) or (), namespace)),
+        leaving="deletionTimestamp" in metadata,
+    )
+
+
+@lru_cache(maxsize=8192)
+def _on_node(
+    namespace: str, labels: Labels, ports: tuple[HostPort, ...], keeps: tuple[KeepsOut, ...], *, leaving: bool
+) -> PodOnNode:
+    return PodOnNode(namespace=namespace, labels=labels, ports=ports, leaving=leaving, keeps=keeps)
+
+
+def keeps_out(terms: Iterable[Json], namespace: str) -> Iterator[KeepsOut]:
+    """Read whom a pod of a namespace keeps out by its required terms of anti-affinity.
+
+    A namespaceSelector may mean any namespace, and no labelSelector means nobody.
+    The keys of `matchLabelKeys` stand in the selectors of pods, where the API server has written them.
+    """
+    for term in terms:
+        if term.get("labelSelector") is None:
+            continue
+        own = term.get("namespaces") or [namespace]
+        spaces = () if term.get("namespaceSelector") is not None else tuple(sorted(own))
+        yield KeepsOut(key=term["topologyKey"], selector=tuple(_requirements(term["labelSelector"])), namespaces=spaces)
+
+
+def _requirements(selector: Json) -> Iterator[LabelRequirement]:
+    for key, value in sorted((selector.get("matchLabels") or {}).items()):
+        yield LabelRequirement(key=key, operator="In", values=(value,))
+    for one in selector.get("matchExpressions") or ():
+        yield LabelRequirement(key=one["key"], operator=one["operator"], values=tuple(one.get("values") or ()))
+
+
+def _rules(spec: Json, metadata: Json) -> PodRules | None:
+    if spec.get("nodeName"):
+        raise _ObstacleError(f"is pinned to the node {spec['nodeName']} past the scheduler")
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _OF_ONE}
+    affinity = spec.get("affinity") or {}
+    rules = PodRules(
+        labels=tuple(sorted(labels.items())),
+        namespace=metadata.get("namespace") or "",
+        apart=tuple(_terms(affinity.get("podAntiAffinity"), labels, "anti-affinity")),
+        together=tuple(_terms(affinity.get("podAffinity"), labels, "affinity")),
+        evenly=tuple(_spreads(spec, labels)),
+        ports=tuple(dict.fromkeys(_ports(spec))),
+    )
+    return rules if rules.all or rules.ports else None
+
+
+def _terms(affinity: Json, labels: Mapping[str, str], called: str) -> Iterator[PodRule]:
+    for term in (affinity or {}).get(_REQUIRED) or ():
+        key = term["topologyKey"]
+        what = f"requires pod {called} by {key}"
+        if term.get("namespaceSelector") is not None:
+            raise _ObstacleError(f"{what} with a namespaceSelector")
+        selector, wide = _selector(term, labels, what)
+        yield PodRule(key=key, selector=selector, namespaces=tuple(sorted(term.get("namespaces") or ())), wide=wide)
+
+
+def _spreads(spec: Json, labels: Mapping[str, str]) -> Iterator[Evenly]:
+    for one in spec.get("topologySpreadConstraints") or ():
+        if one.get("whenUnsatisfiable") == "ScheduleAnyway":
+            continue
+        key = one["topologyKey"]
+        selector, wide = _selector(one, labels, f"requires an even spread by {key}")
+        yield Evenly(
+            key=key,
+            selector=selector,
+            wide=wide,
+            max_skew=int(one.get("maxSkew") or 1),
+            min_domains=int(one.get("minDomains") or 1),
+            heeds_affinity=one.get("nodeAffinityPolicy") != "Ignore",
+            heeds_taints=one.get("nodeTaintsPolicy") == "Honor",
+        )
+
+
+def _selector(term: Json, labels: Mapping[str, str], what: str) -> tuple[tuple[LabelRequirement, ...], bool]:
+    """Read whom a rule is about, and whether it may be about fewer; it has to be about the pod itself.
+
+    Keys of `matchLabelKeys` add the pod's own value, which the API server writes into the selectors of pods. A value
+    that a template's pods get only later, or that will be another where they go, is left out.
+    """
+    raw = term.get("labelSelector")
+    if raw is None:
+        raise _ObstacleError(f"{what} to no pods at all")
+    found = [*_requirements(raw)]
+    keys = term.get("matchLabelKeys") or ()
+    found += [LabelRequirement(key=key, operator="In", values=(labels[key],)) for key in keys if key in labels]
+    found = [one for one in found if one.key not in keys or one.key in labels]
+    if term.get("mismatchLabelKeys"):
+        raise _ObstacleError(f"{what} to pods that differ in a label")
+    if not selects(tuple(found), labels):
+        raise _ObstacleError(f"{what} to other pods than its own kind")
+    return tuple(dict.fromkeys(found)), any(key not in labels for key in keys)
+
+
+def _containers(spec: Json) -> Iterator[Json]:
+    """List the containers whose ports count: those that run on, which sidecars do, too."""
+    yield from spec.get("containers") or ()
+    yield from (one for one in spec.get("initContainers") or () if one.get("restartPolicy") == "Always")
+
+
+def _has_ports(container: Json) -> bool:
+    return any(port.get("hostPort") for port in container.get("ports") or ())
+
+
+def _ports(spec: Json) -> Iterator[HostPort]:
+    """List the ports that a pod takes of its node; all of them where it uses the node's network."""
+    whole = bool(spec.get("hostNetwork"))
+    for container in _containers(spec):
+        for port in container.get("ports") or ():
+            number = port.get("hostPort") or (port.get("containerPort") if whole else None)
+            if number:
+                yield HostPort(
+                    port=int(number),
+                    protocol=port.get("protocol") or "TCP",
+                    address=port.get("hostIP") or HostPort(port=0).address,
+                )

@@ -1,0 +1,154 @@
+"""What a pod takes of a node, counted as the scheduler counts it.
+
+What a pod spec leaves to the cluster where its pods are made, and what of that a pod has been given already.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from reconciler.model.scheduling import Amounts, Unstated, sorted_amounts
+from reconciler.model.units import Quantity, Resources, parse_quantity
+from reconciler.model.workload import Json
+
+_HUGE_PAGES = "hugepages-"
+_parse = lru_cache(maxsize=4096)(parse_quantity)
+
+
+def amounts(raw: Json) -> dict[str, Quantity]:
+    """Read a mapping of resource names to quantities."""
+    return {name: _parse(str(text)) for name, text in (raw or {}).items()}
+
+
+def shared(found: Mapping[str, Quantity]) -> Resources:
+    """Return these amounts, the same object for the same amounts: thousands of pods ask for the same."""
+    return _shared_resources(tuple(sorted((name, amount) for name, amount in found.items() if amount)))
+
+
+@lru_cache(maxsize=4096)
+def _shared_resources(found: tuple[tuple[str, Quantity], ...]) -> Resources:
+    return Resources(amounts=dict(found))
+
+
+def stated(resources: Json) -> dict[str, Quantity]:
+    """Read what the resources of a container or of a pod request; a limit without a request counts as one."""
+    return {**amounts(resources.get("limits")), **amounts(resources.get("requests"))}
+
+
+def pod_requests(spec: Json) -> Resources:
+    """Add up what a pod requests, from its spec or from a pod template's.
+
+    The rule of Kubernetes' resource helpers: containers and sidecars together, or the largest init container beside the
+    sidecars that were started before it, whichever is more, resource by resource; then the overhead of the runtime.
+    Requests of the pod as a whole (1.34) go before the sum; its limits only where there is none, and for huge pages. A
+    limit without a request counts as one, which the API server writes into pods but not into templates.
+    """
+    steady: dict[str, Quantity] = {}
+    peak: dict[str, Quantity] = {}
+    for container in spec.get("initContainers") or ():
+        own = stated(container.get("resources") or {})
+        if container.get("restartPolicy") == "Always":  # a sidecar (KEP-753): it goes on running
+            _add(steady, own)
+            _raise(peak, steady)
+        else:
+            together = dict(steady)
+            _add(together, own)
+            _raise(peak, together)
+    for container in spec.get("containers") or ():
+        _add(steady, stated(container.get("resources") or {}))
+    _raise(peak, steady)
+    whole = spec.get("resources")
+    if whole:
+        limits = amounts(whole.get("limits"))
+        pages = {name: amount for name, amount in limits.items() if name.startswith(_HUGE_PAGES)}
+        peak = {**limits, **peak, **pages, **amounts(whole.get("requests"))}
+    _add(peak, amounts(spec.get("overhead")))
+    return shared(peak)
+
+
+def _add(sums: dict[str, Quantity], more: Mapping[str, Quantity]) -> None:
+    for name, amount in more.items():
+        sums[name] = Quantity(sums.get(name, 0) + amount)
+
+
+def _raise(peak: dict[str, Quantity], level: Mapping[str, Quantity]) -> None:
+    for name, amount in level.items():
+        peak[name] = max(peak.get(name, Quantity(0)), amount)
+
+
+_GIVEN = "kubernetes.io/limit-ranger"
+"""The annotation in which the API server tells what a LimitRange has given to a pod."""
+_OF_CONTAINER = re.compile(r"(?:^|[:;] )([^:;]+) request for (init )?container ([^;]+)")
+
+_Own = tuple[frozenset[str], Mapping[str, Quantity]]
+"""The resources that a container requests by its own word, and what it has been given of others."""
+_Given = Mapping[tuple[bool, str], frozenset[str]]
+"""The resources that a LimitRange has set, by whether it is an init container and by its name."""
+
+
+def unstated(spec: Json, metadata: Json = None) -> Unstated:
+    """Read what admission may add to a pod, or to the pods of a template; `metadata` are as for its shape.
+
+    An init container that requests nothing counts only where all containers that come after it request something: else
+    it takes no more than these do.
+    """
+    given = _given((metadata or {}).get("annotations") or {})
+    own = [_own(one, given.get((False, one.get("name", "")), frozenset())) for one in spec.get("containers") or ()]
+    sidecars, before = list[_Own](), list[_Own]()
+    for one in spec.get("initContainers") or ():
+        kind = sidecars if one.get("restartPolicy") == "Always" else before
+        kind.append(_own(one, given.get((True, one.get("name", "")), frozenset())))
+    running = [*sidecars, *own]
+    silent: dict[str, int] = {}
+    for name in {name for names, _ in (*running, *before) for name in names}:
+        alone = _lacking(before, name) > 0 and not _lacking(own, name)
+        silent[name] = _lacking(running, name) + alone
+    defaults: dict[str, Quantity] = {}
+    for _, added in running:
+        for name, amount in added.items():
+            defaults[name] = Quantity(defaults.get(name, 0) + amount)
+    return _shared_unstated(
+        Unstated(
+            runtime_class=spec.get("runtimeClassName") or "",
+            overhead=sorted_amounts(amounts(spec.get("overhead"))),
+            containers=len(running),
+            silent=tuple(sorted(silent.items())),
+            defaults=sorted_amounts(defaults),
+            spare=_spare(spec),
+        )
+    )
+
+
+@lru_cache(maxsize=4096)
+def _shared_unstated(found: Unstated) -> Unstated:
+    """Return the same object for the same: thousands of pods leave the same unsaid."""
+    return found
+
+
+def _spare(spec: Json) -> Amounts:
+    """Read how much less the containers request than the pod as a whole, of what that says anything of."""
+    whole = spec.get("resources") or {}
+    if not whole:
+        return ()
+    alone = {**spec, "resources": None, "overhead": None}
+    summed, all_of_it = (pod_requests(one).amounts for one in (alone, {**spec, "overhead": None}))
+    named = amounts(whole.get("requests")).keys() | (amounts(whole.get("limits")).keys() - summed.keys())
+    return tuple(sorted((name, Quantity(all_of_it.get(name, 0) - summed.get(name, 0))) for name in named))
+
+
+def _lacking(containers: Iterable[_Own], resource: str) -> int:
+    return sum(resource not in names for names, _ in containers)
+
+
+def _own(container: Json, given: frozenset[str]) -> _Own:
+    """Name the resources that a container requests by its own word, and say what it has been given of others."""
+    requests = stated(container.get("resources") or {})
+    return frozenset(requests.keys() - given), {name: requests[name] for name in given if name in requests}
+
+
+def _given(annotations: Mapping[str, str]) -> _Given:
+    """Read the words of the API server: ``LimitRanger plugin set: cpu, memory request for container server; ...``."""
+    found = _OF_CONTAINER.findall(annotations.get(_GIVEN) or "")
+    return {(bool(early), name.strip()): frozenset(names.strip().split(", ")) for names, early, name in found}

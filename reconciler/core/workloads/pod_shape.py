@@ -1,0 +1,84 @@
+"""The shape of one replica, from a pod or from the pod template of its workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reconciler.core.workloads.pod_affinity import pod_rules, who
+from reconciler.core.workloads.pod_requests import pod_requests, unstated
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
+from reconciler.model.workload import Json
+
+
+def replica_shape(spec: Json, metadata: Json = None) -> ReplicaShape:
+    """Read what one pod asks of a node and of the pods beside it; the devices that it claims are for `claims` to say.
+
+    `metadata` are the pod's or its template's, as far as they are known: rules go by its labels and namespace. Required
+    node affinity becomes part of the node selector where it says no more than one could.
+    """
+    selector = dict(spec.get("nodeSelector") or {})
+    terms = node_terms(_required(spec))
+    if terms is not None and len(terms) == 1:
+        terms = _moved(terms[0], selector)
+    rules, obstacle = pod_rules(spec, metadata)
+    return ReplicaShape(
+        requests=pod_requests(spec),
+        node_selector=dict(sorted(selector.items())),
+        node_terms=terms or (),
+        tolerations=tuple(tolerations(spec)),
+        rules=rules,
+        obstacle=obstacle,
+        who=who(metadata),
+        unstated=unstated(spec, metadata),
+    )
+
+
+def node_terms(selector: Json) -> tuple[NodeTerm, ...] | None:
+    """Read a NodeSelector; None where there is none."""
+    if not selector:
+        return None
+    return tuple(
+        NodeTerm(
+            labels=tuple(_requirements(term.get("matchExpressions"))),
+            fields=tuple(_requirements(term.get("matchFields"))),
+        )
+        for term in selector.get("nodeSelectorTerms") or ()
+    )
+
+
+def _required(spec: Json) -> Json:
+    affinity: Json = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    return affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+
+
+def _requirements(expressions: Json) -> Iterator[NodeRequirement]:
+    for raw in expressions or ():
+        yield NodeRequirement(key=raw["key"], operator=raw["operator"], values=tuple(raw.get("values") or ()))
+
+
+def _moved(term: NodeTerm, selector: dict[str, str]) -> tuple[NodeTerm, ...]:
+    """Add to the selector what it can say of the term, and return what is left; a contradiction stays one."""
+    left: list[NodeRequirement] = []
+    for one in term.labels:
+        if one.operator == "In" and len(one.values) == 1 and selector.get(one.key, one.values[0]) == one.values[0]:
+            selector[one.key] = one.values[0]
+        else:
+            left.append(one)
+    if term.labels and not left and not term.fields:
+        return ()
+    return (NodeTerm(labels=tuple(left), fields=term.fields),)
+
+
+def tolerations(spec: Json) -> Iterator[Toleration]:
+    """Read what the pods of a workload tolerate by their own word."""
+    for raw in spec.get("tolerations") or ():
+        # Those that the API server adds to each pod (not-ready, unreachable for 300 s) say nothing of the workload.
+        if raw.get("effect") == "NoExecute" and raw.get("tolerationSeconds") is not None:
+            continue
+        yield Toleration(
+            key=raw.get("key") or "",
+            operator=raw.get("operator") or "Equal",
+            value=raw.get("value") or "",
+            effect=raw.get("effect") or "",
+        )

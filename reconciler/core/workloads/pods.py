@@ -1,0 +1,274 @@
+"""The pods that an object makes: of which templates, how many of each, and which of them only run together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from reconciler.core.expressions.dialect import has_expression
+from reconciler.core.workloads.builtin_kinds import NONE, Kinds, known
+from reconciler.core.workloads.paths import at, items, located, within
+from reconciler.model.workload import Json
+from reconciler.model.workload_kind import EACH, Count, Path, PodTemplate, WorkloadKind
+from reconciler.text.findings import Loc
+
+_QUEUE = "kueue.x-k8s.io/queue-name"
+_NVIDIA = "nvidia.com/gpu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodTemplateSite:
+    """One pod template of an object: `item` is the way to the item that it is in, and `loc` where its spec stands.
+
+    `loc` is empty where the object has none of its own.
+    """
+
+    template: PodTemplate
+    item: Path
+    loc: Loc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodsMade:
+    """So many pods of one spec, at a place of an object; `replicas` is None where nobody knows how many.
+
+    `least` are as many as the object says have to be there before any of a group runs, None where it says nothing.
+    """
+
+    place: PodTemplateSite
+    spec: Json
+    replicas: int | None
+    least: int | None = None
+
+
+def places(manifest: Mapping[str, Json], declared: Kinds = NONE) -> Iterator[PodTemplateSite]:
+    """Find the pod templates of an object, also where its kind is not counted; a broken object has fewer."""
+    kind = known(manifest, declared)
+    if kind is not None:
+        yield from _places(manifest, kind)
+
+
+def _places(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[PodTemplateSite]:
+    for one in kind.templates:
+        pattern = _pattern(one)
+        for item in items(manifest, pattern):
+            way = _spec_at(manifest, one, item)
+            yield PodTemplateSite(template=one, item=item, loc=located(manifest, way) if way else ())
+
+
+def made(
+    manifest: Mapping[str, Json], declared: Kinds, others: tuple[Mapping[str, Json], ...] = ()
+) -> Iterator[PodsMade]:
+    """Read the pods that an object makes as it is written; nothing of kinds whose pods nobody counts.
+
+    `others` are the objects beside it, which it may refer to. Raises LookupError where a template is not there, and
+    ValueError where the object's version is one of which nothing is known.
+    """
+    kind = known(manifest, declared)
+    if kind is None or not kind.counted:
+        return
+    version = str(manifest.get("apiVersion", "")).rpartition("/")[2]
+    if kind.versions and version not in kind.versions and not has_expression(version):
+        raise ValueError(f"nothing is known of {kind.kind} {version}")
+    if not kind.templates:
+        raise LookupError(f"nobody says what pods {kind.kind} makes")
+    unsure = any(at(manifest, way) is not None for way in kind.unknown)
+    for place in places(manifest, declared):
+        spec = _spec(manifest, place, declared, others)
+        if spec is None:
+            continue
+        replicas = 0 if _sleeps(manifest, kind) else _product(manifest, place.template.counts, place)
+        least = _least(manifest, place) if replicas else None
+        yield PodsMade(place=place, spec=spec, replicas=None if unsure else replicas, least=least)
+
+
+def labels_at(manifest: Mapping[str, Json], place: PodTemplateSite) -> Path:
+    """Return the way to the labels of a template's pods; empty where they cannot be written, or there is no template.
+
+    A template that is only read where it stands in place of another is labelled as that.
+    """
+    template, item = place.template, place.item
+    ways = [way for way in (template.spec, template.resources) if way]
+    if template.labels[-2:] == ("metadata", "labels") and template.spec[:-1] == template.labels[:-2]:
+        ways.append(template.labels[:-2])  # metadata without a spec beside it are a template as well
+    stand = (within(way, item, _pattern(template)) for way in ways)
+    if not template.labels or not any(isinstance(at(manifest, way), Mapping) for way in stand):
+        return ()
+    return within(template.labels, item, _pattern(template))
+
+
+def metadata_of(manifest: Mapping[str, Json], place: PodTemplateSite) -> Json:
+    """Return what is known beforehand of the pods of a template: their namespace, and labels without expressions."""
+    way = labels_at(manifest, place)
+    labels = (at(manifest, way) if way else None) or {}
+    namespace = str(at(manifest, ("metadata", "namespace")) or "")
+    return {
+        "labels": {key: value for key, value in labels.items() if not has_expression(f"{key}{value}")},
+        "namespace": "" if has_expression(namespace) else namespace,
+    }
+
+
+def groups(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
+    """Count the groups that an object makes; None where its pods are no group, or nobody knows how many."""
+    if kind.together is None:
+        return None
+    return _product(manifest, kind.together.counts, None)
+
+
+def pods(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
+    """Count the pods of all templates that an object makes when it is awake; None where nobody knows how many."""
+    if any(at(manifest, way) is not None for way in kind.unknown):
+        return None
+    there = (one for one in _places(manifest, kind) if not one.template.optional or _stated(manifest, one))
+    found = [_product(manifest, one.template.counts, one) for one in there]
+    return sum(one for one in found if one is not None) if None not in found else None
+
+
+def _stated(manifest: Mapping[str, Json], place: PodTemplateSite) -> bool:
+    """Tell whether something says what the pods of a template are like."""
+    template = place.template
+    ways = (tuple(map(str, place.loc)), within(template.resources, place.item, _pattern(template)))
+    return any(way and at(manifest, way) is not None for way in ways)
+
+
+def gang(manifest: Mapping[str, Json], kind: WorkloadKind, size: int) -> int:
+    """Say how many pods of a group of so many have to be there before any of them runs."""
+    together = kind.together
+    if together is None:
+        return 1
+    if together.eager is not None and at(manifest, together.eager[0]) == together.eager[1]:
+        return 1
+    return min(size, minimum(manifest, kind) or size)
+
+
+def minimum(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
+    """Return how many pods of a group an object itself says have to be there; None where it does not."""
+    together = kind.together
+    return _whole(at(manifest, together.gang), 0) or None if together is not None and together.gang else None
+
+
+def _pattern(template: PodTemplate) -> Path:
+    """Return the way of a template that says which items it is in."""
+    return next((way for way in (template.spec, template.resources) if EACH in way), ())
+
+
+def _spec_at(manifest: Mapping[str, Json], template: PodTemplate, item: Path) -> Path:
+    """Return the way to the spec of a template's pods: to where it may stand instead if only there it does."""
+    own = within(template.spec, item, _pattern(template))
+    return template.instead if template.instead and at(manifest, own) is None else own
+
+
+def _spec(
+    manifest: Mapping[str, Json], place: PodTemplateSite, declared: Kinds, others: tuple[Mapping[str, Json], ...]
+) -> Json | None:
+    """Put together the spec of a template's pods; None where it makes none."""
+    template = place.template
+    way = tuple(str(part) for part in place.loc)
+    spec = at(manifest, way) if way else None
+    if template.reference and spec is None:
+        return _referred(at(manifest, template.reference), declared, others)
+    apart = at(manifest, within(template.resources, place.item, _pattern(template))) if template.resources else None
+    if spec is None and apart is None:
+        if template.optional:
+            return None
+        raise LookupError("its pods are described elsewhere")
+    spec = dict(spec or {})
+    containers = [*(spec.get("containers") or ()), *(spec[one] for one in template.containers if spec.get(one))]
+    if apart is not None:
+        containers.append({"resources": _requirements(apart)})
+    if template.completed and not any(one.get("resources") for one in containers):
+        raise LookupError("what its pods need is said elsewhere")
+    return {**spec, "containers": containers}
+
+
+def _referred(reference: Json, declared: Kinds, others: tuple[Mapping[str, Json], ...]) -> Json:
+    """Return the spec of the pods of another object that is deployed beside this one."""
+    for other in others:
+        same = all(other.get(field) == reference.get(field) for field in ("apiVersion", "kind"))
+        if same and at(other, ("metadata", "name")) == reference.get("name"):
+            for one in made(other, declared):
+                return one.spec
+    raise LookupError("the object that it refers to is not deployed with it")
+
+
+def _requirements(stated: Mapping[str, Json]) -> Json:
+    """Read requirements that stand apart as those of a container."""
+    found: dict[str, Json] = {}
+    for part in ("limits", "requests"):
+        amounts = dict(stated.get(part) or {})
+        called = amounts.pop("gpuType", None) or _NVIDIA
+        amounts |= amounts.pop("custom", None) or {}
+        if "gpu" in amounts:
+            amounts[called] = amounts.pop("gpu")
+        found[part] = amounts
+    return found
+
+
+def _sleeps(manifest: Mapping[str, Json], kind: WorkloadKind) -> bool:
+    """Tell whether an object makes no pods yet, and is not one that Kueue will wake."""
+    queued = at(manifest, ("metadata", "labels", _QUEUE)) is not None
+    return not queued and any(at(manifest, way) is True for way in kind.suspended)
+
+
+def _product(manifest: Mapping[str, Json], counts: tuple[Count, ...], place: PodTemplateSite | None) -> int | None:
+    number = 1
+    for count in counts:
+        factor = _factor(manifest, count, place)
+        if factor is None:
+            return None
+        number *= factor
+    return number
+
+
+def _least(manifest: Mapping[str, Json], place: PodTemplateSite) -> int | None:
+    """Count the pods of a template that have to be there at once, where any of its numbers has a minimum."""
+    number, said = 1, False
+    for count in place.template.counts:
+        factor = _factor(manifest, count, place) or 0
+        enough = _whole(_stands(manifest, count, count.enough, place), -1)
+        said = said or enough >= 0
+        number *= factor if enough < 0 else min(factor, enough)
+    return number if said else None
+
+
+def _stands(manifest: Mapping[str, Json], count: Count, way: Path, place: PodTemplateSite | None) -> Json:
+    """Return what stands at one of the ways of a number."""
+    if not way:
+        return None
+    if count.among is not None and place is not None:
+        return _among(manifest, way, count.among, place.item)
+    return at(manifest, way if place is None else within(way, place.item, _pattern(place.template)))
+
+
+def _factor(manifest: Mapping[str, Json], count: Count, place: PodTemplateSite | None) -> int | None:
+    """Read one number; what is no number, as an expression before it is filled in, counts as one."""
+
+    def stands(way: Path) -> Json:
+        return _stands(manifest, count, way, place)
+
+    found, other = stands(count.path), stands(count.instead)
+    if found is None and other is None:
+        if count.default is None:
+            return None
+        number = count.default
+    else:
+        number = _whole(other if found is None else found)
+    if found is not None and count.over:
+        number = max(1, number // max(1, _whole(stands(count.over))))
+    number = max(number - count.less, _whole(stands(count.least), 0))
+    return min(number, _whole(stands(count.most), number))
+
+
+def _among(manifest: Mapping[str, Json], way: Path, fields: tuple[str, str], item: Path) -> Json:
+    """Find what stands in the item that lists, in its first field, what the template's item has in the second."""
+    listed, named = fields
+    name = at(manifest, (*item, named))
+    for other in items(manifest, way):
+        names = at(manifest, (*other, listed))
+        if isinstance(names, list) and name in names:
+            return at(manifest, within(way, other, way))
+    return None
+
+
+def _whole(value: Json, default: int = 1) -> int:
+    return value if type(value) is int and value >= 0 else default

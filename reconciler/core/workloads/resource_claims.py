@@ -1,0 +1,144 @@
+"""ResourceClaims, their templates and DeviceClasses: who holds which device, and what a pod's claims ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from sys import intern
+
+from reconciler.model.capacity import CLASS_PREFIX, DeviceId, DeviceOption, DeviceRequest, ReplicaShape
+from reconciler.model.units import ONE, Resources
+from reconciler.model.workload import Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateRecord:
+    """What a ResourceClaimTemplate asks for; `obstacle` says why nobody can count it."""
+
+    requests: tuple[DeviceRequest, ...] = ()
+    obstacle: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodClaims:
+    """The claims in a pod spec: made for the pod from a template, or one claim that all its pods share."""
+
+    templates: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+
+
+NO_CLAIMS = PodClaims()
+
+
+class _UncountableError(Exception):
+    """A request that only the scheduler can judge."""
+
+
+def read_class(raw: Json) -> tuple[str, ...]:
+    """Read a DeviceClass: the expressions that its devices meet; one of a kind that CEL is not is empty."""
+    return tuple(_expressions(raw.get("spec") or {}))
+
+
+def read_claim(raw: Json) -> tuple[DeviceId, ...] | None:
+    """Read which devices a ResourceClaim holds; None while it has none allocated. Admin access holds nothing."""
+    allocation = (raw.get("status") or {}).get("allocation")
+    if allocation is None:
+        return None
+    results = (allocation.get("devices") or {}).get("results") or ()
+    held = (one for one in results if not one.get("adminAccess"))
+    return tuple((intern(one["driver"]), intern(one["pool"]), intern(one["device"])) for one in held)
+
+
+def read_template(raw: Json) -> TemplateRecord:
+    """Read a ResourceClaimTemplate."""
+    devices: Json = raw["spec"]["spec"].get("devices") or {}
+    if devices.get("constraints"):
+        return TemplateRecord(obstacle="claims devices that must have an attribute in common")
+    try:
+        requests = tuple(
+            DeviceRequest(
+                options=tuple(
+                    _option(one) for one in request.get("firstAvailable") or [request.get("exactly") or request]
+                )
+            )
+            for request in devices.get("requests") or ()
+        )
+    except _UncountableError as error:
+        return TemplateRecord(obstacle=str(error))
+    return TemplateRecord(requests=requests)
+
+
+def pod_claims(spec: Json) -> PodClaims:
+    """Read the claims of a pod spec."""
+    found = spec.get("resourceClaims")
+    if not found:
+        return NO_CLAIMS
+    return _pod_claims(
+        tuple(one["resourceClaimTemplateName"] for one in found if one.get("resourceClaimTemplateName")),
+        tuple(one["resourceClaimName"] for one in found if one.get("resourceClaimName")),
+    )
+
+
+def claims_held(namespace: str, spec: Json, status: Json) -> tuple[str, ...]:
+    """Name the claims that a pod has devices by, as ``namespace/name``; one that is not made yet has no name."""
+    made = {one["name"]: one.get("resourceClaimName") for one in status.get("resourceClaimStatuses") or ()}
+    names = [one.get("resourceClaimName") or made.get(one["name"], "") for one in spec.get("resourceClaims") or ()]
+    extended = status.get("extendedResourceClaimStatus")  # of a resource that a DeviceClass stands behind (KEP-5004)
+    if extended:
+        names.append(extended.get("resourceClaimName") or "")
+    return tuple(f"{namespace}/{name}" for name in names if name is not None)
+
+
+def with_claims(
+    shape: ReplicaShape, claims: PodClaims, namespace: str, templates: Mapping[str, TemplateRecord]
+) -> ReplicaShape:
+    """Add the devices that a pod's claims ask for to its shape, or say why nobody can count them.
+
+    A class that is requested as a resource is a claim as well (KEP-5004).
+    """
+    implied = {name: amount for name, amount in shape.requests.amounts.items() if name.startswith(CLASS_PREFIX)}
+    if not implied and claims == NO_CLAIMS:
+        return shape
+    if claims.shared:
+        return replace(shape, obstacle=f"shares the ResourceClaim {claims.shared[0]} between its pods")
+    requests: list[DeviceRequest] = []
+    for name in claims.templates:
+        record = templates.get(f"{namespace}/{name}")
+        if record is None:
+            return replace(shape, obstacle=f"claims devices by the ResourceClaimTemplate {name}, which is not known")
+        if record.obstacle:
+            return replace(shape, obstacle=f"{record.obstacle}: nobody but the scheduler can count them")
+        requests += record.requests
+    for name, amount in sorted(implied.items()):
+        option = DeviceOption(device_class=name.removeprefix(CLASS_PREFIX), count=-(-amount // ONE))
+        requests.append(DeviceRequest(options=(option,)))
+    rest = {name: amount for name, amount in shape.requests.amounts.items() if name not in implied}
+    return replace(shape, requests=Resources(amounts=rest), devices=tuple(requests))
+
+
+def _option(raw: Json) -> DeviceOption:
+    """Read one way to meet a request, with the defaults of the API. Tolerations only ever let more devices in."""
+    if raw.get("adminAccess"):
+        raise _UncountableError("claims admin access to devices")
+    if (raw.get("capacity") or {}).get("requests"):
+        raise _UncountableError("claims a part of a device's capacity")
+    mode = raw.get("allocationMode") or "ExactCount"
+    if mode not in {"ExactCount", "All"} or not raw.get("deviceClassName"):
+        raise _UncountableError("claims devices in a way that is not known here")
+    return DeviceOption(
+        device_class=raw["deviceClassName"],
+        selectors=tuple(_expressions(raw)),
+        count=raw.get("count") or 1,
+        every=mode == "All",
+    )
+
+
+def _expressions(raw: Json) -> Iterator[str]:
+    for one in raw.get("selectors") or ():
+        yield (one.get("cel") or {}).get("expression") or ""
+
+
+@lru_cache(maxsize=4096)
+def _pod_claims(templates: tuple[str, ...], shared: tuple[str, ...]) -> PodClaims:
+    return PodClaims(templates=templates, shared=shared)

@@ -1,0 +1,54 @@
+"""What admission adds to the pods of a cluster: by the RuntimeClass that they name, by the LimitRanges of a namespace.
+
+Rules of the API server's RuntimeClass and LimitRanger admission plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from reconciler.core.workloads.object_key import namespace_of_key
+from reconciler.core.workloads.pod_requests import amounts
+from reconciler.core.workloads.pod_shape import tolerations
+from reconciler.model.scheduling import RuntimeClass
+from reconciler.model.units import Quantity, Resources
+from reconciler.model.workload import Json
+
+
+def read_runtime_class(raw: Json) -> RuntimeClass:
+    """Read a RuntimeClass, all but its handler."""
+    scheduling = raw.get("scheduling") or {}
+    return RuntimeClass(
+        overhead=Resources(amounts=amounts((raw.get("overhead") or {}).get("podFixed"))),
+        node_selector=dict(sorted((scheduling.get("nodeSelector") or {}).items())),
+        tolerations=tuple(tolerations(scheduling)),
+    )
+
+
+def read_limit_range(raw: Json) -> Resources | None:
+    """Read what a LimitRange has a container request that requests nothing; None where it says nothing of that.
+
+    The API server has filled in `defaultRequest` from what the LimitRange says of `default`, `max` and `min`. It takes
+    amounts there that it refuses in pods, such as less than nothing: these are passed over.
+    """
+    found: dict[str, Quantity] = {}
+    for limit in (raw.get("spec") or {}).get("limits") or ():
+        if limit.get("type") == "Container":
+            for name, amount in (limit.get("defaultRequest") or {}).items():
+                with suppress(ValueError):
+                    found |= amounts({name: amount})
+    return Resources(amounts=found) if found else None
+
+
+def by_namespace(limit_ranges: Iterable[tuple[str, Resources]]) -> dict[str, Resources]:
+    """Put together what LimitRanges, named ``namespace/name``, give to containers in each namespace.
+
+    Of several that speak of one resource nobody knows which comes first: it is the largest.
+    """
+    found: dict[str, dict[str, Quantity]] = {}
+    for key, given in limit_ranges:
+        known = found.setdefault(namespace_of_key(key), {})
+        for name, amount in given.amounts.items():
+            known[name] = max(known.get(name, Quantity(0)), amount)
+    return {namespace: Resources(amounts=given) for namespace, given in sorted(found.items())}

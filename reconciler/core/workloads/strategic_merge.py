@@ -1,0 +1,528 @@
+"""How a strategic merge patch puts the items of a list in order, and finds those that are the same.
+
+Items are objects that a field `key` tells apart or, with an empty key, scalars. As in apimachinery of Kubernetes
+1.36.3, those of the patch are in the patch's order and the others in that of the list as it was; one of the list comes
+before one of the patch where it stood before it.
+
+Which fields of a Pod hold objects or lists, and how a strategic merge patch treats each: as data.
+
+Read from the Go types of Kubernetes 1.36.3 (k8s.io/api/core/v1 and apimachinery's ObjectMeta: the tags
+``patchStrategy`` and ``patchMergeKey``); `evictionResponders` is the one such list of a pod's spec that 1.37 adds. A
+list without a merge key is atomic, such as tolerations, envFrom and the claims of resources: a patch replaces it.
+``retainKeys``, which volumes and resourceClaims have as well, is for who computes patches; the directive of that name
+works wherever it stands.
+
+Kubernetes' strategic merge patch on a Pod: what ``kubectl patch --local --type strategic`` makes of it.
+
+The rules were read from apimachinery's strategicpatch of Kubernetes 1.36.3, and a test compares with the real kubectl;
+which lists are merged by what is data (`podfields`). In short: objects are merged, null deletes, scalars and lists that
+are atomic are replaced, other lists are merged item by item (`mergedlists`), and directives are keys of the patch:
+
+- ``$patch: replace`` or ``delete``, of an object or an item of a list (``merge`` is no directive of Kubernetes');
+- ``$retainKeys``: the fields that stay, of which those in the patch have to be some;
+- ``$deleteFromPrimitiveList/<field>``: scalars to take out of a list;
+- ``$setElementOrder/<field>``: the order of a list by its keys, or scalars.
+
+A directive in a new item of a list that is already there stays as text, as it does with kubectl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from reconciler.model.workload import Json
+from reconciler.text.findings import Loc, dotted, shortened
+
+ROOT = "Pod"
+FLAT = ""
+"""The name of every type that has no object and no list in it, maps of texts among them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodField:
+    """A field that holds an object `of` a type, or (`many`) a list of them; of scalars it is `FLAT`.
+
+    Lists that `merges` are merged: of objects by the field `key`, of scalars as sets. Others are replaced.
+    """
+
+    of: str = FLAT
+    many: bool = False
+    merges: bool = False
+    key: str = ""
+
+
+def _by(key: str, of: str = FLAT) -> PodField:
+    return PodField(of=of, many=True, merges=True, key=key)
+
+
+def _all(of: str, *names: str) -> dict[str, PodField]:
+    return dict.fromkeys(names, PodField(of=of))
+
+
+def _lists(*names: str, of: str = FLAT) -> dict[str, PodField]:
+    return dict.fromkeys(names, PodField(of=of, many=True))
+
+
+TYPES: Mapping[str, Mapping[str, PodField]] = {
+    FLAT: {},
+    ROOT: {**_all("ObjectMeta", "metadata"), **_all("PodSpec", "spec")},
+    "ObjectMeta": {
+        **_all(FLAT, "annotations", "labels"),
+        **_lists("managedFields", of="ManagedFields"),
+        "finalizers": PodField(many=True, merges=True),
+        "ownerReferences": _by("uid"),
+    },
+    "ManagedFields": _all(FLAT, "fieldsV1"),
+    "PodSpec": {
+        **_all("Affinity", "affinity"),
+        **_all("DNSConfig", "dnsConfig"),
+        **_all(FLAT, "nodeSelector", "os", "overhead", "schedulingGroup"),
+        **_all("Resources", "resources"),
+        **_all("PodSecurityContext", "securityContext"),
+        **_lists("readinessGates", "tolerations"),
+        "containers": _by("name", "Container"),
+        "ephemeralContainers": _by("name", "Container"),
+        "evictionResponders": _by("name"),
+        "hostAliases": _by("ip", "HostAlias"),
+        "imagePullSecrets": _by("name"),
+        "initContainers": _by("name", "Container"),
+        "resourceClaims": _by("name"),
+        "schedulingGates": _by("name"),
+        "topologySpreadConstraints": _by("topologyKey", "TopologySpread"),
+        "volumes": _by("name", "Volume"),
+    },
+    "Affinity": {**_all("NodeAffinity", "nodeAffinity"), **_all("NearPods", "podAffinity", "podAntiAffinity")},
+    "NearPods": {
+        **_lists("preferredDuringSchedulingIgnoredDuringExecution", of="WeightedPodTerm"),
+        **_lists("requiredDuringSchedulingIgnoredDuringExecution", of="PodTerm"),
+    },
+    "NodeAffinity": {
+        **_lists("preferredDuringSchedulingIgnoredDuringExecution", of="PreferredNodeTerm"),
+        **_all("NodeSelector", "requiredDuringSchedulingIgnoredDuringExecution"),
+    },
+    "NodeSelector": _lists("nodeSelectorTerms", of="NodeTerm"),
+    "NodeTerm": _lists("matchExpressions", "matchFields", of="Requirement"),
+    "PreferredNodeTerm": _all("NodeTerm", "preference"),
+    "Requirement": _lists("values"),
+    "WeightedPodTerm": _all("PodTerm", "podAffinityTerm"),
+    "PodTerm": {
+        **_all("LabelSelector", "labelSelector", "namespaceSelector"),
+        **_lists("matchLabelKeys", "mismatchLabelKeys", "namespaces"),
+    },
+    "LabelSelector": {**_all(FLAT, "matchLabels"), **_lists("matchExpressions", of="Requirement")},
+    "TopologySpread": {**_all("LabelSelector", "labelSelector"), **_lists("matchLabelKeys")},
+    "DNSConfig": _lists("nameservers", "options", "searches"),
+    "HostAlias": _lists("hostnames"),
+    "PodSecurityContext": {
+        **_all(FLAT, "appArmorProfile", "seLinuxOptions", "seccompProfile", "windowsOptions"),
+        **_lists("supplementalGroups", "sysctls"),
+    },
+    "SecurityContext": {
+        **_all(FLAT, "appArmorProfile", "seLinuxOptions", "seccompProfile", "windowsOptions"),
+        **_all("Capabilities", "capabilities"),
+    },
+    "Capabilities": _lists("add", "drop"),
+    "Resources": {**_all(FLAT, "limits", "requests"), **_lists("claims")},
+    "Container": {
+        **_lists("args", "command", "resizePolicy"),
+        **_lists("envFrom", of="EnvFrom"),
+        **_lists("restartPolicyRules", of="RestartRule"),
+        "env": _by("name", "EnvVar"),
+        "ports": _by("containerPort"),
+        "volumeDevices": _by("devicePath"),
+        "volumeMounts": _by("mountPath"),
+        **_all("Lifecycle", "lifecycle"),
+        **_all("Probe", "livenessProbe", "readinessProbe", "startupProbe"),
+        **_all("Resources", "resources"),
+        **_all("SecurityContext", "securityContext"),
+    },
+    "RestartRule": _all("ExitCodes", "exitCodes"),
+    "ExitCodes": _lists("values"),
+    "EnvFrom": _all(FLAT, "configMapRef", "secretRef"),
+    "EnvVar": _all("EnvSource", "valueFrom"),
+    "EnvSource": _all(FLAT, "configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef"),
+    "Lifecycle": _all("Handler", "postStart", "preStop"),
+    "Handler": {**_all("Exec", "exec"), **_all("HTTPGet", "httpGet"), **_all(FLAT, "sleep", "tcpSocket")},
+    "Probe": {**_all("Exec", "exec"), **_all("HTTPGet", "httpGet"), **_all(FLAT, "grpc", "tcpSocket")},
+    "Exec": _lists("command"),
+    "HTTPGet": _lists("httpHeaders"),
+    "Volume": {
+        **_all(
+            FLAT, "awsElasticBlockStore", "azureDisk", "azureFile", "emptyDir", "flocker", "gcePersistentDisk",
+            "gitRepo", "glusterfs", "hostPath", "image", "nfs", "persistentVolumeClaim", "photonPersistentDisk",
+            "portworxVolume", "quobyte", "vsphereVolume",
+        ),
+        **_all("OfItems", "configMap", "secret"),
+        **_all("OfDownward", "downwardAPI"),
+        **_all("OfMonitors", "cephfs", "rbd"),
+        **_all("OfSecret", "cinder", "scaleIO", "storageos"),
+        **_all("CSI", "csi"),
+        **_all("FlexVolume", "flexVolume"),
+        **_all("ISCSI", "iscsi"),
+        **_all("Ephemeral", "ephemeral"),
+        **_all("FibreChannel", "fc"),
+        **_all("Projected", "projected"),
+    },
+    "OfItems": _lists("items"),
+    "OfDownward": _lists("items", of="DownwardFile"),
+    "DownwardFile": _all(FLAT, "fieldRef", "resourceFieldRef"),
+    "OfMonitors": {**_all(FLAT, "secretRef"), **_lists("monitors")},
+    "OfSecret": _all(FLAT, "secretRef"),
+    "CSI": _all(FLAT, "nodePublishSecretRef", "volumeAttributes"),
+    "FlexVolume": _all(FLAT, "options", "secretRef"),
+    "ISCSI": {**_all(FLAT, "secretRef"), **_lists("portals")},
+    "FibreChannel": _lists("targetWWNs", "wwids"),
+    "Ephemeral": _all("ClaimTemplate", "volumeClaimTemplate"),
+    "ClaimTemplate": {**_all("ObjectMeta", "metadata"), **_all("ClaimSpec", "spec")},
+    "ClaimSpec": {
+        **_all(FLAT, "dataSource", "dataSourceRef"),
+        **_all("ClaimResources", "resources"),
+        **_all("LabelSelector", "selector"),
+        **_lists("accessModes"),
+    },
+    "ClaimResources": _all(FLAT, "limits", "requests"),
+    "Projected": _lists("sources", of="Projection"),
+    "Projection": {
+        **_all("OfSelector", "clusterTrustBundle"),
+        **_all("OfItems", "configMap", "secret"),
+        **_all("OfDownward", "downwardAPI"),
+        **_all("OfUser", "podCertificate"),
+        **_all(FLAT, "serviceAccountToken"),
+    },
+    "OfSelector": _all("LabelSelector", "labelSelector"),
+    "OfUser": _all(FLAT, "userAnnotations"),
+}  # fmt: skip # a table, a row a line
+"""The fields of each type, by the names that a Pod has them under; scalars are left out, since they are replaced."""
+
+
+MARK = "$patch"
+Token = tuple[type, Json]
+
+
+class Unmergeable(ValueError):  # noqa: N818 -- it says what a patch is
+    """A patch that cannot be applied: `loc` is where in it, and `message` completes "field: ...".
+
+    The way out is to mend the patch, unless there is a `hint`.
+    """
+
+    def __init__(self, loc: Loc, message: str, hint: str = "") -> None:
+        """Say it as ``field: message``."""
+        super().__init__(f"{dotted(loc)}: {message}" if loc else message)
+        self.loc = loc
+        self.message = message
+        self.hint = hint
+
+
+def one_type(loc: Loc, *lists: Sequence[Json]) -> type:
+    """Return the type that all items of some lists are of; raises Unmergeable where they differ, or there are none."""
+    types = {_type(item) for items in lists for item in items}
+    if len(types) != 1 or types & {type(None), list}:
+        raise Unmergeable(loc, "its items are to be all objects, or all scalars of one type")
+    return types.pop()
+
+
+def token(item: Json, key: str, loc: Loc) -> Token:
+    """Return what an item is known by. 80 and "80" are not the same."""
+    if key and not isinstance(item, Mapping):
+        raise Unmergeable(loc, "is no object")
+    if key and key not in item:
+        raise Unmergeable(loc, f"has no {key}, by which the list is merged")
+    value = item[key] if key else item
+    if isinstance(value, (Mapping, list)):
+        raise Unmergeable((*loc, key) if key else loc, "is no scalar")
+    return type(value), value
+
+
+def without_directed(old: Sequence[Json], new: Sequence[Json], key: str, loc: Loc) -> tuple[list[Json], list[Json]]:
+    """Carry out the directives among the items of a patch; return what is left of the list and of the patch.
+
+    Where one of them replaces the list, the patch's items are the list, and none is left to merge.
+    """
+    gone: set[Token] = set()
+    replaced, left = False, []
+    for index, item in enumerate(new):
+        if MARK not in item:
+            left.append(item)
+        elif item[MARK] == "delete":
+            gone.add(token(item, key, (*loc, index)))
+        elif item[MARK] == "replace":
+            replaced = True
+        else:
+            message = f"{shortened(str(item[MARK]))!r} is neither replace nor delete"
+            raise Unmergeable((*loc, index, MARK), message)
+    if replaced:
+        return left, []
+    return [item for item in old if not gone or key not in item or token(item, key, loc) not in gone], left
+
+
+def left_behind(old: Sequence[Json], new: Sequence[Json], field: PodField, loc: Loc) -> list[Json]:
+    """Return the list that an order given for it is compared with after items were deleted and others added.
+
+    Kubernetes compares with the storage of the original list, where items move up into the places of deleted ones,
+    and new ones take the places that become free.
+    """
+    stored, used = [*old], len(old)
+    if not field.key:
+        return stored
+    for item in new:
+        known = token(item, field.key, loc) if item.get(MARK) == "delete" else None
+        for at in range(used - 1, -1, -1) if known else ():
+            if token(stored[at], field.key, loc) == known:
+                stored[at : used - 1] = stored[at + 1 : used]
+                used -= 1
+    if not any(item.get(MARK) == "replace" for item in new):
+        there = {token(item, field.key, loc) for item in stored[:used]}
+        added = [item for item in new if MARK not in item and token(item, field.key, loc) not in there]
+        stored[used:] = [*added, *stored[used + len(added) :]][: len(old) - used]
+    return stored
+
+
+def distinct(items: Sequence[Json]) -> list[Json]:
+    """Drop scalars that have been there before."""
+    return [value for _, value in dict.fromkeys(token(item, "", ()) for item in items)]
+
+
+def check_order(new: Sequence[Json], order: Sequence[Json], key: str, loc: Loc) -> None:
+    """Raise Unmergeable unless the items of a patch stand in an order in which all of them are."""
+    if not new or not order:
+        return
+    rest = [item for item in new if not (key and isinstance(item, Mapping) and item.get(MARK) == "delete")]
+    at = 0
+    for one in order:
+        while at < len(rest) and isinstance(rest[at], Mapping) and MARK in rest[at]:
+            at += 1
+        if at < len(rest) and token(one, key, loc) == token(rest[at], key, loc):
+            at += 1
+    if at < len(rest):
+        raise Unmergeable(loc, "does not list the items of the patch in their order")
+
+
+def arranged(items: Sequence[Json], order: Sequence[Json], server: Sequence[Json], key: str, loc: Loc) -> list[Json]:
+    """Put items in order: those that are in `order` in that, the others as in `server`, and so they are interleaved."""
+    first, second = _ranks(order, key, loc), _ranks(server, key, loc)
+    known = [(token(item, key, loc), item) for item in items]
+    ours = _sorted([one for one in known if one[0] in first], first)
+    others = _sorted([one for one in known if one[0] not in first], second)
+    made: list[Json] = []
+    while ours and others:
+        left, right = second.get(others[0][0]), second.get(ours[0][0])
+        before = left is not None and right is not None and left < right
+        made.append((others if before else ours).pop(0)[1])
+    return [*made, *(item for _, item in (*ours, *others))]
+
+
+def _ranks(order: Sequence[Json], key: str, loc: Loc) -> dict[Token, int]:
+    found: dict[Token, int] = {}
+    for index, item in enumerate(order):
+        found.setdefault(token(item, key, (*loc, index)), index)
+    return found
+
+
+def _sorted(items: list[tuple[Token, Json]], ranks: Mapping[Token, int]) -> list[tuple[Token, Json]]:
+    """Sort by insertion, an item without a rank going before all that are there: so Kubernetes' comparison has it."""
+    made: list[tuple[Token, Json]] = []
+    for item in items:
+        at, rank = len(made), ranks.get(item[0])
+        while at and _before(rank, ranks.get(made[at - 1][0])):
+            at -= 1
+        made.insert(at, item)
+    return made
+
+
+def _before(left: int | None, right: int | None) -> bool:
+    return left is None or right is None or left < right
+
+
+def _type(value: Json) -> type:
+    return dict if isinstance(value, Mapping) else type(value)
+
+
+_RETAIN = "$retainKeys"
+_REMOVE = "$deleteFromPrimitiveList"
+_ORDER = "$setElementOrder"
+
+
+def merge(pod: Mapping[str, Json], patch: Mapping[str, Json]) -> dict[str, Json]:
+    """Return the pod that the patch makes; neither is changed.
+
+    Keys keep the order of the pod, and new ones follow in that of the patch. Raises Unmergeable.
+    """
+    return _object(pod, patch, ROOT, ())
+
+
+def directive(value: Json, loc: Loc = ()) -> Loc | None:
+    """Find a directive that a patch has left in what it made; None where there is none."""
+    if isinstance(value, Mapping):
+        for key, below in value.items():
+            found = (*loc, key) if key == MARK or key.startswith((_RETAIN, f"{_REMOVE}/", f"{_ORDER}/")) else None
+            if found := found or directive(below, (*loc, key)):
+                return found
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            if found := directive(item, (*loc, index)):
+                return found
+    return None
+
+
+def _object(original: Mapping[str, Json], patch: Mapping[str, Json], kind: str, loc: Loc) -> dict[str, Json]:
+    """Merge an object of a type."""
+    if MARK in patch:
+        return _directed(patch, loc)
+    merged, rest = dict(original), dict(patch)
+    if _RETAIN in rest:
+        merged = _retained(merged, rest, loc)
+    for key in [key for key in rest if key.startswith(_ORDER)]:
+        _ordered(merged, rest, key, kind, loc)
+    for key, value in rest.items():
+        name = _named(key, _REMOVE, loc) if key.startswith(_REMOVE) else key
+        if value is None:
+            merged.pop(name, None)
+        elif name != key:
+            _remove(merged, name, value, kind, (*loc, key))
+        else:
+            _set(merged, key, value, kind, (*loc, key))
+    return merged
+
+
+def _directed(patch: Mapping[str, Json], loc: Loc) -> dict[str, Json]:
+    """Carry out a directive over a whole object."""
+    match patch[MARK]:
+        case "replace":
+            return {key: value for key, value in patch.items() if key != MARK}
+        case "delete":
+            return {}
+        case other:
+            raise Unmergeable((*loc, MARK), f"{shortened(str(other))!r} is neither replace nor delete")
+
+
+def _retained(merged: dict[str, Json], rest: dict[str, Json], loc: Loc) -> dict[str, Json]:
+    """Leave of an object only the fields that are to stay, and take the directive out of the patch."""
+    stays = rest.pop(_RETAIN)
+    if not isinstance(stays, list):
+        raise Unmergeable((*loc, _RETAIN), "is no list of fields")
+    for key, value in rest.items():
+        if value is not None and not key.startswith((_REMOVE, _ORDER)) and key not in stays:
+            raise Unmergeable((*loc, key), f"is set and not among {_RETAIN}")
+    return {key: value for key, value in merged.items() if key in stays}
+
+
+def _ordered(merged: dict[str, Json], rest: dict[str, Json], key: str, kind: str, loc: Loc) -> None:
+    """Merge the list that an order is given for, and take both out of the patch."""
+    order, name = rest.pop(key), _named(key, _ORDER, loc)
+    field = _list_field(kind, name, (*loc, name))
+    old, new = merged.get(name, []), rest.get(name, [])
+    for where, value in ((key, order), (name, old), (name, new)):
+        if not isinstance(value, list):
+            raise Unmergeable((*loc, where), "is no list")
+    check_order(new, order, field.key, (*loc, key))
+    if name not in merged and name not in rest:
+        return
+    server = old
+    if name not in rest:
+        made = old
+    elif name not in merged:
+        made = _plain(new)
+    else:
+        made = _list(old, new, field, (*loc, name))
+        server = left_behind(old, new, field, (*loc, name)) if field.merges else old
+    if not old and not new:
+        raise Unmergeable((*loc, key), "orders a list in which nothing is")
+    one_type((*loc, name), old, new)
+    merged[name] = arranged(made, order, server, field.key, (*loc, name))
+    rest.pop(name, None)
+
+
+def _remove(merged: dict[str, Json], name: str, value: Json, kind: str, loc: Loc) -> None:
+    """Take scalars out of a list."""
+    there = merged.get(name)
+    if isinstance(there, list) and isinstance(value, list):
+        merged[name] = _list(there, value, _list_field(kind, name, loc), loc, removing=True)
+    elif name in merged and type(there) is type(value):
+        _set(merged, name, value, kind, loc)
+
+
+def _set(merged: dict[str, Json], name: str, value: Json, kind: str, loc: Loc) -> None:
+    """Merge a value into a field, which may not be there or be of another type."""
+    there = merged.get(name)
+    if isinstance(there, Mapping) and isinstance(value, Mapping):
+        merged[name] = _object(there, value, _object_field(kind, name, loc), loc)
+    elif isinstance(there, list) and isinstance(value, list):
+        merged[name] = _list(there, value, _list_field(kind, name, loc), loc)
+    elif _marked(value):
+        merged.pop(name, None)
+    else:
+        merged[name] = _plain(_without_nulls(value))
+
+
+def _list(old: list[Json], new: list[Json], field: PodField, loc: Loc, *, removing: bool = False) -> list[Json]:
+    """Merge a list, or replace it where it is atomic."""
+    if not (field.merges or removing):
+        return [*new]
+    if not old and not new:
+        return old
+    kind = one_type(loc, old, new)
+    if kind is not dict:
+        if removing:
+            return [item for item in old if item not in new]
+        return arranged(distinct([*old, *new]), new, old, "", loc)
+    if not field.key:
+        raise Unmergeable(loc, "its items are no scalars, and nothing says by what they are merged")
+    kept, added = without_directed(old, new, field.key, loc)
+    made = [*kept]
+    places: dict[Token, int] = {}
+    for index, item in enumerate(kept):
+        if field.key in item:
+            places.setdefault(token(item, field.key, (*loc, index)), index)
+    for index, item in enumerate(added):
+        known = token(item, field.key, (*loc, index))
+        at = places.setdefault(known, len(made))
+        if at == len(made):
+            made.append(item)
+        else:
+            made[at] = _object(made[at], item, field.of, (*loc, index))
+    return arranged(made, added, kept, field.key, loc)
+
+
+def _plain(value: Json) -> Json:
+    """Take the objects with a directive out of what is new."""
+    if isinstance(value, Mapping):
+        return {key: _plain(below) for key, below in value.items() if not _marked(below)}
+    if isinstance(value, list):
+        return [_plain(item) for item in value if not _marked(item)]
+    return value
+
+
+def _without_nulls(value: Json) -> Json:
+    """Take the fields without a value out of what is new; items of lists stay."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(below) for key, below in value.items() if below is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def _marked(value: Json) -> bool:
+    return isinstance(value, Mapping) and MARK in value
+
+
+def _named(key: str, prefix: str, loc: Loc) -> str:
+    """Return the field that the key of a directive names."""
+    found, slash, name = key.partition("/")
+    if found != prefix or not slash:
+        raise Unmergeable((*loc, key), f"names no list, as {prefix}/finalizers does")
+    return name
+
+
+def _object_field(kind: str, name: str, loc: Loc) -> str:
+    """Return the type of a field that holds an object."""
+    field = TYPES[kind].get(name)
+    if field is None or field.many:
+        raise Unmergeable(loc, "a Pod has no such object")
+    return field.of
+
+
+def _list_field(kind: str, name: str, loc: Loc) -> PodField:
+    """Return what is known of a field that holds a list."""
+    field = TYPES[kind].get(name)
+    if field is None or not field.many:
+        raise Unmergeable(loc, "a Pod has no such list")
+    return field

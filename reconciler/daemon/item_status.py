@@ -1,0 +1,89 @@
+"""How what is listed by name stands, on EGS's two axes (its REST interface): requests and bursts alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from reconciler.core.explain.request_state import state
+from reconciler.daemon.reconcile import View
+from reconciler.daemon.status import PlacementStatus, placement_status
+from reconciler.model.placement import Phase, Placement
+from reconciler.model.plan import Suppressed
+from reconciler.model.request import Provisioning, RequestRecord
+from reconciler.model.rollout import EngineState
+from reconciler.text.timestamps import format_time
+from reconciler.text.wording import clause, count, listed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemCondition:
+    """Whether an item's deployment in one cluster works: True, False, or Unknown while nobody says."""
+
+    status: str
+    reason: str
+    message: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemStatus:
+    """Whether there are GPUs (`provisioning`), what becomes of the workload (`phase`), and both in words."""
+
+    provisioning: Provisioning
+    phase: Phase
+    message: str
+    updated_at: datetime
+    conditions: tuple[ItemCondition, ...] = ()
+
+
+def burst_status(view: View, placement: Placement) -> ItemStatus:
+    """Tell how one burst stands."""
+    one = placement_status(view, placement)
+    number = count(placement.replicas, "replica")
+    plain = f"{number} on {placement.where} until {format_time(placement.expires_at)}"
+    return ItemStatus(
+        provisioning=one.provisioning,
+        phase=_phase(one),
+        message=clause(one.message) or plain,
+        updated_at=_since(one),
+        conditions=(_condition(one),),
+    )
+
+
+def request_status(view: View, record: RequestRecord, held: Sequence[Suppressed]) -> ItemStatus:
+    """Tell how a request stands; `held` is what the pass held back of it."""
+    known = state(record, view, held)
+    parts = [placement_status(view, placement) for placement in known.placements]
+    where = listed(placement.cluster for placement in known.placements) or record.cluster
+    ends = f" until {format_time(known.ends_at)}" if known.ends_at is not None else ""
+    plain = f"on {where}{ends}" if where else "it waits for its first placement"
+    return ItemStatus(
+        provisioning=known.provisioning,
+        phase=known.phase,
+        message=known.message or plain,
+        updated_at=max([known.updated_at if record.ended is None else record.ended.at, *map(_since, parts)]),
+        conditions=tuple(_condition(part) for part in parts),
+    )
+
+
+def _phase(part: PlacementStatus) -> Phase:
+    """Tell the phase; what its engine has given up has failed, until a pass reverts it (R18)."""
+    return Phase.FAILED if part.engine is EngineState.FAILED else part.phase
+
+
+def _since(part: PlacementStatus) -> datetime:
+    return max(part.placement.changed_at, part.unhealthy_since or part.placement.changed_at)
+
+
+def _condition(part: PlacementStatus) -> ItemCondition:
+    placement, phase = part.placement, _phase(part)
+    works = {Phase.RUNNING: "True", Phase.FAILED: "False"}.get(phase, "Unknown")
+    told = clause(part.message) or f"{count(placement.replicas, 'replica')}, {phase.value.lower()}"
+    return ItemCondition(
+        status=works,
+        reason=(part.engine or phase).value,
+        message=f"{placement.cluster}: {told}",
+        since=_since(part),
+    )

@@ -1,0 +1,66 @@
+"""Our values as JSON: the form that ``-o json`` prints, that docs/cli.md promises, and that the API answers with."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import get_args
+
+from reconciler.model.demand import Demand
+from reconciler.model.ids import WorkloadId
+from reconciler.model.plan import Change
+from reconciler.model.units import Resources, format_duration, format_quantity
+from reconciler.model.workload import Json
+from reconciler.text.timestamps import format_time
+
+_CHANGES = get_args(Change)
+
+
+def plainly(value: object) -> Json:
+    """Turn a value into plain JSON.
+
+    Fields get camelCase names. A moment is RFC 3339 in UTC, a duration ``1h30m``, a quantity as Kubernetes writes it, a
+    workload ``workspace/template``. A change says in ``action`` which kind it is. Bytes that are not UTF-8 become
+    ``{"base64": ...}``.
+    """
+    match value:
+        case Enum():
+            return value.value
+        case None | bool() | int() | float() | str():
+            return value
+        case bytes():
+            return _text(value)
+        case datetime():
+            return format_time(value)
+        case timedelta():
+            return format_duration(value)
+        case WorkloadId():
+            return str(value)
+        case Resources():
+            return {name: format_quantity(amount) for name, amount in sorted(value.amounts.items())}
+        case Demand():
+            return plainly({camel(name): inner for name, inner in value._asdict().items()})
+        case Mapping():
+            return {str(key): plainly(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [plainly(inner) for inner in value]
+    if not is_dataclass(value):
+        return str(value)
+    plain = {camel(field.name): plainly(getattr(value, field.name)) for field in fields(value)}
+    return {"action": type(value).__name__, **plain} if isinstance(value, _CHANGES) else plain
+
+
+def camel(name: str) -> str:
+    """Write ``created_at`` as ``createdAt``."""
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)
+
+
+def _text(data: bytes) -> Json:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}

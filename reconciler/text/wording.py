@@ -1,0 +1,147 @@
+"""How amounts, names and other people's texts are put into sentences.
+
+Commit messages and terminal lines quote things that nobody validated: a scheduler's message, a node label, the reason
+that a person gave. What comes through `plain` is one printable line that holds no credential and cannot pass for a
+trailer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from reconciler.model.capacity import CLASS_PREFIX
+from reconciler.model.rollout import MAX_MESSAGE
+from reconciler.model.units import Resources, format_quantity
+from reconciler.text.redaction import redacted
+
+WIDTH = 100
+"""Columns of a commit message's body."""
+
+MAX_TEXT = 300
+"""Characters of one quoted text; the rest is in the logs of whoever wrote it."""
+
+_TRAILER = re.compile(r"(?i)\boverspill-(?=[a-z0-9-]*\s*:)")
+_MODEL = re.compile(r"gpu[.-]?(product|model|name|type)|accelerator(?!.*count)")
+_PARTITION = re.compile(r"[a-z]px_nps\d+")
+_END = (".", "!", "?", "…")
+
+
+def plain(text: str, limit: int = MAX_TEXT) -> str:
+    """Make a text one printable line of at most `limit` characters that forges no trailer of ours.
+
+    Unprintable characters (line breaks, escape sequences, direction marks) become spaces, and spaces are folded. What
+    looks like a credential is taken out first: of one that is cut in two nobody could tell what it is.
+    """
+    text = redacted(text)
+    if not text.isprintable():
+        text = "".join(char if char.isprintable() else " " for char in text)
+    text = _TRAILER.sub("overspill ", " ".join(text.split()))
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def engine_message(message: object) -> str:
+    """Put an engine's message on one line, take credentials out of it, and cut it short."""
+    line = " ".join(redacted(str(message or "")).split())
+    return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"
+
+
+def clause(text: str) -> str:
+    """Make a text fit for the middle of a sentence: plain, and without the full stop at its end."""
+    return plain(text).rstrip(". ")
+
+
+def sentence(text: str) -> str:
+    """Make a text a sentence: plain, with a capital first letter and a stop; empty stays empty.
+
+    A first word with digits, dashes or dots in it is a name (``worker-2``) and keeps its small letter.
+    """
+    text = plain(text)
+    if not text:
+        return ""
+    first = text.split(" ", 1)[0].rstrip(",:;.")
+    if first.isalpha():
+        text = text[0].upper() + text[1:]
+    return text if text.endswith(_END) else f"{text}."
+
+
+def wrapped(text: str, width: int = WIDTH) -> str:
+    """Break a one-line text at spaces; a word longer than the width keeps a line of its own."""
+    if len(text) <= width:
+        return text
+    lines: list[str] = []
+    line = ""
+    for word in text.split(" "):
+        if not line:
+            line = word
+        elif len(line) + 1 + len(word) <= width:
+            line = f"{line} {word}"
+        else:
+            lines.append(line)
+            line = word
+    lines.append(line)
+    return "\n".join(lines)
+
+
+def count(number: int, noun: str) -> str:
+    """Write ``1 replica``, ``3 replicas``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(names: Iterable[str], limit: int = 5) -> str:
+    """Write ``a``, ``a and b``, ``a, b and c``, or the first few and ``and 12 more``."""
+    shown = list(names)
+    if len(shown) > limit:
+        shown = [*shown[:limit], f"{len(shown) - limit} more"]
+    if len(shown) < 2:  # noqa: PLR2004 -- one name needs no "and"
+        return "".join(shown)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def is_gpu(resource: str) -> bool:
+    """Tell whether a resource is a GPU or a part of one, by what vendors' device plugins and DRA classes call them.
+
+    ``nvidia.com/gpu``, ``nvidia.com/gpu.shared`` (time slices), ``nvidia.com/mig-1g.10gb``, ``amd.com/gpu``,
+    ``amd.com/cpx_nps4`` (partitions), ``gpu.intel.com/i915``, ``gpu.intel.com/xe``. Intel's ``xe_monitoring`` is none.
+    """
+    vendor, _, kind = resource.rpartition("/")
+    return (
+        kind == "gpu"
+        or kind.startswith(("gpu.", "mig-", "mig."))
+        or (vendor == "amd.com" and _PARTITION.fullmatch(kind) is not None)
+        or (vendor == "gpu.intel.com" and kind in {"i915", "xe"})
+    )
+
+
+def amounts(resources: Resources) -> list[str]:
+    """Write amounts as people say them, GPUs first: ``6 GPUs``, ``2 nvidia.com/mig-1g.5gb``, ``64Gi memory``.
+
+    Devices of a class are ``4 gpu.nvidia.com devices``.
+    """
+    names = sorted(resources.amounts, key=lambda name: (not is_gpu(name), name))
+    whole = [name for name in names if name.endswith("/gpu")]
+    said: list[str] = []
+    for name in names:
+        amount = format_quantity(resources.amounts[name])
+        if whole == [name]:
+            said.append(f"{amount} GPU" if amount == "1" else f"{amount} GPUs")
+        elif name.startswith(CLASS_PREFIX):
+            said.append(f"{amount} {plain(called(name), 80)} {'device' if amount == '1' else 'devices'}")
+        else:
+            said.append(f"{amount} {plain(name, 80)}")
+    return said
+
+
+def called(resource: str) -> str:
+    """Name a resource as people do: a DeviceClass by its name alone."""
+    return resource.removeprefix(CLASS_PREFIX)
+
+
+def model(selector: Iterable[tuple[str, str]]) -> list[str]:
+    """Pick the GPU models out of a node selector: the values of labels such as ``nvidia.com/gpu.product``."""
+    return [plain(value, 80) for key, value in selector if value and names_model(key)]
+
+
+def names_model(label: str) -> bool:
+    """Tell whether the values of a node label are models of GPUs."""
+    return _MODEL.search(label.rpartition("/")[2]) is not None or label == "gpu.intel.com/product"
