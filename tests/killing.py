@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from reconciler.adapters.git import GitRepository
-from reconciler.api import placement_body
+from reconciler.api.routes import placements
 from reconciler.core.decide.state.order import Order
 from reconciler.core.ledger.request_record import read_request
 from reconciler.core.schema.egs.request import RequestDraft
@@ -57,7 +57,7 @@ def calls(step: int) -> tuple[Order, ...]:
 
 
 def call(number: int) -> Order:
-    draft = placement_body.read_create(rest(asked(f"call-{number}", 3)))
+    draft = placements.read_create(rest(asked(f"call-{number}", 3)))
     assert isinstance(draft, RequestDraft), draft
     return Order(
         number=number,

@@ -8,7 +8,7 @@ from threading import Lock
 import structlog
 
 from reconciler.access.rights import Access
-from reconciler.core.schema.access_file import read
+from reconciler.core.schema.access import read
 from reconciler.errors import InvalidInput, Problem
 
 log = structlog.get_logger()

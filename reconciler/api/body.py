@@ -1,4 +1,4 @@
-"""A request's body, and how much of it anybody may send."""
+"""Bodies of requests, bounded in size and time and read into values, and the envelope of every answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from reconciler.api.refusal import HttpError
 from reconciler.core.schema import yaml
 from reconciler.errors import InvalidInput
 from reconciler.model.workload import Json
-from reconciler.text.findings import shortened
+from reconciler.text.findings import Finding, shortened
+
+
+def answer(data: Json, *, status: HTTPStatus = HTTPStatus.OK, message: str = "Success") -> dict[str, Json]:
+    """Build EGS's envelope around `data`."""
+    return {"statusCode": int(status), "status": "OK", "message": message, "data": data}
+
 
 MAX_BODY = 1 << 20
 """In bytes: as much as is read of a file."""
@@ -83,3 +89,12 @@ def parsed(data: bytes) -> dict[str, Json]:
 async def beside(read: Callable[[bytes], T], data: bytes) -> T:
     """Work on a body beside the event loop; a small one is done before a thread would have begun with it."""
     return read(data) if len(data) <= _SMALL else await run_in_threadpool(read, data)
+
+
+async def read_as(read: Callable[[Json], T | tuple[Finding, ...]], request: Request) -> T:
+    """Read a request's body, which may be large, beside the event loop. Raises Refusal for one that is wrong."""
+    found = await beside(lambda data: read(parsed(data)), await json_body(request))
+    if not isinstance(found, tuple):
+        return found
+    problems = tuple(finding.problem(path="request", line=0) for finding in found)
+    raise HttpError(HTTPStatus.BAD_REQUEST, str(problems[0]), problems=problems)

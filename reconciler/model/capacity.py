@@ -1,9 +1,4 @@
-"""What was seen of a cluster: its nodes and what is free on them, and the workloads that live there.
-
-Devices that pods claim (dynamic resource allocation, DRA): what there is of them, and what a replica asks for.
-
-What a cluster shows of pods that only run together, and what follows from it for what is lent.
-"""
+"""A cluster as it was observed: its nodes, devices and free resources, and the workloads that run there."""
 
 from __future__ import annotations
 

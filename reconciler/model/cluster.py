@@ -1,7 +1,4 @@
-"""What a cluster's own autoscaler may add to it, as people say it: nothing that can be seen tells.
-
-A network that clusters share, to which placements may export their Services.
-"""
+"""What people declare of a cluster beside its observation: nodes that its autoscaler can add, and shared networks."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""The capacity side of placements, in EGS's words: what a GPR asks for, on which terms, and what a workspace may ask.
+"""The capacity side of placements, in EGS's words: what a GPR asks for, on which terms, and its states.
 
-Field facts are those of the EGS reference, sections 4 and 5.
-
-The states of a GPR and which step leads from which to which.
-
-The states are those that EGS is known to report (the EGS reference, section 4), read under all their names (rule R17).
+The fields and the states are those that EGS documents and reports (the EGS reference, sections 4 and 5; rule R17).
 """
 
 from __future__ import annotations

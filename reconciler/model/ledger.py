@@ -1,9 +1,8 @@
-"""The output branch as values: what stands, what holds back, and what people did there by hand.
+"""The output branch as values: standing placements, restraints, requests, and changes that people made by hand.
 
-All placements of a branch, found by directory, workload, cluster or expiry.
-
-Read-only, and in an order that depends on nothing but what is in it. A changed copy costs what changed and a little for
-the copying, so that a branch with 33,000 standing placements can be followed commit by commit.
+`Placements` finds placements by directory, workload, cluster or expiry. It is read-only, and its order depends on its
+content alone. A changed copy costs what changed and little more, so that a branch with 33,000 placements can be
+followed commit by commit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The words by which pods and nodes find each other: taints, tolerations, required labels, RuntimeClasses.
+"""The words by which pods and nodes find each other: taints, tolerations, node selectors, pod rules, RuntimeClasses.
 
-What pods demand of the pods beside them: not two on a node, all in one rack, evenly over zones.
-
-What a pod leaves to the cluster that makes it: requests that it does not state, and a runtime that costs more.
+Pod rules are required anti-affinity, affinity and topology spread. `Unstated` is what a pod leaves to the admission of
+its cluster: requests that it does not state, and the overhead of a RuntimeClass.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Files and commits as values, before anything is written.
+"""Files, commits and branches as values, before anything is written.
 
-Branches that hold the directory of one cluster each, beside the output branch.
-
-The output branch is what counts: these are made from it, and nothing is ever read back from them.
+Beside the output branch, a branch for each cluster can hold that cluster's directory alone. These branches are made
+from the output branch, and nothing is ever read back from them.
 """
 
 from __future__ import annotations

@@ -16,9 +16,8 @@ from fastapi import FastAPI, Request
 
 from reconciler.access.rights import Access, AccessRole, Token, digest
 from reconciler.adapters.pushed_observations import PushedObservations
-from reconciler.api.answer import answer
 from reconciler.api.app import create_app
-from reconciler.api.body import json_of
+from reconciler.api.body import answer, json_of
 from reconciler.api.door.callers import Callers, caller_of, demand, guarded
 from reconciler.api.server import HttpServer
 from reconciler.daemon.loop import Vitals

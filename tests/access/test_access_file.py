@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from reconciler.access.rights import Access, AccessRole, IssuerRule, Token, digest
 from reconciler.adapters.access_file import AccessFileWatcher
-from reconciler.core.schema.access_file import entry, read
+from reconciler.core.schema.access import entry, read
 from reconciler.errors import InvalidInput
 from tests.access.door import ADA, CI, LLM, NOON, VISION
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.access.rights import AccessRole
-from reconciler.core.schema.access_file import entry
+from reconciler.core.schema.access import entry
 from tests.access.certificates import write_pair
 from tests.access.door import CI, LLM, Clock, Door, held
 from tests.loop.test_daemon_process import Fleet, until_told

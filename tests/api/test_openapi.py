@@ -11,9 +11,9 @@ import pytest
 
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.pushed_observations import PushedObservations
-from reconciler.api import placement_body
 from reconciler.api.app import create_app
 from reconciler.api.management import Management
+from reconciler.api.routes import placements as placement_body
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import Vitals

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reconciler.access.rights import AccessRole
-from reconciler.core.schema import access_file
+from reconciler.core.schema import access as access_file
 from reconciler.core.schema.access import AccessFile, IssuerRuleFile, TokenFile
 
 PAGE = (Path(__file__).parents[2] / "docs" / "access.md").read_text()

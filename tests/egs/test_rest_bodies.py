@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.api.placement_body import read_create, read_update
+from reconciler.api.routes.placements import read_create, read_update
 from reconciler.core.fleet.admission import admit
 from reconciler.core.schema.egs.request import RequestDraft, merged
 from reconciler.core.schema.egs.resource import rest

@@ -8,7 +8,7 @@ from datetime import timedelta
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from reconciler.api.placement_body import read_create
+from reconciler.api.routes.placements import read_create
 from reconciler.core.schema import yaml
 from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.core.schema.egs.resource import document, read_request, rest

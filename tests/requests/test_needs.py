@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reconciler.api import placement_body
+from reconciler.api.routes import placements
 from reconciler.core.capacity.pod_needs import needs
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.fleet.admission import admit
@@ -223,7 +223,7 @@ def test_what_a_pod_template_says_in_another_type_is_told_with_its_field_and_cou
 ):
     asked = request("worker-2", spec=manifests(deployment(**pod)))
     assert needs(asked).unknown == "nobody knows what manifest part-0 needs"
-    draft = placement_body.read_create({**rest(asked), "workspaceName": "llm"})
+    draft = placements.read_create({**rest(asked), "workspaceName": "llm"})
     assert isinstance(draft, RequestDraft)
     found = admit(draft, wants())
     assert isinstance(found, tuple)
@@ -234,7 +234,7 @@ def test_what_a_pod_template_says_in_another_type_is_told_with_its_field_and_cou
 
 def test_what_an_expression_becomes_is_not_judged_before_it_is_known():
     pod = deployment(nodeSelector={"zone": "{{ cluster.name }}"}, tolerations="{{ cluster.name }}")
-    draft = placement_body.read_create({**rest(request("worker-2", spec=manifests(pod))), "workspaceName": "llm"})
+    draft = placements.read_create({**rest(request("worker-2", spec=manifests(pod))), "workspaceName": "llm"})
     assert isinstance(draft, RequestDraft)
     assert isinstance(admit(draft, wants()), Request)
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from reconciler.api import placement_body
+from reconciler.api.routes import placements
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.order import Order
 from reconciler.core.decide.steps.follow_requests import left
@@ -31,13 +31,13 @@ HOUR = timedelta(hours=1)
 
 
 def body(asked: Request, **changed: object) -> RequestDraft:
-    draft = placement_body.read_create({**rest(asked), **changed})
+    draft = placements.read_create({**rest(asked), **changed})
     assert isinstance(draft, RequestDraft), draft
     return draft
 
 
 def change(**fields: object) -> RequestDraft:
-    draft = placement_body.read_update(fields)
+    draft = placements.read_update(fields)
     assert isinstance(draft, RequestDraft), draft
     return draft
 

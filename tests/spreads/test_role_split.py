@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.api.placement_body import read_create
+from reconciler.api.routes.placements import read_create
 from reconciler.core.commits.fill import fill
 from reconciler.core.expressions.sandbox import shares
 from reconciler.core.fleet.admission import admit

@@ -1,11 +1,16 @@
-"""Files of commits: which there are, which differ, and what is in them."""
+"""Files of commits: which paths a commit has, which differ between two commits, and the bytes in them.
+
+`ObjectReader` belongs to the thread that runs passes; `MirrorFiles` reads for other threads through a process of its
+own.
+"""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from subprocess import Popen
+from threading import Lock
 
 from reconciler.adapters.git.run import Runner, kill
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId, is_name
@@ -162,3 +167,32 @@ def _answers(process: Popen[bytes], ids: Sequence[str]) -> Iterator[bytes]:
         if len(content) <= int(size):
             raise BrokenPipeError("git cat-file ended in the middle of an object")
         yield content[:-1]
+
+
+class MirrorFiles:
+    """Blobs of the mirror by id, through a reading process of its own; from any thread, one at a time."""
+
+    def __init__(self, runner: Runner) -> None:
+        """Start nothing yet."""
+        self._reader = ObjectReader(runner)
+        self._lock = Lock()
+        self._closed = False
+
+    def read(self, blobs: Iterable[BlobId]) -> Mapping[BlobId, bytes]:
+        """Read blobs; those that are not in the mirror are left out, and all of them once it is closed."""
+        wanted = list(dict.fromkeys(blobs))
+        found: dict[BlobId, bytes] = {}
+        with self._lock:
+            for blob in () if self._closed else wanted:
+                try:
+                    (found[blob],) = self._reader.read([checked_id(blob)])
+                except Missing:
+                    # A mirror that was made anew lies at the same place: the next process sees it.
+                    self._reader.close()
+        return found
+
+    def close(self) -> None:
+        """End the reading process for good."""
+        with self._lock:
+            self._closed = True
+            self._reader.close()

@@ -16,6 +16,7 @@ from reconciler.adapters.git.fastimport import projected, stream
 from reconciler.adapters.git.history import History
 from reconciler.adapters.git.mirror import SETTINGS, Mirror
 from reconciler.adapters.git.objects import (
+    MirrorFiles,
     Missing,
     checked_id,
     parse_changes,
@@ -27,7 +28,6 @@ from reconciler.adapters.git.objects import (
 from reconciler.adapters.git.pushing import RefUpdate, doing
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.git.run import Runner
-from reconciler.adapters.git.shelf import MirrorFiles
 from reconciler.adapters.git.tracking import CLUSTERS, OUTPUT, Tracking, branch_ref
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId

@@ -1,4 +1,4 @@
-"""One cluster: its streams, what they add up to, and when it was last known to be so."""
+"""One cluster: its streams, the observation that they add up to, its age, and signals that are missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from threading import Lock
 from reconciler.adapters.kube.followed_objects import FollowedObjects
 from reconciler.adapters.kube.muted_watches import muted
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.silence import Silence
 from reconciler.adapters.kube.stream import Scope, Stream
 from reconciler.adapters.kube.targets import ClusterTarget
 from reconciler.adapters.kube.tasks import beating, cancel
@@ -20,12 +19,45 @@ from reconciler.adapters.kube.timing import WatchTiming
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.engine_reports import SELECTOR, FluxObjects
 from reconciler.core.observe.kubernetes.part import ChangeEffect
-from reconciler.core.observe.kubernetes.resources import Watched, needed
+from reconciler.core.observe.kubernetes.resources import SPOKEN, Watched, needed
 from reconciler.core.workloads.object_key import key_of
-from reconciler.model.capacity import ClusterObservation
+from reconciler.model.capacity import ClusterObservation, SignalFreshness
 from reconciler.model.rollout import EngineReport
 from reconciler.model.workload import Json
 from reconciler.ports import Clock
+
+
+class Silence:
+    """Remembers when each kind of signal was last known as it is.
+
+    What we may not list and watch from the first on is no signal at all: nobody who never gave us that right shall keep
+    all that is lent from coming home. What was watched once, or fails without a refusal, is unheard.
+    """
+
+    def __init__(self) -> None:
+        self._at: dict[Watched, datetime] = {}
+
+    def note(self, streams: Mapping[Watched, Stream], now: datetime) -> None:
+        """Take note of what is known now."""
+        for resource in SPOKEN:
+            stream = streams.get(resource)
+            if stream is None:
+                self._at.pop(resource, None)
+            elif stream.heard and stream.watched:
+                self._at[resource] = now - timedelta(seconds=stream.behind)
+
+    def lasting(self, resource: Watched, streams: Mapping[Watched, Stream]) -> bool:
+        """Tell whether what a resource said last is kept although its list came to nothing: it is refused by now."""
+        return resource in self._at and bool(streams[resource].refusal)
+
+    def unheard(self, streams: Mapping[Watched, Stream]) -> tuple[SignalFreshness, ...]:
+        """Tell of each kind that cannot be heard now when it last was."""
+        found = []
+        for resource, kind in SPOKEN.items():
+            stream, at = streams.get(resource), self._at.get(resource)
+            if stream is not None and not stream.heard and (at is not None or not stream.refusal):
+                found.append(SignalFreshness(signal=kind, at=at, trouble=stream.refusal or stream.trouble))
+        return tuple(found)
 
 
 class FollowedCluster:

@@ -1,4 +1,7 @@
-"""One resource of one cluster, kept in step: listed page by page, then watched for ever."""
+"""One resource of one cluster, kept in step: listed page by page, then watched for ever.
+
+A stream finds the version of the API group that the server has, and gives pages and events to its sink.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,53 @@ import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 import structlog
 
 from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, Silent, TooLong
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.sink import Sink
 from reconciler.adapters.kube.timing import WatchTiming
-from reconciler.adapters.kube.versions import served_at
 from reconciler.core.observe.kubernetes.resources import FLUX, Custom, Resource, Watched
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.core.workloads.object_key import key_of
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
+
+
+class Sink(Protocol):
+    """Takes what a stream brings."""
+
+    def page(self, resource: Watched, items: list[Json], seen: set[str]) -> None:
+        """Take a page of a list, and add what it names to `seen`."""
+        ...
+
+    def listed(self, resource: Watched, seen: set[str]) -> None:
+        """Take note that a list is complete: what it does not name is gone."""
+        ...
+
+    def event(self, resource: Watched, type_: str, raw: Json) -> None:
+        """Take one change."""
+        ...
+
+    def heard(self) -> None:
+        """Take note that the cluster gave a sign of life."""
+        ...
+
+
+async def served_at(server: ApiServer, resource: Watched, within: float) -> tuple[str, ...]:
+    """Return the paths that list a resource, those of the server's own choice first.
+
+    A server tells its versions to every account (Kubernetes' role system:discovery). Raises NotServed where it has no
+    such group.
+    """
+    group = await server.get(f"/apis/{resource.group}", {}, within=within)
+    told = [group.get("preferredVersion") or {}, *(group.get("versions") or ())]
+    versions = tuple(dict.fromkeys(str(one["version"]) for one in told if one.get("version")))
+    if not versions:
+        raise NotServed(f"/apis/{resource.group} names no version")
+    return Custom(resource.group, versions, resource.plural, resource.kind).paths()
+
 
 log = structlog.get_logger()
 _GONE = 410

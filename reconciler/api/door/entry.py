@@ -12,7 +12,7 @@ from reconciler.access.rights import Access
 from reconciler.adapters.access_file import AccessFileWatcher
 from reconciler.api.door.callers import Callers, IssuerLogin
 from reconciler.api.door.tls import Certificate
-from reconciler.core.schema.access_file import read
+from reconciler.core.schema.access import read
 from reconciler.ports import Clock
 from reconciler.settings import Settings
 from reconciler.variables import PREFIX

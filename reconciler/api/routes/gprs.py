@@ -1,4 +1,4 @@
-"""GPRs: who has which GPUs and who waits for some, when there will be room, and what there is (docs/gprs.md)."""
+"""GPRs: who has which GPUs and who waits for some, when there will be room, and the GPU nodes (docs/gprs.md)."""
 
 from __future__ import annotations
 
@@ -6,30 +6,56 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from starlette.concurrency import run_in_threadpool
 
 from reconciler.access.rights import AccessRole, Caller, may
 from reconciler.api import egs_openapi, orders, paging
-from reconciler.api.answer import answer
+from reconciler.api.body import answer, read_as
 from reconciler.api.door.callers import Callers, caller_of, demand, guarded
-from reconciler.api.gpr_body import read_asking, read_release
 from reconciler.api.gpr_document import gpr_document, inventory_document, wait_document
 from reconciler.api.lookup import seen
 from reconciler.api.management import Management
 from reconciler.api.models import Answered, GprDocument, GprList, InventoryDocument, WaitDocument, Written
-from reconciler.api.reading import read_as
 from reconciler.api.redact import veiled
 from reconciler.api.refusal import Detail, HttpError, answers
 from reconciler.core.decide.state.order import Order
 from reconciler.core.explain.gprs import GprView, gprs
 from reconciler.core.explain.inventory import inventory
-from reconciler.core.explain.wait_time import waits
+from reconciler.core.explain.wait_time import GpuDemand, waits
+from reconciler.core.schema import complaints
+from reconciler.core.schema.egs.gpr_bodies import ReleaseBody, WaitBody
 from reconciler.daemon.snapshot import Snapshot
-from reconciler.model.gpr import GprState
-from reconciler.model.ids import WorkspaceName
+from reconciler.model.gpr import DEFAULT_PRIORITY, GprState
+from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.request import Verb
+from reconciler.model.workload import Json
+from reconciler.text.findings import Finding
+
+
+def read_asking(body: Json) -> GpuDemand | tuple[Finding, ...]:
+    """Read what somebody would ask for, or say everything that is wrong with it."""
+    try:
+        asked = WaitBody.model_validate(body)
+    except ValidationError as error:
+        return complaints(error, WaitBody)
+    return GpuDemand(
+        workspace=WorkspaceName(asked.workspace),
+        ask=asked.ask(),
+        priority=DEFAULT_PRIORITY if asked.priority is None else asked.priority,
+        clusters=tuple(dict.fromkeys(map(ClusterName, asked.named))),
+        dedicated=asked.dedicated_nodes,
+    )
+
+
+def read_release(body: Json) -> str | tuple[Finding, ...]:
+    """Read which GPR gives its GPUs back, or say everything that is wrong with it."""
+    try:
+        return ReleaseBody.model_validate(body).gpr_id
+    except ValidationError as error:
+        return complaints(error, ReleaseBody)
+
 
 PATH = "/api/v1/gpr"
 _READ = answers(HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND, HTTPStatus.UNPROCESSABLE_ENTITY)

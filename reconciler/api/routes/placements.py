@@ -1,35 +1,106 @@
 """EGS's REST interface for workload placements (seed 001): reading them, and writing them as orders to the loop.
 
-A write answers once its commit is pushed. What is read is what the newest pass has left, which holds every write that
-has been answered.
+A write answers once its commit is pushed. A read answers from the newest pass, which holds every answered write.
+Problems name the field as it stands in the body: ``helmConfigs[0].chart``, ``steps[1].name``.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.routing import APIRoute
+from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from reconciler.access.rights import AccessRole, Caller
-from reconciler.api import egs_openapi, orders, placement_body
-from reconciler.api.answer import answer
+from reconciler.api import egs_openapi, orders
+from reconciler.api.body import answer, read_as
 from reconciler.api.door.callers import Callers, caller_of, demand, guarded
-from reconciler.api.fast_routes import alone
 from reconciler.api.lookup import Filters, found, listed
 from reconciler.api.management import Management
 from reconciler.api.models import Answered, Placement, PlacementList, Written
-from reconciler.api.reading import read_as
+from reconciler.api.orders import KEY
 from reconciler.api.refusal import HttpError, answers
 from reconciler.api.serialize import Showing
 from reconciler.core.decide.state.order import Order
+from reconciler.core.schema import Strict, complaints
+from reconciler.core.schema.egs.placement import CreateBody, UpdateBody
+from reconciler.core.schema.egs.request import RequestDraft, created, updated
 from reconciler.daemon.order_queue import OrderResult
-from reconciler.errors import Problem
+from reconciler.errors import Problem, Severity
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.request import Verb
 from reconciler.model.workload import Json
+from reconciler.text.findings import Finding
+
+_Body = TypeVar("_Body", bound=Strict)
+
+
+def read_create(body: Json) -> RequestDraft | tuple[Finding, ...]:
+    """Read the body of a POST, or say everything that is wrong with it."""
+    file = _fitting(body, CreateBody)
+    return file if isinstance(file, tuple) else _sound(*created(file, _flat(body)))
+
+
+def read_update(body: Json) -> RequestDraft | tuple[Finding, ...]:
+    """Read the body of a PUT, or say what is wrong with it alone; `said` of the draft are the fields that it gives.
+
+    ``name`` and ``workspaceName`` are among them, so that a change of either can be refused; ``namespace`` is not,
+    which is passed over (R20).
+    """
+    file = _fitting(body, UpdateBody)
+    return file if isinstance(file, tuple) else _sound(*updated(file, _flat(body)))
+
+
+def _fitting(body: Json, model: type[_Body]) -> _Body | tuple[Finding, ...]:
+    """Hold a body to its schema."""
+    try:
+        return model.model_validate(body)
+    except ValidationError as error:
+        return complaints(error, model)
+
+
+def _sound(draft: RequestDraft, found: tuple[Finding, ...]) -> RequestDraft | tuple[Finding, ...]:
+    """Return the draft, or the errors where there are any."""
+    wrong = tuple(finding for finding in found if finding.severity is Severity.ERROR)
+    return wrong or draft
+
+
+def _flat(body: Json) -> frozenset[int]:
+    """Tell which manifests stand in the flattened form (R14)."""
+    entries = body.get("manifestResources")
+    return frozenset(
+        index
+        for index, entry in enumerate(entries if isinstance(entries, list) else ())
+        if isinstance(entry, Mapping) and "manifest" not in entry
+    )
+
+
+def alone(endpoint: Callable[[Request], Awaitable[Response]], callers: Callers) -> type[APIRoute]:
+    """Make the class of a `guarded` route whose endpoint takes the request, and a key where the call has one.
+
+    Without a key only who calls has to be found out: matching parameters that are not there takes as long as reading
+    the body.
+    """
+
+    class Alone(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            solved = super().get_route_handler()
+
+            async def handle(request: Request) -> Response:
+                if KEY in request.headers:
+                    return await solved(request)
+                await callers.admit(request)
+                return await endpoint(request)
+
+            return handle
+
+    return Alone
+
 
 PATH = "/api/v1/workload-placement"
 _ONE = b'{"statusCode":200,"status":"OK","message":"Success","data":%b}'
@@ -124,7 +195,7 @@ def _writing(routes: APIRouter, callers: Callers, management: Management) -> Non
     async def create(request: Request, key: orders.Key = "") -> Response:
         """Ask for a placement. A name that is taken is refused, unless by the same call with its Idempotency-Key."""
         caller = caller_of(request)
-        draft = await read_as(placement_body.read_create, request)
+        draft = await read_as(read_create, request)
         if draft.workspace is None:
             missing = Problem(path="request", field="workspaceName", message="is required")
             raise HttpError(HTTPStatus.BAD_REQUEST, str(missing), problems=(missing,))
@@ -168,7 +239,7 @@ def _writing(routes: APIRouter, callers: Callers, management: Management) -> Non
         """Change what is given: anything while it waits, its duration and its deletion policy once it is placed."""
         caller = caller_of(request)
         place = await _place(management, caller, name, workspace)
-        draft = await read_as(placement_body.read_update, request)
+        draft = await read_as(read_update, request)
         order = Order(
             number=0,
             verb=Verb.UPDATE,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn
 from fastapi import APIRouter, Query, Request
 
 from reconciler.access.rights import AccessRole, visible
-from reconciler.api.answer import answer
+from reconciler.api.body import answer
 from reconciler.api.door.callers import Callers, caller_of, demand, guarded
 from reconciler.api.management import Management
 from reconciler.api.models import Answered, Template

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from reconciler.api.answer import answer
+from reconciler.api.body import answer
 from reconciler.api.door.callers import Callers, caller_of, guarded
 
 

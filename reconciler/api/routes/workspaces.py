@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from reconciler.access.rights import visible
-from reconciler.api.answer import answer
+from reconciler.api.body import answer
 from reconciler.api.door.callers import Callers, caller_of, guarded
 from reconciler.api.management import Management
 from reconciler.api.models import Answered, Workspaces

@@ -12,7 +12,7 @@ import click
 from reconciler.access.rights import EVERYWHERE, PREFIX, AccessRole, Scope, Token, digest, is_called, is_email
 from reconciler.adapters.clock import SystemClock
 from reconciler.cli import options, printing
-from reconciler.core.schema.access_file import entry
+from reconciler.core.schema.access import entry
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import WorkspaceName, is_name
 from reconciler.text.timestamps import format_time

@@ -1,18 +1,12 @@
-"""Topology domains that groups of pods want for themselves: how many of a cluster's are free, and who has which.
+"""Exclusive topology: the domains that groups of pods want for themselves, and how many of a cluster's are free.
 
-A domain is all nodes with the same value of a label. LeaderWorkerSet's annotation ``exclusive-topology`` gives each
-group one that no other group is in, and all pods of the group are inside (spread-and-groups.md, section 5); JobSet's
-does so for each job. Their webhooks say so by required anti-affinity to each pod with a label of other groups: a pod
-without it is in nobody's way, and one with it is, whether or not its own group wants a domain (pod_webhook.go of LWS,
-in its own namespace; pod_mutating_webhook.go of JobSet, in all). So a domain with such a pod is taken, and one of which
-nobody says which pods are there is none. Of groups that have no node yet nobody knows the domains: as many of those
-that would do are taken to be gone. Where this is wrong, it says that a group does not fit which would.
+A domain is all nodes with the same value of a label. The annotation ``exclusive-topology`` of a LeaderWorkerSet gives
+each group a domain that no other group is in, with all pods of the group inside; JobSet's does so for each job. Their
+webhooks do it by required anti-affinity to each pod with a label of other groups (spread-and-groups.md, section 5). A
+pod without that label is in nobody's way; a pod with it is, whether or not its own group wants a domain.
 
-Which pods of an object want a topology domain for themselves, by its annotations.
-
-LeaderWorkerSet has an annotation for its groups and one for its subgroups, JobSet one for its jobs, on the set or on
-one of its replicated jobs (spread-and-groups.md, section 5; the projects' own documentation of exclusive placement).
-Whether or not they want domains, their pods have labels that keep others' groups out of where they are.
+The count is a lower bound: a domain with such a pod is taken, and so is a domain whose pods are unknown. Each group
+that has no node yet is taken to use up one of the domains that would do.
 """
 
 from __future__ import annotations
@@ -21,6 +15,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.capacity.pod_anti_affinity import joined
 from reconciler.core.capacity.room import ClusterCapacity
@@ -35,7 +30,6 @@ from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, PodOnNode, Who
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import WorkloadKind
-from reconciler.text.caching import IdentityCache
 from reconciler.text.wording import count
 
 Pods = tuple[tuple[ReplicaShape, int], ...]
@@ -109,7 +103,7 @@ class Nodes:
         )
 
 
-NODES = IdentityCache[Nodes](Nodes)
+NODES = ClusterCache[Nodes](Nodes)
 """The nodes of the clusters as they were seen."""
 
 

@@ -1,12 +1,10 @@
-"""What goes whole by its own manifests, and which templates these are.
+"""Gang workloads: templates with an object whose pods only run in groups, so that a burst goes whole or not at all.
 
-What demand lends whole: templates with an object whose pods only run in groups (spread-and-groups.md, section 6).
-
-What their manifests say is in `grouped`; what a chart deploys is known by its pods alone, as `charted` has it.
+Manifests say what a gang is; the gang of a chart is known by its pods alone (`chart_gangs`).
 
 A replica of such a template is what its expressions mean by ``replicas``: a group of a LeaderWorkerSet, a worker of a
-RayCluster. Where no number of its pods follows from that, it is one copy, and there is never more than one. What is
-seen of the primary counts pods; here those become replicas, by the groups that they say they are of or by their number.
+RayCluster. A template whose number of pods does not follow from ``replicas`` is placed as one copy, never as more. The
+primary reports pods; here they become replicas, by the groups that they belong to or by their number.
 """
 
 from __future__ import annotations

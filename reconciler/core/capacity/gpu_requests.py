@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.capacity.gpu_models import INSTANCE_TYPE, Gpus, gpus, of_model, same_model
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.model.capacity import ClusterObservation, DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.units import ONE, Quantity, Resources
-from reconciler.text.caching import IdentityCache
 from reconciler.text.wording import count, listed
 
 NVIDIA = "nvidia.com/gpu"
@@ -98,7 +98,7 @@ def _found(seen: ClusterObservation) -> tuple[_Found, ...]:
     return tuple(replace(kind, nodes=tuple(names)) for kind, names in nodes.items())
 
 
-_FOUND = IdentityCache(_found)
+_FOUND = ClusterCache(_found)
 
 
 def _meant(ask: GpuAsk, one: _Found) -> bool:

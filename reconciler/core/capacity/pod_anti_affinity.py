@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.workloads.label_selectors import selects
 from reconciler.model.capacity import ClusterObservation, ReplicaShape
 from reconciler.model.scheduling import KeepsOut, PodOnNode, PodRules, Who
-from reconciler.text.caching import IdentityCache
 
 Domain = tuple[str, str]
 """A label of nodes, and its value."""
@@ -54,7 +54,7 @@ class AntiAffinityPods:
         return self._known[who]
 
 
-KEEPERS = IdentityCache[AntiAffinityPods](AntiAffinityPods)
+KEEPERS = ClusterCache[AntiAffinityPods](AntiAffinityPods)
 """Who keeps others out of where, of the clusters as they were last seen."""
 
 

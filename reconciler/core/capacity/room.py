@@ -1,18 +1,17 @@
-"""How many replicas a cluster can hold, node by node.
+"""How many replicas a cluster can hold, node by node, and which resource runs short where none fits.
 
 Counting a cluster's free GPUs is not enough: eight nodes with one free GPU each hold no replica that needs eight.
-
-What has been answered of the room in a cluster, so that alike replicas are counted once.
-
-Which resource it is that runs short on every node, in words.
+Answers are cached by shape, so that like replicas are counted once. Capacity that preemption frees is a lower bound
+where the nodes of the evicted pods are unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from reconciler.core.capacity import admission_defaults, topology_spread
+from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.capacity.devices import ClusterDevices, Handed
 from reconciler.core.capacity.node import (
     NodeCapacity,
@@ -36,15 +35,45 @@ from reconciler.core.capacity.pod_anti_affinity import (
     keeps_away,
     within,
 )
-from reconciler.core.capacity.preemption_room import in_place, sure
 from reconciler.core.capacity.topology_spread import Seat
 from reconciler.core.workloads.node_affinity import described, selected
 from reconciler.core.workloads.taints import repelled
 from reconciler.model.capacity import CLASS_PREFIX, ClusterObservation, ReplicaShape
 from reconciler.model.scheduling import PodRules
 from reconciler.model.units import ONE, Quantity, Resources, total
-from reconciler.text.caching import IdentityCache
 from reconciler.text.wording import amounts, count, is_gpu, listed
+
+
+def sure(places: Sequence[int], pods: int) -> list[int]:
+    """Say how many of some pods are on each node at the least, when so many of them can be on each at the most."""
+    spare = max(0, sum(places) - pods)
+    return [max(0, most - spare) for most in places]
+
+
+def in_place(pod: Resources, wanted: Resources, nodes: Sequence[Resources]) -> Resources | None:
+    """Say what a newcomer needs of a node beside the room of one pod, so that it fits in that pod's place anywhere.
+
+    `nodes` are what is free on those that the pod can be on; what is needed has to be taken off each of them. None
+    where one of them has too little, or more newcomers would find room without it. In place of a large pod there may be
+    several newcomers.
+    """
+    for number in sorted({1, _most(pod, wanted)}, reverse=True):
+        missing = wanted.times(number).minus(pod).amounts.items()
+        needed = Resources(amounts={name: amount for name, amount in missing if amount and name in wanted.amounts})
+        if not needed.amounts:
+            return needed
+        if all(free.holds(needed) for free in nodes):
+            lost = sum(free.holds(wanted) - free.minus(needed).holds(wanted) for free in nodes)
+            if lost < number:
+                return needed
+    return None
+
+
+def _most(pod: Resources, wanted: Resources) -> int:
+    """Count the newcomers whose extended resources a pod makes free, whatever else they need."""
+    extended = [(pod.amounts.get(name, 0), amount) for name, amount in wanted.amounts.items() if amount and "/" in name]
+    return max(1, min((free // amount for free, amount in extended), default=1))
+
 
 _MOST = 1000
 """Answers that are kept for one room; it would take that many different shapes."""
@@ -65,7 +94,7 @@ class FitCache:
             self.shortfalls.clear()
 
 
-UNTOUCHED = IdentityCache[FitCache](lambda _: FitCache())
+UNTOUCHED = ClusterCache[FitCache](lambda _: FitCache())
 """What has been answered of the clusters as they were seen, before anything was taken there."""
 
 

@@ -1,13 +1,11 @@
-"""The nodes of a cluster as the rules of pods about their neighbours see them.
+"""How many pods fit beside one another under their own rules: pod anti-affinity, pod affinity and topology spread.
 
-How many pods fit beside one another where they have rules for that: apart, together, evenly spread.
+The scheduler seats pod after pod and never looks ahead, so the node that it takes first can decide how many follow. The
+number counted here fits whichever node it takes: alike pods, one after another, each on any node that the filters leave.
 
-The scheduler seats pod after pod and never looks ahead, so that which node it takes first can decide how many follow.
-What is counted here fits whichever it takes: alike pods, one after another, each on any node that its filters leave.
-
-One even spread has one answer: every domain stops when it is full, or `max_skew` above the domain that is full with the
-fewest. With several rules only the coarsest spread is taken at that, a finer one at `max_skew` pods a domain: before
-that it stops nobody. Where domains cross, as racks that span zones, no more than one pod is sure.
+One topology spread has one answer: every domain stops when it is full, or `max_skew` above the domain that is full with
+the fewest pods. Of several, only the coarsest is counted that way, and a finer one at `max_skew` pods a domain: up to
+there it stops no pod. Where domains cross, as racks that span zones, one pod is certain and no more.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""What autoscalers could add to clusters, as people declare it: their bounds cannot be seen from a cluster.
+"""When GPUs can be had: now, when a placement ends, when an autoscaler has added nodes, and after whoever is ahead.
 
-When GPUs can be had: now, when something ends, when an autoscaler has added nodes, and after whoever is ahead.
-
-An estimate from what is known. It takes every placement to end when git says, and not before; who is ahead to take what
-they wait for as soon as it fits; and what somebody else runs on a cluster to stay.
+An estimate. Every placement is taken to end when git says, and not before; those ahead in the queue to take their GPUs
+as soon as they fit; pods of others to stay; and an autoscaler to add the nodes that its Cluster file declares, since
+its bounds cannot be read from a cluster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs one expression of a template: nothing it can say takes long, takes much memory, or reaches Python.
+"""Runs one expression of a template: no expression takes long, takes much memory, or reaches Python.
 
 Jinja's own sandbox keeps expressions away from Python's internals but lets them work without end: nested loops of 10**8
 turns ran for seconds, ``'a' * 10**9`` took a gigabyte (reference/libraries.md, section 3). Python cannot be interrupted
@@ -10,17 +10,8 @@ cheaply, so every construct that multiplies work pays for it first, out of one `
 * a text costs a unit for each 64 characters, so the budget bounds memory too;
 * ``**``, multiplying texts and lists, and integers over 64 bits are refused outright.
 
-What may be written at all is decided before, on the syntax tree (`dialect`).
-
-What the expressions of one spec may spend, and what they may give.
-
-A budget is the only thing of a rendering that changes: `sandbox` has every construct that multiplies work pay from it.
-
-A number divided in proportion, by largest remainder: the method of Hamilton.
-
-Filters and tests of templates whose Jinja form makes much out of little, or text that is not YAML's.
-
-`sandbox` has each of them pay for what it reads and for what it makes; what grows on the way pays here.
+The budget is the only thing of a rendering that changes. Filters and tests whose Jinja form makes much out of little
+are replaced. What may be written at all is decided before, on the syntax tree (`dialect`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Which GPRTemplate gives the terms of GPUs on a cluster: of all that EGS lets say it, the binding wins (R24).
-
-What a GPRTemplateBinding comes to for bursting: EGS's auto-GPR as a policy of ours.
+"""EGS's auto-GPR: a GPRTemplateBinding as a BurstPolicy, and the GPRTemplate that gives the terms of GPUs on a cluster.
 
 A workspace whose binding has ``enableAutoGPR`` bursts without any BurstPolicy, so that a fleet of EGS files alone does
-what EGS does. Where a BurstPolicy governs a template that one wins, and the binding only gives the terms of its GPRs.
+what EGS does. Where a BurstPolicy governs a template that policy wins, and the binding only gives the terms of its
+GPRs. Of all places where EGS lets a GPRTemplate be named, the binding wins (R24).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The objects of all files while they are put together, and what has been found wrong with them so far.
-
-The workspace that a template or a request belongs to.
-"""
+"""The objects of all files while they are assembled, the problems found in them so far, and the workspace of each."""
 
 from __future__ import annotations
 

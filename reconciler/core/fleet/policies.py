@@ -1,8 +1,7 @@
-"""The policies in force: those that files write, and those that EGS's bindings come to.
+"""The policies in force: those of files and those of EGS's bindings, and which of them governs each template.
 
-Which template counts which object on a primary: one each, or its missing replicas would be placed twice.
-
-Which BurstPolicy governs which template: exactly one, the most specific.
+Exactly one policy governs a template, the most specific. Each object on a primary is counted by one template alone:
+counted by two, its missing replicas would be placed twice.
 """
 
 from __future__ import annotations

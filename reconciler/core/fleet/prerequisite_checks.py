@@ -1,15 +1,10 @@
-"""What is told of a template's prerequisites when its file is read: what its clusters lack, or may lack.
+"""Warnings about a template's prerequisites when its file is read, so that nobody learns of them at the first shortage.
 
-Volumes that only one node, or one pod, can mount and that the replicas of a workload share: told, not refused.
-
-Kubernetes puts such replicas on one node, or leaves all but one of them waiting, which counting nodes does not show.
-
-What keeps a spec from every cluster that it may go to, told when its file is read.
-
-Deciding asks each cluster again (`provided.lacking`), and tells of each what it lacks. Where that is all of them, no
-waiting for room helps, and nobody would look before the first shortage.
-
-What a workspace's shared network will not reach of a template, told when its file is read.
+- All clusters that a spec may go to lack a prerequisite. Deciding asks each cluster again; where all lack it, no
+  waiting for room helps.
+- The replicas of a workload share a volume that only one node, or one pod, can mount. Kubernetes would put them on one
+  node, or leave all but one pending.
+- The workspace's shared network does not reach a Service of the template.
 """
 
 from __future__ import annotations

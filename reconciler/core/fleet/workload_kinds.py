@@ -1,12 +1,8 @@
-"""The kinds of workloads that the fleet repository declares: WorkloadKinds, and what Kruise is told of.
+"""The kinds of workloads that the fleet repository declares: WorkloadKinds, and the whitelist of OpenKruise.
 
-Paths of WorkloadKinds that lead nowhere in the objects of that kind which templates deploy.
-
-Where nothing stands, a number of replicas counts as one and pods as unknown: what a slip of the pen does quietly.
-Nobody has the CustomResourceDefinition at hand, so this is no more than a warning, and only where no object has
-anything there.
-
-The kind that ``overspill.dev/workload`` names, beside the kinds that are known.
+A path of a WorkloadKind that leads nowhere gives one replica and unknown pods, without an error: so each path is tried
+on the objects of that kind that templates deploy, and a path that no object has gets a warning with the nearest name.
+No CustomResourceDefinition is at hand, so it stays a warning.
 """
 
 from __future__ import annotations

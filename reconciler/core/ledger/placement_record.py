@@ -1,13 +1,8 @@
-"""The shape of placement.yaml: EGS's WorkloadPlacement with our annotations, as strict pydantic models.
+"""placement.yaml, the complete memory of a placement, written and read back.
 
-The spec's field names and the annotations are what engines' templates read (Argo CD's git files generator), so they are
-a contract with what admins have installed. Only `core.record` reads with these models.
-
-The records of the output branch: placement.yaml, the complete memory of a placement, written and read back.
-
-Whoever has the file knows what runs where, since when, until when and for whom; nothing else remembers (promise 1).
-What is written depends on the arguments alone, so that the same decision gives the same bytes (promise 4). The other
-kind of record, what is held back, is in `core.restraints` and offered here too.
+The file is EGS's WorkloadPlacement with annotations of ours, as strict pydantic models. Engines' templates read the
+names of its fields (Argo CD's git file generator), so they are a contract with what admins have installed. The bytes
+depend on the arguments alone: the same decision gives the same file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The fields that records of the output branch are made of: names, moments, durations, commit ids, amounts as text.
+"""Records of the output branch in general: one strict document a file, its problems at their lines, and common fields.
 
-A record's file: one document, read strictly as a model, with everything that is wrong at its line.
+The fields are names, moments, durations, commit ids and amounts, each as text in one canonical form.
 """
 
 from __future__ import annotations

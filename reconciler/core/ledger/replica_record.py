@@ -1,9 +1,7 @@
-"""The shape of a replica as placement.yaml holds it: one annotation with canonical JSON.
+"""The shape of a replica as placement.yaml holds it: one annotation with canonical JSON, pod rules included.
 
-What a shape has no need of is left out where it came later than the format: equal shapes are equal bytes, also those
-that older versions wrote.
-
-The rules of a shape's pods about their neighbours, as placement.yaml holds them in the replica's JSON.
+A field that came after the first format is left out where the shape does not need it: equal shapes are equal bytes,
+also beside those that older versions wrote.
 """
 
 from __future__ import annotations

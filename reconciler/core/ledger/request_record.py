@@ -1,12 +1,8 @@
-"""The shape of a request's record beside what EGS's resource itself says: our annotations, and how it ended.
+"""ledger/<workspace>/requests/<shard>/<name>.yaml: a request by name, who made it and when, and how it ended.
 
-Only `core.requestrecord` reads with these models. What a person edits on the output branch goes through them too, so
-they refuse what nobody could have meant.
-
-ledger/<workspace>/requests/<shard>/<name>.yaml: what people asked for by name, who did and when, and how it ended.
-
-The file is EGS's own WorkloadPlacement, or a GPUProvisioningRequest where nothing is to be deployed; what those have no
-field for is in annotations. Whoever has it knows that the request was taken, and never begins it again (promise 1).
+The file is EGS's own WorkloadPlacement, or a GPUProvisioningRequest where nothing is deployed, with annotations for
+what those have no field for. A request that is recorded never begins again. People edit these files on the output
+branch, so the models are strict.
 """
 
 from __future__ import annotations

@@ -4,11 +4,6 @@ EGS runs each entry as a kubectl command line. Here a closed list of commands is
 (reference/egs.md, R13); any other becomes a Job in the destination cluster where the workspace allows command Jobs,
 and is refused where it does not (design.md, section 8; the Job is that of reference/gitops-engines.md, section 4). A
 command line is split as a shell would split it, but there is no shell: what only a shell can do is refused.
-
-Which commands may run, and the Job that runs one in the destination cluster.
-
-The daemon never runs a command. Where a workspace allows command Jobs, what no object can say becomes the Job of
-reference/gitops-engines.md, section 4; where it does not, it is refused.
 """
 
 from __future__ import annotations

@@ -1,21 +1,108 @@
-"""The kinds of ``overspill.dev`` that say what there is: Fleet and Cluster."""
+"""The kinds Fleet and Cluster of ``overspill.dev``: settings for all clusters, and each cluster with its connection.
+
+A Cluster also declares what it provides, for prerequisites of objects, and the nodes that its autoscaler can add.
+"""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from reconciler.core.schema.cluster_connection import ArgoCDConnectionFile, ConnectionFile
-from reconciler.core.schema.cluster_provides import ProvidesFile
-from reconciler.core.schema.strict_model import Amounts, Duration, Labels, Metadata, Name, Strict, Text, resources
+from reconciler.core.schema.strict_model import (
+    Amounts,
+    Duration,
+    Labels,
+    Metadata,
+    Name,
+    Strict,
+    Text,
+    refusal,
+    resources,
+)
 from reconciler.core.schema.taints import TaintFile
 from reconciler.core.schema.urls import GitAddress
 from reconciler.model import policy as model
 from reconciler.model.cluster import ScalableNodes
 from reconciler.model.ids import ClusterName
-from reconciler.model.policy import Availability, EngineName
+from reconciler.model.policy import Availability, Connection, EngineName
+from reconciler.model.prerequisites import Category, Provides
+
+_NAMED = "as 'namespace/name', or 'name' in any namespace"
+
+
+class ProvidesFile(Strict):
+    """What a cluster has, as names or globs. What a list that is there leaves out, the cluster does not have."""
+
+    kinds: list[Text] | None = Field(None, description="Custom kinds that are installed, as 'group/Kind'.")
+    schedulers: list[Text] | None = Field(None, description="Schedulers beside the usual one, by schedulerName.")
+    queues: list[Text] | None = Field(None, description=f"Queues of Kueue, Volcano and KAI; LocalQueues {_NAMED}.")
+    pod_groups: list[Text] | None = Field(None, description=f"PodGroups, {_NAMED}.")
+    topologies: list[Text] | None = Field(None, description="Topologies of KAI.")
+    priority_classes: list[Text] | None = Field(None, description="PriorityClasses, and Kueue's of workloads.")
+    runtime_classes: list[Text] | None = Field(None, description="RuntimeClasses.")
+    runtimes: list[Text] | None = Field(None, description="Runtimes of Kubeflow Trainer and KServe.")
+    volumes: list[Text] | None = Field(None, description=f"PersistentVolumeClaims, {_NAMED}.")
+    storage_classes: list[Text] | None = Field(None, description="StorageClasses.")
+    config_maps: list[Text] | None = Field(None, description=f"ConfigMaps, {_NAMED}.")
+    secrets: list[Text] | None = Field(None, description=f"Secrets, {_NAMED}.")
+    service_accounts: list[Text] | None = Field(None, description=f"ServiceAccounts, {_NAMED}.")
+    networks: list[Text] | None = Field(None, description=f"NetworkAttachmentDefinitions, {_NAMED}.")
+    claim_templates: list[Text] | None = Field(None, description=f"ResourceClaimTemplates, {_NAMED}.")
+    claims: list[Text] | None = Field(None, description=f"ResourceClaims, {_NAMED}.")
+    device_classes: list[Text] | None = Field(None, description="DeviceClasses, beside those that are seen.")
+    images: list[Text] | None = Field(None, description="Images that are on its nodes, whole: 'registry/name:tag'.")
+
+    def value_of(self) -> Provides:
+        """Make the model's value."""
+        said = self.model_dump(by_alias=True, exclude_none=True)
+        return {Category(name): tuple(dict.fromkeys(patterns)) for name, patterns in said.items()}
+
+
+class ConnectionFile(Strict):
+    """How the daemon reaches the cluster's API server. Addresses and credentials are never in the fleet repository."""
+
+    context: Text | None = Field(None, description="A context of the daemon's kubeconfig; else the cluster's name.")
+    in_cluster: bool = Field(False, description="The daemon runs in this cluster, and uses its service account.")
+    argocd: bool = Field(False, description="With the login that Argo CD has for the cluster of this name.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> ConnectionFile:
+        """Refuse two ways at once."""
+        ways = {"context": self.context is not None, "inCluster": self.in_cluster, "argocd": self.argocd}
+        named = [way for way, meant in ways.items() if meant]
+        if len(named) > 1:
+            raise refusal(f"has both {named[0]} and {named[1]}", f"try leaving {named[0]} out")
+        return self
+
+    def value_of(self, cluster: str) -> Connection:
+        """Make the model's value."""
+        if self.argocd:
+            return Connection(argocd=cluster)
+        context = "" if self.in_cluster else self.context or cluster
+        return Connection(context=context, in_cluster=self.in_cluster)
+
+
+class ArgoCDConnectionFile(Strict):
+    """How the daemon reaches the cluster that Argo CD runs in, whether or not that is one of the fleet."""
+
+    context: Text | None = Field(None, description="A context of the daemon's kubeconfig.")
+    in_cluster: bool = Field(False, description="The daemon runs in that cluster, and uses its service account.")
+
+    @model_validator(mode="after")
+    def _one_way(self) -> ArgoCDConnectionFile:
+        """Refuse two ways at once, or none."""
+        if self.context is not None and self.in_cluster:
+            raise refusal("has both context and inCluster", "try leaving context out")
+        if self.context is None and not self.in_cluster:
+            raise refusal("has neither context nor inCluster", "try inCluster: true")
+        return self
+
+    def value_of(self) -> Connection:
+        """Make the model's value."""
+        return Connection(context=self.context or "", in_cluster=self.in_cluster)
+
 
 EngineField = Annotated[EngineName, Field(strict=False)]
 

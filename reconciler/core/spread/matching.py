@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from reconciler.core.capacity.cluster_cache import ClusterCache
 from reconciler.core.workloads.node_affinity import meets
 from reconciler.core.workloads.pod_shape import node_terms, tolerations
 from reconciler.core.workloads.strategic_merge import Unmergeable, merge
@@ -21,7 +22,6 @@ from reconciler.model.policy import Cluster
 from reconciler.model.scheduling import Labels, NodeRequirement, NodeTerm
 from reconciler.model.workload import Json
 from reconciler.model.workload_spread import Subset, WorkloadSpread
-from reconciler.text.caching import IdentityCache
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _UNREAD = (
@@ -36,7 +36,7 @@ _UNREAD = (
 """Fields of a pod that decide where it fits, and that a shape has no word for."""
 _MOST = 100
 """Sets of labels that are looked for among the nodes of one cluster, as preferred terms name them."""
-_LABELLED = IdentityCache[dict[tuple[str, ...], Sequence[Mapping[str, str]]]](lambda _: {})
+_LABELLED = ClusterCache[dict[tuple[str, ...], Sequence[Mapping[str, str]]]](lambda _: {})
 """What the nodes of clusters have as which labels."""
 
 

@@ -1,13 +1,7 @@
-"""Kinds that train, and kinds whose pods only run in groups: what is known of them, as data.
-
-Short ways to describe kinds of workloads that are like those of Kubernetes itself.
-
-Kinds that serve models: what is known of them, as data.
-
-The kinds of workloads that are known without anybody's saying so, as data, and how a kind is looked up.
+"""The built-in kinds of workloads, as data, and how a kind is looked up.
 
 Each path was read from the project's own API types, of the release or the commit that `checked` names. A WorkloadKind
-in the fleet repository goes before what stands here.
+in the fleet repository goes before the entry here. To add a kind, add an entry to the list of its family below.
 """
 
 from __future__ import annotations

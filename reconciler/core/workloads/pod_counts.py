@@ -1,14 +1,12 @@
-"""What is wrong with the numbers by which an object says how many pods it makes (`model.workloadkind`).
+"""The numbers by which an object says how many pods it makes, their problems, and the fewest pods that start a gang.
 
-Where no whole number stands, one pod or one group would be counted, and a cluster would refuse the object; a minimum of
-more pods than there are is one that no gang ever starts with. What holds an expression is passed over.
+Where no whole number stands, one pod or one group is counted, and a cluster would refuse the object. A minimum above
+the number of pods never starts. Texts that hold an expression are passed over.
 
-How few pods of an object have to be there before any of them runs: its minimum, role by role.
-
-Volcano's `minAvailable` of a job and of its tasks, `minAvailable` of Grove's cliques and of their scaling groups, the
-`minAvailable` and `minReplicas` of Kubeflow's jobs (docs/kinds.md, "A gang with a minimum"). Where the minimum of the
-whole is more than those of its roles come to, the scheduler takes any pods for the rest; here they are those that take
-most of a node, so that what is said to have room has it whichever they are.
+Minimums are Volcano's `minAvailable` of a job and of its tasks, `minAvailable` of Grove's cliques and of their scaling
+groups, and `minAvailable` and `minReplicas` of Kubeflow's jobs (docs/kinds.md, "A gang with a minimum"). Where the
+minimum of the whole is above those of its roles, the scheduler takes any pods for the rest; here the largest pods are
+assumed to start first, which is the conservative case.
 """
 
 from __future__ import annotations

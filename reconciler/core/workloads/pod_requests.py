@@ -1,7 +1,4 @@
-"""What a pod takes of a node, counted as the scheduler counts it.
-
-What a pod spec leaves to the cluster where its pods are made, and what of that a pod has been given already.
-"""
+"""The requests of a pod, counted as the scheduler counts them, and those that admission has still to add."""
 
 from __future__ import annotations
 

@@ -1,22 +1,8 @@
-"""How a strategic merge patch puts the items of a list in order, and finds those that are the same.
+"""Kubernetes' strategic merge patch on a Pod: what ``kubectl patch --local --type strategic`` makes of it.
 
-Items are objects that a field `key` tells apart or, with an empty key, scalars. As in apimachinery of Kubernetes
-1.36.3, those of the patch are in the patch's order and the others in that of the list as it was; one of the list comes
-before one of the patch where it stood before it.
-
-Which fields of a Pod hold objects or lists, and how a strategic merge patch treats each: as data.
-
-Read from the Go types of Kubernetes 1.36.3 (k8s.io/api/core/v1 and apimachinery's ObjectMeta: the tags
-``patchStrategy`` and ``patchMergeKey``); `evictionResponders` is the one such list of a pod's spec that 1.37 adds. A
-list without a merge key is atomic, such as tolerations, envFrom and the claims of resources: a patch replaces it.
-``retainKeys``, which volumes and resourceClaims have as well, is for who computes patches; the directive of that name
-works wherever it stands.
-
-Kubernetes' strategic merge patch on a Pod: what ``kubectl patch --local --type strategic`` makes of it.
-
-The rules were read from apimachinery's strategicpatch of Kubernetes 1.36.3, and a test compares with the real kubectl;
-which lists are merged by what is data (`podfields`). In short: objects are merged, null deletes, scalars and lists that
-are atomic are replaced, other lists are merged item by item (`mergedlists`), and directives are keys of the patch:
+The rules were read from apimachinery's strategicpatch of Kubernetes 1.36.3, and a test compares with the real kubectl.
+Objects are merged, null deletes, scalars and atomic lists are replaced, other lists are merged item by item, and
+directives are keys of the patch:
 
 - ``$patch: replace`` or ``delete``, of an object or an item of a list (``merge`` is no directive of Kubernetes');
 - ``$retainKeys``: the fields that stay, of which those in the patch have to be some;
@@ -24,6 +10,14 @@ are atomic are replaced, other lists are merged item by item (`mergedlists`), an
 - ``$setElementOrder/<field>``: the order of a list by its keys, or scalars.
 
 A directive in a new item of a list that is already there stays as text, as it does with kubectl.
+
+Order: items of the patch keep the order of the patch, other items that of the list; an item of the list comes before an
+item of the patch where it stood before it.
+
+The fields of a Pod are data, from the Go types of Kubernetes 1.36.3 (k8s.io/api/core/v1 and apimachinery's ObjectMeta:
+the tags ``patchStrategy`` and ``patchMergeKey``); 1.37 adds one such list to a pod's spec, `evictionResponders`. A list
+without a merge key is atomic, such as tolerations, envFrom and the claims of resources. ``retainKeys``, which volumes
+and resourceClaims have as well, is for programs that compute patches.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The pods of a subset as they will be written, read from the very objects that rendering makes for a placement.
+"""The pods of a subset as they will be written, and the prerequisites of those pods.
 
-What a patch leaves of a pod can be said only of the pod that it is applied to: it may null a label of nodes that stands
-in the selector, and not one that is required by affinity. So the template is filled in and its pods are made those of
-the subset, as they are for the commit, and what comes out is read as any other pod.
-
-What a cluster must have first for a subset: what its patch makes the pods refer to, and not what it takes away.
+Only the patched pod tells what a patch leaves of it: a patch may null a label in the node selector, but not a label
+that required node affinity asks for. So the template is rendered, the subset is injected as for the commit, and the
+result is read as any other pod.
 """
 
 from __future__ import annotations

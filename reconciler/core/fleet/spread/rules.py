@@ -1,15 +1,12 @@
-"""Fields of a subset's patch that no Pod has: told when its file is read, since a patch is taken as it is.
+"""The rules of a WorkloadSpread by itself: OpenKruise's webhook, in its words and at its fields, all of them at once.
 
-A strategic merge puts such a field where it stands, as kubectl and OpenKruise do, and what applies the object refuses
-it then, or drops it. Scalars are told apart by the fields of Kubernetes 1.37 (k8s.io/api/core/v1), for the types that
-`SCALARS` names; what lies deeper is for the API server to say.
+1. The rules of the set and its subsets (spread-and-groups.md, section 2).
+2. Kubernetes' own validation of node selector terms, tolerations and label selectors.
+3. A warning for each field of a patch that no Pod has. A strategic merge puts such a field where it stands, as kubectl
+   and OpenKruise do, and the API server refuses or drops it later. Scalars are told apart by the fields of Kubernetes
+   1.37 (k8s.io/api/core/v1), for the types that `SCALARS` names; deeper fields are for the API server to check.
 
-What Kubernetes refuses of node selector terms, tolerations and label selectors that fit their schema.
-
-What OpenKruise's webhook refuses of a WorkloadSpread by itself, in its words and at its fields, all of it at once.
-
-The rules are those of the table in spread-and-groups.md, section 2; what Kubernetes' own validation says of terms and
-tolerations there, it says here in the words of Overspill. What other files are needed for is in `spreads`.
+Rules that need other files are in `files`.
 """
 
 from __future__ import annotations

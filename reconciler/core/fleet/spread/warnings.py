@@ -1,9 +1,7 @@
-"""What a WorkloadSpread says without effect, beside the templates, policies and clusters that there are.
+"""Warnings about WorkloadSpreads: fields without effect beside the templates, policies and clusters, and empty subsets.
 
-Which subsets of a WorkloadSpread make no pods of what templates deploy, before anything is missing.
-
-What is found here is what a placement would be refused for as `NotRendered`, as far as files tell. What a chart makes
-that Overspill renders is not known yet.
+A subset that makes no pods of the objects of a template would refuse a placement as `NotRendered`; the warning comes
+before anything is missing, as far as files tell. The objects of a chart that Overspill renders are not known here.
 """
 
 from __future__ import annotations

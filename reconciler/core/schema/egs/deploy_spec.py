@@ -1,6 +1,6 @@
-"""What a template and a request deploy, from the fields of a file to the model, and what is wrong between its parts.
+"""A deploy spec from the fields of a file to the model, with the problems between its parts.
 
-EGS's older helmFlags, a text of Helm's own options, read into the newer object (rule R10 of the EGS reference).
+EGS's older helmFlags, a text of Helm's own options, are read into the newer object (rule R10 of the EGS reference).
 """
 
 from __future__ import annotations

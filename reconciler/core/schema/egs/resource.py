@@ -1,8 +1,6 @@
 """Requests written as EGS has them: as a resource for the ledger, and as its REST interface answers.
 
-What is written here reads back as the same request, by `read_request` and by `egsbody.read_create`.
-
-What is deployed as EGS's resources have it: the lists of a WorkloadPlacement's spec, written.
+The documents read back as the same request, by `request.read_request` and by the bodies of the API.
 """
 
 from __future__ import annotations

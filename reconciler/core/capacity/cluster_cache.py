@@ -18,7 +18,7 @@ _CLUSTERS = 2048
 """Clusters of which something is kept; beyond that all is forgotten and begins anew."""
 
 
-class IdentityCache(Generic[V]):
+class ClusterCache(Generic[V]):
     """One value for each cluster, which `make` works out of its nodes and its DeviceClasses and of nothing else."""
 
     def __init__(self, make: Callable[[ClusterObservation], V]) -> None:
