@@ -18,6 +18,7 @@ import structlog
 
 from reconciler.adapters.webhook_call import WebhookRejected, announce
 from reconciler.errors import Problem, Severity
+from reconciler.model.backoff import backoff
 from reconciler.model.push import Endpoint, Push
 
 log = structlog.get_logger()
@@ -36,9 +37,9 @@ class NotifyTiming:
     longest_backoff: float = 30
 
     def backoff(self, failures: int) -> float:
-        """Draw the wait after so many failures in a row: up to twice as long each time, never less than half."""
-        most = min(self.longest_backoff, self.first_backoff * 2.0 ** min(failures - 1, 16))
-        return random.uniform(0.5, 1) * most  # noqa: S311 - spreads load, keeps no secret
+        """Draw the wait in seconds after so many failures in a row."""
+        luck = random.random()  # noqa: S311 - spreads load, keeps no secret
+        return backoff(failures, first=self.first_backoff, longest=self.longest_backoff, luck=luck)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

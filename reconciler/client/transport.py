@@ -18,6 +18,7 @@ from reconciler import __version__
 from reconciler.client.address import server_address
 from reconciler.client.refusals import Refused, mapping, refusal
 from reconciler.errors import InvalidInput, Transient
+from reconciler.model.backoff import backoff
 from reconciler.model.units import format_duration
 
 _MOST = 64 << 20
@@ -34,9 +35,9 @@ class Pace:
     longest_backoff: float = 20
 
     def backoff(self, failures: int) -> float:
-        """Draw the wait after so many failures in a row, never less than half of the most."""
-        most = min(self.longest_backoff, self.first_backoff * 2.0 ** min(failures - 1, 16))
-        return random.uniform(0.5, 1) * most  # noqa: S311 - spreads load, keeps no secret
+        """Draw the wait in seconds after so many failures in a row."""
+        luck = random.random()  # noqa: S311 - spreads load, keeps no secret
+        return backoff(failures, first=self.first_backoff, longest=self.longest_backoff, luck=luck)
 
 
 class _AgainError(Exception):

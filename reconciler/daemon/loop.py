@@ -14,8 +14,8 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
-from reconciler.daemon.backoff import Backoff
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
+from reconciler.model.backoff import backoff
 from reconciler.ports import Clock
 
 START = "start"
@@ -44,6 +44,11 @@ _SLICE = 1.0
 MAINTAIN_EVERY = 200
 
 log = structlog.get_logger()
+
+
+def conflict_pause(tries: int, *, luck: float) -> float:
+    """Return the seconds to wait once the output branch has moved under a pass so many times in a row."""
+    return backoff(tries, first=0.02, longest=1, luck=luck)
 
 
 class PassOutcome(Protocol):
@@ -142,8 +147,8 @@ class Loop(Generic[OutcomeT]):
         self._maintain = maintain
         self._random = random
         self._poll = poll
-        first = min(timedelta(seconds=1), longest_backoff)
-        self._backoff = Backoff(first=first, longest=longest_backoff, random=random)
+        self._longest_backoff = longest_backoff
+        self._failures = 0  # in a row, refused input aside
         # SimpleQueue.put may be interrupted by a signal handler that puts as well; a Condition or an Event may not.
         self._mail: SimpleQueue[str] = SimpleQueue()
         self._mailed: set[str] = set()
@@ -172,7 +177,7 @@ class Loop(Generic[OutcomeT]):
             passes=self._passes,
             bugs=self._bugs,
             idle=timedelta(seconds=time.monotonic() - self._ended),
-            stuck_after=_MISSED_POLLS * self._poll + self._backoff.longest,
+            stuck_after=_MISSED_POLLS * self._poll + self._longest_backoff,
             trouble=self._trouble,
         )
 
@@ -196,19 +201,20 @@ class Loop(Generic[OutcomeT]):
             return _Rest(until=self._poll_at, cut_by=_PERSON_ACTED)
         except Exception as error:  # noqa: BLE001 - a bug must not end the daemon: what has lapsed must still be reverted
             self._fail(error, fetched=fetched)
-            pause = self._backoff.wait()
-            return _Rest(until=time.monotonic() + pause.total_seconds(), cut_by=frozenset({RELOAD}))
+            self._failures += 1
+            longest = self._longest_backoff.total_seconds()
+            pause = backoff(self._failures, first=min(1.0, longest), longest=longest, luck=self._random())
+            return _Rest(until=time.monotonic() + pause, cut_by=frozenset({RELOAD}))
         return _Rest(until=self._poll_at, cut_by=_EVERY_REASON)
 
     def _pass_until_settled(self) -> OutcomeT | None:
         """Run the pass, again whenever the branch moved under it; None when told to stop in between."""
-        between = Backoff(first=timedelta(milliseconds=20), longest=timedelta(seconds=1), random=self._random)
-        for _ in range(CONFLICT_TRIES):
+        for tries in range(1, CONFLICT_TRIES + 1):
             try:
                 return self._pass(fetch=self._fetch)
             except Conflict:
                 self._fetch = True
-                self._wait(_Rest(until=time.monotonic() + between.wait().total_seconds(), cut_by=_NEVER))
+                self._wait(_Rest(until=time.monotonic() + conflict_pause(tries, luck=self._random()), cut_by=_NEVER))
                 if self._stopping:
                     return None
         raise Transient(f"pushing: the output branch moved {CONFLICT_TRIES} times in a row under us")
@@ -226,7 +232,7 @@ class Loop(Generic[OutcomeT]):
             log.info("working again", failed_tries=self._tries)
         self._trouble, self._tries = "", 0
         self._told.clear()
-        self._backoff.reset()
+        self._failures = 0
         self._passes += 1
         self._changed += outcome.pushes if outcome.commits else 0
         if self._changed >= MAINTAIN_EVERY and self._mail.empty():

@@ -11,14 +11,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from typing import TypeVar
 
 from reconciler.core.commits.write import Rendered
 from reconciler.core.decide.decide import sweep
 from reconciler.core.decide.state.pass_input import PassInput
-from reconciler.daemon.backoff import Backoff
-from reconciler.daemon.loop import CONFLICT_TRIES
+from reconciler.daemon.loop import CONFLICT_TRIES, conflict_pause
 from reconciler.daemon.reconcile import Memory, Outcome, View, World, draft, put_down, send, situation_at, write
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.capacity import Observed
@@ -123,12 +121,11 @@ def _written(world: World, seen: View, decide: Callable[[PassInput], Plan], pers
 
 def insist(attempt: Callable[[], T], *, random: Callable[[], float]) -> T:
     """Run an attempt until the branch no longer moves under it; Transient when that does not come to an end."""
-    between = Backoff(first=timedelta(milliseconds=20), longest=timedelta(seconds=1), random=random)
-    for _ in range(CONFLICT_TRIES):
+    for tries in range(1, CONFLICT_TRIES + 1):
         try:
             return attempt()
         except Conflict:
-            time.sleep(between.wait().total_seconds())
+            time.sleep(conflict_pause(tries, luck=random()))
     raise Transient(f"pushing: the output branch moved {CONFLICT_TRIES} times in a row under us")
 
 

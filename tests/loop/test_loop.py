@@ -13,7 +13,6 @@ import pytest
 import structlog
 
 from reconciler.daemon import loop as loops
-from reconciler.daemon.backoff import Backoff
 from reconciler.daemon.loop import Loop
 from reconciler.errors import Conflict, InvalidInput, Transient
 
@@ -197,7 +196,7 @@ def test_back_off_is_cut_short_by_reload_only() -> None:
         until(lambda: it.loop.vitals().trouble)
         for reason in ("observation", "alarm", "hint"):
             it.loop.wake(reason)
-        # The back-off begins with half a second here.
+        # The back-off begins with three quarters of a second here.
         stays(lambda: len(script.fetches) == 1)
         it.loop.wake("reload")
         until(lambda: it.told)
@@ -297,10 +296,17 @@ def test_vitals_tell_a_loop_that_is_stuck_from_one_that_waits() -> None:
         until(lambda: it.loop.vitals().idle < it.loop.vitals().stuck_after)
 
 
-def test_back_off_doubles_up_to_its_bound_with_full_jitter_and_resets() -> None:
-    backoff = Backoff(first=timedelta(seconds=1), longest=timedelta(seconds=60), random=lambda: 0.5)
-    assert [backoff.wait().total_seconds() for _ in range(8)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
-    for _ in range(10_000):
-        assert backoff.wait() == timedelta(seconds=30)
-    backoff.reset()
-    assert backoff.wait() == timedelta(seconds=0.5)
+def test_back_off_begins_anew_after_a_pass_that_ended_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[int] = []
+
+    def noted(failures: int, **_: float) -> float:
+        waits.append(failures)
+        return 0
+
+    monkeypatch.setattr("reconciler.daemon.loop.backoff", noted)
+    away = Transient("away")
+    with structlog.testing.capture_logs(), running(Script(away, away, Done(), away)) as it:
+        until(lambda: it.told)
+        it.loop.wake("reload")
+        until(lambda: len(waits) == 3)
+    assert waits == [1, 2, 1]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from reconciler.model.backoff import backoff
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchTiming:
@@ -32,6 +34,6 @@ class WatchTiming:
     page: int = 200
 
     def backoff(self, failures: int) -> float:
-        """Draw the wait after so many failures in a row: up to twice as long each time, never much less than half."""
-        most = min(self.longest_backoff, self.first_backoff * 2.0 ** min(failures - 1, 16))
-        return random.uniform(0.5, 1) * most  # noqa: S311 - spreads load, keeps no secret
+        """Draw the wait in seconds after so many failures in a row."""
+        luck = random.random()  # noqa: S311 - spreads load, keeps no secret
+        return backoff(failures, first=self.first_backoff, longest=self.longest_backoff, luck=luck)

@@ -1,0 +1,12 @@
+"""The wait before a call is tried again."""
+
+from __future__ import annotations
+
+from reconciler.model.backoff import backoff
+
+
+def test_back_off_doubles_up_to_its_bound_and_is_jittered_over_its_upper_half() -> None:
+    bounds = {"first": 1.0, "longest": 60.0}
+    assert [backoff(failures, **bounds, luck=0) for failures in range(1, 9)] == [0.5, 1, 2, 4, 8, 16, 30, 30]
+    assert [backoff(failures, **bounds, luck=0.5) for failures in (1, 2, 8)] == [0.75, 1.5, 45]
+    assert backoff(10_000, **bounds, luck=0) == 30
