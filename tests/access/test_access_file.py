@@ -12,7 +12,7 @@ from reconciler.access.rights import Access, AccessRole, IssuerRule, Token, dige
 from reconciler.adapters.access_file import AccessFileWatcher
 from reconciler.core.schema.access import entry, read
 from reconciler.errors import InvalidInput
-from tests.access.door import ADA, CI, LLM, NOON, VISION
+from tests.builders.api_server import ADA, CI, LLM, NOON, VISION
 
 GOOD = f"""\
 tokens:

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from reconciler.access.rate_limit import parse_rate
 from reconciler.access.rights import Access, AccessRole
 from reconciler.adapters import logs as logging
-from tests.access.door import ACCESS, ADA, CI, OLD, Door, held, open_door
+from tests.builders.api_server import ACCESS, ADA, CI, OLD, Door, held, open_door
 
 NOBODYS = "ovs_" + "Zz9-" * 10 + "xyz"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.access.oidc import Issuer, admitted, is_safe
 from reconciler.access.rights import AccessRole, IssuerRule, NotAdmitted
-from tests.access.door import LLM, NOON, VISION
+from tests.builders.api_server import LLM, NOON, VISION
 
 ISSUER = Issuer(url="https://login.example.com/realm", audience="overspill")
 AT = int(NOON.timestamp())

@@ -11,8 +11,8 @@ import pytest
 
 from reconciler.access.rights import AccessRole
 from reconciler.core.schema.access import entry
-from tests.access.certificates import write_pair
-from tests.access.door import CI, LLM, Clock, Door, held
+from tests.builders.api_server import CI, LLM, Clock, Door, held
+from tests.builders.certificates import write_pair
 from tests.loop.test_daemon_process import Fleet, until_told
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.core.schema.yaml import read_object
 from reconciler.errors import InvalidInput
-from tests.access.door import ACCESS, ADA, Answer, Door, open_door
+from tests.builders.api_server import ACCESS, ADA, Answer, Door, open_door
 
 
 @pytest.fixture(scope="module")

@@ -22,9 +22,9 @@ from reconciler.access.rights import Access, AccessRole, IssuerRule
 from reconciler.adapters.oidc import OpenIdProvider
 from reconciler.api.door.callers import IssuerLogin
 from reconciler.errors import InvalidInput, Transient
-from tests.access.certificates import write_pair
-from tests.access.door import ACCESS, CI, LLM, Clock, Door, open_door
-from tests.access.issuer import AUDIENCE, Issuer, ec_key, issuing, published, rsa_key
+from tests.builders.api_server import ACCESS, CI, LLM, Clock, Door, open_door
+from tests.builders.certificates import write_pair
+from tests.fakes.oidc_issuer import AUDIENCE, Issuer, ec_key, issuing, published, rsa_key
 
 RULES = (IssuerRule(claim="group", value="ml-team", roles={LLM: AccessRole.EDITOR}),)
 

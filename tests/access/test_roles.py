@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from reconciler.access.rights import AccessRole, Caller, is_called, is_email, joined, may, visible
 from reconciler.model.ids import WorkspaceName
-from tests.access.door import LLM, VISION
+from tests.builders.api_server import LLM, VISION
 
 AUDIO = WorkspaceName("audio")
 SCOPES = st.sampled_from([LLM, VISION, AUDIO, "*"])

@@ -19,8 +19,8 @@ from reconciler.api.door.callers import Callers
 from reconciler.api.door.tls import Certificate
 from reconciler.api.server import HttpServer
 from reconciler.errors import InvalidInput
-from tests.access.certificates import write_pair
-from tests.access.door import ACCESS, CI, Clock, Door, app
+from tests.builders.api_server import ACCESS, CI, Clock, Door, app
+from tests.builders.certificates import write_pair
 
 
 @contextmanager

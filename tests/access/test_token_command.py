@@ -15,7 +15,7 @@ from reconciler.adapters.access_file import AccessFileWatcher
 from reconciler.cli import main
 from reconciler.errors import InvalidInput
 from reconciler.text.redaction import credential
-from tests.access.door import open_door
+from tests.builders.api_server import open_door
 
 
 def run(*arguments: str) -> Result:

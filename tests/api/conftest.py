@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.daemon import Daemon, daemon
-from tests.conftest import Remote
+from tests.builders.daemon import Daemon, daemon
+from tests.builders.remote import Remote
 
 
 @pytest.fixture

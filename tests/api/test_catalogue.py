@@ -13,7 +13,7 @@ from reconciler.model.ids import PlacementName, TemplateName, WorkloadId, Worksp
 from reconciler.model.placement import Origin
 from reconciler.model.request import Asker, Request, RequestRecord
 from reconciler.model.workload import DeploySpec
-from tests.situations import NOW, SOURCE, placement
+from tests.builders.inputs import NOW, SOURCE, placement
 
 
 def record(workspace: str, name: str, at: datetime = NOW) -> RequestRecord:

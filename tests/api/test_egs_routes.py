@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.api.daemon import PATH, Daemon
+from tests.builders.daemon import PATH, Daemon
 
 
 @pytest.mark.parametrize(

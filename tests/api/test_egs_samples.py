@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.daemon import ASKED, PATH, Daemon, Reply, daemon, small
-from tests.conftest import Remote
+from tests.builders.daemon import ASKED, PATH, Daemon, Reply, daemon, small
+from tests.builders.remote import Remote
 
 NAME = ASKED["name"]
 ONE = f"{PATH}/{NAME}"

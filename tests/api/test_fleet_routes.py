@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.daemon import PATH, Daemon, daemon, small
-from tests.conftest import Remote
+from tests.builders.daemon import PATH, Daemon, daemon, small
+from tests.builders.remote import Remote
 
 TEMPLATES = "/api/v1/workload-template"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.api.daemon import EDITOR, LLM, PATH, STRANGER, VIEWER, Daemon, daemon, small
-from tests.conftest import Remote
+from tests.builders.daemon import EDITOR, LLM, PATH, STRANGER, VIEWER, Daemon, daemon, small
+from tests.builders.remote import Remote
 
 GPRS = "/api/v1/gpr"
 WAIT = f"{GPRS}/waittime"

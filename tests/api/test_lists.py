@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.daemon import EDITOR, LLM, PATH, Daemon, daemon, small
-from tests.conftest import Remote
+from tests.builders.daemon import EDITOR, LLM, PATH, Daemon, daemon, small
+from tests.builders.remote import Remote
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from reconciler.daemon.loop import Vitals
 from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.model.plan import Reason
-from tests.api.contract import Contract
-from tests.memory import MemoryRepository
+from tests.builders.openapi import Contract
+from tests.fakes.memory_repository import MemoryRepository
 
 
 @pytest.fixture(scope="module")

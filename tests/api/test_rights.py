@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.daemon import ASKED, EDITOR, OWNER, PATH, STRANGER, VIEWER, Daemon, Reply, daemon, small
-from tests.conftest import Remote
+from tests.builders.daemon import ASKED, EDITOR, OWNER, PATH, STRANGER, VIEWER, Daemon, Reply, daemon, small
+from tests.builders.remote import Remote
 
 CALLERS = {"owner": OWNER, "editor": EDITOR, "viewer": VIEWER, "stranger": STRANGER, "nobody": ""}
 THERE = f"{PATH}/there"

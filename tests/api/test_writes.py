@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from tests.api.daemon import ASKED, EDITOR, NAMELESS, PATH, Daemon, Reply, small
+from tests.builders.daemon import ASKED, EDITOR, NAMELESS, PATH, Daemon, Reply, small
 
 
 def at_once(number: int, call: Callable[[int], Reply]) -> list[Reply]:

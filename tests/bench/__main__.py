@@ -34,7 +34,7 @@ from tests.bench.api import write_over_floor
 from tests.bench.floor import Floor
 from tests.bench.listing import list_over_empty
 from tests.bench.waiting import SHAPES, Waiting
-from tests.kube.objects import many
+from tests.builders.kube_objects import many
 
 ONE_PLACEMENT_RUNS = 15
 ALL_PLACEMENTS_RUNS = 7

@@ -28,8 +28,8 @@ from reconciler.model.ids import CommitId, TemplateName, WorkloadId, WorkspaceNa
 from reconciler.model.ledger import Ledger
 from reconciler.model.request import Asker, Request, RequestRecord
 from reconciler.model.workload import DeploySpec, ManifestResource, Step, StepType
-from tests.memory import MemoryRepository
-from tests.passes import SOURCE_FILES, START, Passes
+from tests.builders.passes import SOURCE_FILES, START, Passes
+from tests.fakes.memory_repository import MemoryRepository
 
 REQUESTS = 10_000
 RUNS = 300

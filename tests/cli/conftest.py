@@ -17,9 +17,9 @@ from structlog.testing import capture_logs
 
 from reconciler.cli import main
 from reconciler.text.timestamps import format_time
-from tests.api.daemon import EDITOR, Daemon, daemon
-from tests.conftest import Remote
-from tests.passes import SOURCE_FILES
+from tests.builders.daemon import EDITOR, Daemon, daemon
+from tests.builders.passes import SOURCE_FILES
+from tests.builders.remote import Remote
 
 ANN = "Ann <ann@example.com>"
 

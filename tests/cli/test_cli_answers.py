@@ -13,7 +13,7 @@ from reconciler.errors import Problem, Severity
 from reconciler.model.plan import Extend, Revert, Why
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.text.to_json import plainly
-from tests.recording.samples import PLACEMENT, VLLM
+from tests.builders.placement_records import PLACEMENT, VLLM
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.builders.kube_objects import NO_GPU, SINCE, node, pod, workload
+from tests.builders.passes import SOURCE_FILES
+from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal
-from tests.conftest import Remote
-from tests.kube.apiserver import Cluster, kubeconfig, serving
-from tests.kube.objects import NO_GPU, SINCE, node, pod, workload
-from tests.passes import SOURCE_FILES
+from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from reconciler.cli.diff import apply, patch
 from reconciler.model.tree import Commit, Identity
-from tests.conftest import MORNING
+from tests.builders.remote import MORNING
 
 ANN = Identity(name="Ann", email="ann@example.com")
 PATHS = st.sampled_from(["README.md", "a/x.yaml", "a/y z.yaml", 'a/"q".yaml', "a/ü.yaml", "b/c/d.yaml"])

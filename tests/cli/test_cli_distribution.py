@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.passes import SOURCE_FILES
+from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal
-from tests.conftest import Remote
-from tests.passes import SOURCE_FILES
 
 See = Callable[..., None]
 CLUSTERS = "clusters: [{name: worker-2}, {name: worker-3}]"

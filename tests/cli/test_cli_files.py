@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.core.schema import KINDS
+from tests.builders.passes import SOURCE_FILES
+from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal
-from tests.conftest import Remote
-from tests.passes import SOURCE_FILES
 
 LAYOUT = Path(__file__).parents[2] / "repo-layout"
 

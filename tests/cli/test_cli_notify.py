@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.builders.passes import SOURCE_FILES
+from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal
 from tests.cli.test_cli_passes import Daemon, daemon
-from tests.conftest import Remote
-from tests.notifying.engines import ARGOCD, FLUX, SECRET, Engine, Event, listening
-from tests.passes import SOURCE_FILES
+from tests.fakes.engine_webhooks import ARGOCD, FLUX, SECRET, Engine, Event, listening
 
 __all__ = ["daemon"]
 See = Callable[..., None]

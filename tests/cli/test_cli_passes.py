@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.passes import BRANCHES
+from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal, push_first
-from tests.conftest import Remote
-from tests.passes import BRANCHES
 
 See = Callable[..., None]
 ROOT = Path(__file__).parents[2]

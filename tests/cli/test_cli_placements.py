@@ -15,9 +15,9 @@ import yaml
 from click.testing import CliRunner
 
 from reconciler.cli import main
-from tests.api.daemon import EDITOR, VIEWER, Daemon, small
+from tests.builders.daemon import EDITOR, VIEWER, Daemon, small
+from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal
-from tests.conftest import Remote
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from reconciler.model.ids import CommitId
+from tests.builders.passes import SOURCE_FILES
+from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal
-from tests.conftest import Remote
-from tests.passes import SOURCE_FILES
 
 See = Callable[..., None]
 

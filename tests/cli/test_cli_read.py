@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.model.units import parse_duration
+from tests.builders.passes import SOURCE_FILES
+from tests.builders.remote import Remote
 from tests.cli.conftest import ANN, Terminal
-from tests.conftest import Remote
-from tests.passes import SOURCE_FILES
 
 See = Callable[..., None]
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.builders.passes import SOURCE_FILES
+from tests.builders.remote import Remote
 from tests.cli.conftest import ANN, Terminal, on, over, push_first, shown_then_done
-from tests.conftest import Remote
-from tests.passes import SOURCE_FILES
 
 See = Callable[..., None]
 

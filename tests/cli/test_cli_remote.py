@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.daemon import STRANGER, Daemon, small
+from tests.builders.daemon import STRANGER, Daemon, small
 from tests.cli.conftest import Terminal
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from reconciler.core.ledger.request_record import read_request
 from reconciler.model.request import Provisioning
+from tests.builders.remote import Remote
 from tests.cli.conftest import ANN, Terminal
-from tests.conftest import Remote
 from tests.requests.test_request_passes import ASKED, RECORD
 
 See = Callable[..., None]

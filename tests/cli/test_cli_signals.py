@@ -7,10 +7,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 from reconciler.text.timestamps import format_time
+from tests.builders.passes import SOURCE_FILES
+from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal
-from tests.conftest import Remote
-from tests.passes import SOURCE_FILES
-from tests.prometheus.metrics import serving
+from tests.fakes.prometheus import serving
 
 See = Callable[..., None]
 QUERY = 'sum(waiting{namespace="demo",pod=~"vllm-.+"})'

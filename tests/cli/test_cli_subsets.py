@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal, on, over
-from tests.conftest import Remote
 
 See = Callable[..., None]
 TOLD = "subset spot of WorkloadSpread demo/pools changes its pods: patches metadata.labels"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.client import Client
-from tests.api.daemon import EDITOR, Daemon, daemon
-from tests.client.servers import QUICK
-from tests.conftest import Remote
+from tests.builders.daemon import EDITOR, Daemon, daemon
+from tests.builders.remote import Remote
+from tests.fakes.faulty_servers import QUICK
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from reconciler.client import Client, Refused
-from tests.api.daemon import ASKED, STRANGER, VIEWER, Daemon, small
+from tests.builders.daemon import ASKED, STRANGER, VIEWER, Daemon, small
 
 
 def test_placement_that_is_asked_for_is_read_back_as_it_was_asked_for(running: Daemon, client: Client) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from reconciler.client import Client, Refused
 from reconciler.errors import InvalidInput, Transient
-from tests.client.servers import QUICK, TOKEN, Reply, said, serving
+from tests.fakes.faulty_servers import QUICK, TOKEN, Reply, said, serving
 
 RECEIPT = said(200, status="OK", message="Success", data={"name": "bookinfo", "commit": "4f2a"})
 ITEM = said(200, status="OK", message="Success", data={"name": "bookinfo", "workspaceName": "llm", "added": 1})

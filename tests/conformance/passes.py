@@ -16,8 +16,8 @@ from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Move, Place, Resize, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.workload_spread import Subset
-from tests.situations import NOW, VLLM, cluster, free, inputs, ledger, shape, short
-from tests.subsets import fleet, stands, wanted_before
+from tests.builders.inputs import NOW, VLLM, cluster, free, inputs, ledger, shape, short
+from tests.builders.subsets import fleet, stands, wanted_before
 
 ROOM = 100
 HOUR = timedelta(hours=1)

@@ -22,8 +22,8 @@ from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.plan import Place
 from reconciler.model.policy import BurstPolicy, ClusterPreference, Distribution, StrategyName, Workspace
 from reconciler.model.scheduling import Taint, Toleration
+from tests.builders.inputs import cluster, desired, free, ledger, ordering, placement, plan, short
 from tests.conformance.cases import Case, cases, fnv, not_applicable, there
-from tests.situations import cluster, desired, free, ledger, ordering, placement, plan, short
 
 ALL = 10**6
 """Room without end."""

@@ -23,12 +23,12 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Move, Place, Plan, Revert
 from reconciler.model.policy import Desired, Fleet
 from reconciler.model.workload import Json
+from tests.builders.group_bursts import SET, fleet, lacks, lent
+from tests.builders.inputs import NOW, SOURCE, VLLM, cluster, free, gpus, inputs, ledger, ordering, plan, seconds
+from tests.builders.requests import holds, manifests, record, request, wants
+from tests.builders.workload_kinds import template, workload
 from tests.conformance.cases import Case, applying, ids, not_applicable, there
-from tests.kinds.bursting import SET, fleet, lacks, lent
-from tests.kinds.samples import template, workload
 from tests.kinds.test_group_domains import EXCLUSIVE
-from tests.requests.asking import holds, manifests, record, request, wants
-from tests.situations import NOW, SOURCE, VLLM, cluster, free, gpus, inputs, ledger, ordering, plan, seconds
 
 LISTED = not_applicable("groups")
 ROOM = [8] * 8

@@ -14,8 +14,8 @@ from reconciler.core.workloads.paths import replicas_at
 from reconciler.model.ids import CommitId
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload_kind import path
+from tests.builders.requests import manifests, request
 from tests.conformance.cases import SUITES, Case, applying, ids, not_applicable, there
-from tests.requests.asking import manifests, request
 
 LISTED = not_applicable("kinds")
 pytestmark = [there(file) for file in SUITES["kinds"]]

@@ -23,10 +23,10 @@ from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.policy import Distribution, StrategyName
 from reconciler.model.workload_spread import Subset
+from tests.builders.inputs import NOW, VLLM
+from tests.builders.subsets import named, subset
 from tests.conformance.cases import Case, applying, ids, not_applicable, there
 from tests.conformance.passes import HOUR, ROOM, World, over, working_plan
-from tests.situations import NOW, VLLM
-from tests.subsets import named, subset
 
 SUITE, LISTED = "workloadspread", "workloadspread_counts"
 pytestmark = there(SUITE)

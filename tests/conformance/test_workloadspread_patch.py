@@ -18,12 +18,12 @@ from reconciler.model.policy import Cluster, Workspace
 from reconciler.model.scheduling import Taint
 from reconciler.model.workload import WorkloadRef
 from reconciler.model.workload_spread import Bound, Subset, WorkloadSpread
+from tests.builders.fleet_files import FLEET, load
+from tests.builders.inputs import free, gpus, plan, short
+from tests.builders.spread_files import governing
+from tests.builders.spread_files import spread as of_a_file
+from tests.builders.subsets import fleet, with_pods
 from tests.conformance.cases import Case, applying, ids, not_applicable, there
-from tests.fleet.samples import FLEET, load
-from tests.situations import free, gpus, plan, short
-from tests.spreads.files import governing
-from tests.spreads.files import spread as of_a_file
-from tests.subsets import fleet, with_pods
 
 LISTED = not_applicable("workloadspread_patch")
 CLUSTER = Cluster(name=ClusterName("worker-2"))

@@ -16,9 +16,9 @@ from reconciler.core.workloads.paths import replicas_at
 from reconciler.errors import Problem, Severity
 from reconciler.model.policy import Desired
 from reconciler.model.workload_kind import path
+from tests.builders.fleet_files import FLEET, load
+from tests.builders.spread_files import governing
 from tests.conformance.cases import Case, applying, cases, ids, not_applicable, there
-from tests.fleet.samples import FLEET, load
-from tests.spreads.files import governing
 
 SUITE = "workloadspread"
 NAMES = {

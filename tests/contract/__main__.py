@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from tests.builders.remote import Remote
 from tests.cli.test_cli_passes import Daemon
-from tests.conftest import Remote
 from tests.contract.crowd import crowd
 from tests.contract.fleet import FILES, observations
 

@@ -6,8 +6,8 @@ import json
 from datetime import datetime
 
 from reconciler.text.timestamps import format_time
-from tests.api.daemon import ABC_FILE
-from tests.passes import SOURCE_FILES
+from tests.builders.daemon import ABC_FILE
+from tests.builders.passes import SOURCE_FILES
 
 _CLUSTERS = ("worker-1", "worker-2")
 

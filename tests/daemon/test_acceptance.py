@@ -12,9 +12,9 @@ from reconciler.model.capacity import Observed
 from reconciler.model.ids import BlobId, CommitId
 from reconciler.model.placement import Placement
 from reconciler.model.rollout import EngineReport, EngineState
-from tests.conftest import Remote
-from tests.memory import MemoryRepository
-from tests.passes import SOURCE_FILES, Passes
+from tests.builders.passes import SOURCE_FILES, Passes
+from tests.builders.remote import Remote
+from tests.fakes.memory_repository import MemoryRepository
 
 FLUX = SOURCE_FILES["clusters.yaml"].replace("spec: {}", "spec: {engine: flux}")
 

@@ -6,8 +6,8 @@ from reconciler.daemon.reconcile import reconcile_once
 from reconciler.daemon.steer import guarded
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Observed
-from tests.memory import MemoryRepository
-from tests.passes import SOURCE_FILES, Passes
+from tests.builders.passes import SOURCE_FILES, Passes
+from tests.fakes.memory_repository import MemoryRepository
 
 
 class Fainting(Passes):

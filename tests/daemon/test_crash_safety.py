@@ -7,8 +7,8 @@ import pytest
 
 from reconciler.core.ledger import placement_record
 from reconciler.errors import Conflict
-from tests.memory import MemoryRepository
-from tests.passes import BRANCHES, SOURCE_FILES, Passes, seconds
+from tests.builders.passes import BRANCHES, SOURCE_FILES, Passes, seconds
+from tests.fakes.memory_repository import MemoryRepository
 
 STEPS = range(1, 40)
 

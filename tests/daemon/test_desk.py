@@ -18,9 +18,9 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan, Revert, Why
 from reconciler.model.request import Answer, Denial, Verb
 from reconciler.model.tree import Identity
-from tests.memory import MemoryRepository
-from tests.passes import SOURCE_FILES, Passes
-from tests.situations import placement
+from tests.builders.inputs import placement
+from tests.builders.passes import SOURCE_FILES, Passes
+from tests.fakes.memory_repository import MemoryRepository
 
 ADA = Identity(name="Ada", email="ada@example.com")
 FIRST, SECOND = CommitId("a" * 40), CommitId("b" * 40)

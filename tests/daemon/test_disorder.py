@@ -5,9 +5,9 @@ from pathlib import Path
 from reconciler.adapters.git import GitRepository
 from reconciler.errors import Severity
 from reconciler.model.plan import Hold
-from tests.conftest import Remote
-from tests.memory import MemoryRepository
-from tests.passes import SOURCE_FILES, START, Passes, seconds
+from tests.builders.passes import SOURCE_FILES, START, Passes, seconds
+from tests.builders.remote import Remote
+from tests.fakes.memory_repository import MemoryRepository
 
 FOREIGN = {
     "README.md": "ours, says the platform team",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reconciler.model.ids import RESERVED_PLACEMENT_NAMES
-from tests.memory import MemoryRepository
-from tests.passes import SOURCE_FILES, Passes
+from tests.builders.passes import SOURCE_FILES, Passes
+from tests.fakes.memory_repository import MemoryRepository
 
 ANCHORS = {f"clusters/worker-{number}/flux/_anchor.yaml" for number in (1, 2, 3)}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Remote
-from tests.killing import kill_at_random
-from tests.passes import BRANCHES
+from tests.builders.passes import BRANCHES
+from tests.builders.remote import Remote
+from tests.fakes.killed_daemon import kill_at_random
 
 
 @pytest.mark.parametrize(("more", "kills"), [({}, 64), (BRANCHES, 48)], ids=["one branch", "one a cluster"])

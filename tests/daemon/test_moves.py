@@ -1,7 +1,7 @@
 """People change the fleet repository, and what stands follows: moved in one commit, or brought home."""
 
-from tests.memory import MemoryRepository
-from tests.passes import SOURCE_FILES, Passes
+from tests.builders.passes import SOURCE_FILES, Passes
+from tests.fakes.memory_repository import MemoryRepository
 
 DRAINING = SOURCE_FILES["clusters.yaml"].replace(
     "metadata: {name: worker-2}\nspec: {}", "metadata: {name: worker-2}\nspec: {availability: Draining}"

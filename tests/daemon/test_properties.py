@@ -5,8 +5,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from reconciler.core.engines import engine
-from tests.memory import MemoryRepository
-from tests.passes import SOURCE_FILES, Passes
+from tests.builders.passes import SOURCE_FILES, Passes
+from tests.fakes.memory_repository import MemoryRepository
 
 FOREIGN = {
     "clusters/worker-2/NOTES.md": "somebody's",

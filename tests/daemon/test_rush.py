@@ -21,9 +21,9 @@ from reconciler.model.ids import CommitId, TemplateName
 from reconciler.model.plan import Reason
 from reconciler.model.request import Denial, Request, Verb
 from reconciler.model.tree import Tips
-from tests.conftest import Remote
-from tests.passes import QUIET, Passes
-from tests.requests.asking import deployment, manifests, request
+from tests.builders.passes import QUIET, Passes
+from tests.builders.remote import Remote
+from tests.builders.requests import deployment, manifests, request
 from tests.requests.test_orders import creating, order
 
 CROWD = 2 * MANY

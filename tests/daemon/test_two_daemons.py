@@ -21,10 +21,10 @@ from reconciler.model.capacity import ClusterObservation, MissingReplicas, Obser
 from reconciler.model.ids import ClusterName
 from reconciler.model.push import Push
 from reconciler.model.workload import WorkloadRef
-from tests.conftest import Remote
-from tests.memory import OURS
-from tests.passes import BRANCHES, SOURCE_FILES, START, seconds
-from tests.situations import free, shape
+from tests.builders.inputs import free, shape
+from tests.builders.passes import BRANCHES, SOURCE_FILES, START, seconds
+from tests.builders.remote import Remote
+from tests.fakes.memory_repository import OURS
 
 A_STEP = 5
 

@@ -23,9 +23,7 @@ from reconciler.model.request import Request
 from reconciler.model.scheduling import RuntimeClass, Taint, Toleration
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.model.workload import Json
-from tests.platform.samples import lending, obj
-from tests.requests.asking import deployment, holds, manifests, record, request, wants
-from tests.situations import (
+from tests.builders.inputs import (
     NOW,
     VLLM,
     cluster,
@@ -38,6 +36,8 @@ from tests.situations import (
     plan,
     short,
 )
+from tests.builders.platform_objects import lending, obj
+from tests.builders.requests import deployment, holds, manifests, record, request, wants
 
 GPU = "nvidia.com/gpu"
 KATA = RuntimeClass(overhead=Resources(amounts={"cpu": parse_quantity("2"), GPU: parse_quantity("0")}))

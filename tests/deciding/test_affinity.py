@@ -13,7 +13,7 @@ from reconciler.core.workloads.pod_shape import node_terms, replica_shape
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.scheduling import NodeRequirement, NodeTerm
-from tests.situations import NOW, gpus, shape
+from tests.builders.inputs import NOW, gpus, shape
 
 NODE = {"zone": "a", "cores": "64", "model": "H100", "empty": ""}
 

@@ -16,7 +16,7 @@ from reconciler.errors import InvalidInput
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import Query
 from reconciler.model.workload import WorkloadRef
-from tests.situations import NOW, VLLM, desired, ordering, seconds
+from tests.builders.inputs import NOW, VLLM, desired, ordering, seconds
 
 QUEUE = Query(name="queue", text="x", per_replica=10)
 LATENCY = Query(name="latency", text="x", above=0.5, replicas=2)

@@ -6,7 +6,7 @@ from reconciler.core.observe import demand
 from reconciler.core.observe.demand import UnseenPrimary
 from reconciler.model.capacity import Observed
 from reconciler.model.demand import Demand, Sample
-from tests.situations import NOW, VLLM, desired, ordering, seconds, short
+from tests.builders.inputs import NOW, VLLM, desired, ordering, seconds, short
 
 WINDOW = seconds(60)
 

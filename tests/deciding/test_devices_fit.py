@@ -28,7 +28,7 @@ from reconciler.model.capacity import (
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.text.wording import amounts
-from tests.situations import NOW
+from tests.builders.inputs import NOW
 
 D = "gpu.nvidia.com"
 GPUS = {D: (f'device.driver == "{D}"',)}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reconciler.core.decide.distribution import ClusterShare, give_back, share_out
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Distribution, StrategyName
-from tests.sharing import CLUSTERS, MANY, target
+from tests.builders.cluster_shares import CLUSTERS, MANY, target
 
 NAMES = tuple(ClusterName(f"worker-{number}") for number in range(2, 9))
 GROUPS = ("eu", "us", "asia")

@@ -14,7 +14,7 @@ from reconciler.model.ledger import Drift
 from reconciler.model.placement import Event, Phase, Restraint, RestraintKind
 from reconciler.model.plan import Hold, Move, Place, Reason, Release, Resize, Restore, Revert, Why
 from reconciler.model.policy import Availability
-from tests.situations import (
+from tests.builders.inputs import (
     NOW,
     VLLM,
     cluster,

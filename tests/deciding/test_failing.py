@@ -18,7 +18,7 @@ from reconciler.model.placement import Phase, Placement, Restraint, RestraintKin
 from reconciler.model.plan import Place, Plan, Reason, Resize, Revert, Why
 from reconciler.model.policy import EngineName, Fleet
 from reconciler.model.rollout import EngineReport, EngineState
-from tests.situations import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, shape, short
+from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, shape, short
 
 MINUTE = timedelta(minutes=1)
 TIP = CommitId("7" * 40)

@@ -9,7 +9,7 @@ from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaSha
 from reconciler.model.ids import ClusterName
 from reconciler.model.scheduling import Taint, Toleration
 from reconciler.model.units import Resources, parse_quantity
-from tests.situations import GPU, NOW, free, gpus, shape
+from tests.builders.inputs import GPU, NOW, free, gpus, shape
 
 
 def resources(**amounts: str) -> Resources:

@@ -12,7 +12,7 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Resize, Revert, Why
 from reconciler.model.units import Resources
-from tests.situations import NOW, free, inputs, ledger, placement, shape, short
+from tests.builders.inputs import NOW, free, inputs, ledger, placement, shape, short
 
 HERE, THERE = ClusterName("worker-2"), ClusterName("worker-3")
 

@@ -9,7 +9,20 @@ from reconciler.model.placement import Restraint, RestraintKind
 from reconciler.model.plan import Place, Reason, Resize
 from reconciler.model.policy import Availability, Fleet
 from reconciler.model.scheduling import Taint, Toleration
-from tests.situations import NOW, VLLM, cluster, desired, free, ledger, ordering, placement, plan, seconds, shape, short
+from tests.builders.inputs import (
+    NOW,
+    VLLM,
+    cluster,
+    desired,
+    free,
+    ledger,
+    ordering,
+    placement,
+    plan,
+    seconds,
+    shape,
+    short,
+)
 
 OTHER = WorkloadId(WorkspaceName("llm"), TemplateName("zephyr"))
 

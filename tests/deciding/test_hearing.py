@@ -16,7 +16,7 @@ from reconciler.model.capacity import MissingReplicas, Observed, ReplicaRequest,
 from reconciler.model.demand import Sample
 from reconciler.model.plan import Place, Reason, Release, Revert
 from reconciler.model.policy import BurstPolicy, Desired, Query
-from tests.situations import NOW, SOURCE, VLLM, desired, free, inputs, ledger, ordering, placement, seconds, short
+from tests.builders.inputs import NOW, SOURCE, VLLM, desired, free, inputs, ledger, ordering, placement, seconds, short
 
 QUEUE = Query(name="queue", text="sum(waiting)", per_replica=10)
 WATCHED = (Sample(at=NOW - timedelta(hours=1), deficit=0, asked=True),)

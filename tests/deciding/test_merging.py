@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reconciler.core.observe.merge_signals import due, merged
 from reconciler.model.capacity import MissingReplicas, ReplicaRequest
-from tests.situations import NOW, seconds
+from tests.builders.inputs import NOW, seconds
 
 WINDOW = seconds(30)
 MOMENTS = st.integers(-120, 0).map(lambda ago: NOW + seconds(ago))

@@ -15,7 +15,9 @@ from reconciler.model.capacity import ClosedNode, ClusterObservation, ReplicaSha
 from reconciler.model.cluster import ScalableNodes
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Place
-from tests.deciding.neighbourhood import (
+from tests.builders.inputs import NOW, cluster, free, gpus, plan, short
+from tests.builders.inputs import shape as one_gpu
+from tests.builders.pod_rules import (
     HOST,
     LABELS,
     ZONE,
@@ -30,9 +32,7 @@ from tests.deciding.neighbourhood import (
     together,
     why_not,
 )
-from tests.deciding.scheduler import REQUIRED, Raw
-from tests.situations import NOW, cluster, free, gpus, plan, short
-from tests.situations import shape as one_gpu
+from tests.fakes.kube_scheduler import REQUIRED, Raw
 
 
 def test_pods_that_want_a_node_each_get_one_each() -> None:

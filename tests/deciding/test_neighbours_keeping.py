@@ -14,14 +14,14 @@ from reconciler.model.capacity import ClusterObservation
 from reconciler.model.plan import Move, Place, Plan
 from reconciler.model.policy import Availability
 from reconciler.model.workload import Json
-from tests.deciding.neighbourhood import HOST, LABELS, ZONE, apart, counted, node, other, pod, seen, term, why_not
-from tests.deciding.scheduler import Raw
-from tests.kinds.samples import lws
+from tests.builders.inputs import NOW, cluster, desired, free, ledger, placement, plan, seconds, shape, short
+from tests.builders.pod_rules import HOST, LABELS, ZONE, apart, counted, node, other, pod, seen, term, why_not
+from tests.builders.requests import deployment, holds, manifests, record, request, wants
+from tests.builders.subsets import RENTED, fleet, out, with_pods
+from tests.builders.workload_kinds import lws
+from tests.fakes.kube_scheduler import Raw
 from tests.kinds.test_group_domains import EIGHT, jobs, marked, racks
-from tests.requests.asking import deployment, holds, manifests, record, request, wants
-from tests.situations import NOW, cluster, desired, free, ledger, placement, plan, seconds, shape, short
 from tests.spreads.test_subset_pods import pods as pod_template
-from tests.subsets import RENTED, fleet, out, with_pods
 
 GROUP_KEY = "leaderworkerset.sigs.k8s.io/group-key"
 

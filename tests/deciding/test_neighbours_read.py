@@ -19,10 +19,10 @@ from reconciler.model.capacity import ReplicaShape
 from reconciler.model.scheduling import Evenly, HostPort, LabelRequirement, PodOnNode, PodRule, PodRules
 from reconciler.model.units import format_quantity
 from reconciler.model.workload import Json
-from tests.deciding.neighbourhood import HOST, LABELS, ZONE, apart, evenly, node, other, pod, seen, term
-from tests.deciding.scheduler import REQUIRED, Raw
-from tests.requests.asking import manifests, request
-from tests.situations import shape
+from tests.builders.inputs import shape
+from tests.builders.pod_rules import HOST, LABELS, ZONE, apart, evenly, node, other, pod, seen, term
+from tests.builders.requests import manifests, request
+from tests.fakes.kube_scheduler import REQUIRED, Raw
 
 words = st.text(max_size=4)
 selectors = st.lists(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.deciding.neighbourhood import (
+from tests.builders.pod_rules import (
     HOST,
     LABELS,
     RACK,
@@ -19,7 +19,7 @@ from tests.deciding.neighbourhood import (
     term,
     together,
 )
-from tests.deciding.scheduler import REQUIRED, Raw, worst
+from tests.fakes.kube_scheduler import REQUIRED, Raw, worst
 
 ports = st.sampled_from(
     [[], [], [{"containerPort": 8080, "hostPort": 8080}], [{"containerPort": 8080, "hostPort": 9090}]]

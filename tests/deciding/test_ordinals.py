@@ -11,8 +11,21 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Move, Place, Plan, Reason, Refusal, Resize
 from reconciler.model.policy import Availability, ClusterPreference
 from reconciler.model.workload_spread import Bound
-from tests.situations import VLLM, free, inputs, ledger, plan, short
-from tests.subsets import CLUSTERS, OWN, RENTED, fleet, kept, named, numbered, out, stands, subset, term, wanted_before
+from tests.builders.inputs import VLLM, free, inputs, ledger, plan, short
+from tests.builders.subsets import (
+    CLUSTERS,
+    OWN,
+    RENTED,
+    fleet,
+    kept,
+    named,
+    numbered,
+    out,
+    stands,
+    subset,
+    term,
+    wanted_before,
+)
 
 
 def runs(placement: Placement, room: int) -> ClusterObservation:

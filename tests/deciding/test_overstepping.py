@@ -10,7 +10,7 @@ from reconciler.core.decide.state.working_plan import WorkingPlan
 from reconciler.core.decide.steps.end import overstepping
 from reconciler.model.ids import WorkloadId
 from reconciler.model.ledger import Placements
-from tests.situations import VLLM, cluster, desired, inputs, ordering, placement
+from tests.builders.inputs import VLLM, cluster, desired, inputs, ordering, placement
 
 LIMITED = desired(
     ordering("worker-2", max_replicas=3),

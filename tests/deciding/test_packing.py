@@ -14,8 +14,8 @@ from reconciler.model.ids import PlacementName
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Place
 from reconciler.model.policy import Desired
-from tests.situations import free, inputs, ledger, shape, short
-from tests.subsets import fleet, out, pooled, stands, subset, term, wanted_before
+from tests.builders.inputs import free, inputs, ledger, shape, short
+from tests.builders.subsets import fleet, out, pooled, stands, subset, term, wanted_before
 
 ANY, PICKY = subset("any", term(tier="rented"), most=1), subset("picky", term(tier="rented", pool="x"))
 

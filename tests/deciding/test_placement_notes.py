@@ -14,10 +14,10 @@ from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload_spread import PreferredTerm
-from tests.kinds.bursting import SET, lent
-from tests.kinds.bursting import fleet as grouping
-from tests.situations import NOW, VLLM, free, inputs, ledger, placement, short
-from tests.subsets import POOL, TIER, fleet, numbered, subset, term
+from tests.builders.group_bursts import SET, lent
+from tests.builders.group_bursts import fleet as grouping
+from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, placement, short
+from tests.builders.subsets import POOL, TIER, fleet, numbered, subset, term
 
 MINUTE = timedelta(minutes=1)
 NOTHING = Plan(changes=(), suppressed=())

@@ -23,7 +23,7 @@ from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint, RestraintKind
 from reconciler.model.plan import Place, Plan, Resize, Revert, Why
 from reconciler.model.policy import Availability, BurstPolicy, ClusterPreference, Distribution, StrategyName
-from tests.situations import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, seconds, short
+from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, seconds, short
 
 NAMES = ("worker-2", "worker-3", "worker-4", "worker-5")
 BALANCED = Distribution(strategy=StrategyName.BALANCED)

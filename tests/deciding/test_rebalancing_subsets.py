@@ -23,9 +23,9 @@ from reconciler.model.plan import Place, Plan, Resize, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workload_spread import Bound, Subset
+from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, plan, seconds, shape, short
+from tests.builders.subsets import OWN, RENTED, TIER, adaptive, fleet, named, numbered, stands, subset, wanted_before
 from tests.deciding.test_spread_passes import NUMBERS, PERCENTAGES, Case, after, cases
-from tests.situations import NOW, VLLM, free, inputs, ledger, plan, seconds, shape, short
-from tests.subsets import OWN, RENTED, TIER, adaptive, fleet, named, numbered, stands, subset, wanted_before
 
 
 def total(there: tuple[Placement, ...]) -> int:

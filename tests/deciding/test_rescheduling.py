@@ -15,8 +15,8 @@ from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import CommitId
 from reconciler.model.placement import Placement, RestraintKind
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Why
-from tests.situations import NOW, VLLM, free, inputs, ledger, plan, seconds, shape, short
-from tests.subsets import OWN, RENTED, adaptive, fleet, kept, out, stands, wanted_before
+from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, plan, seconds, shape, short
+from tests.builders.subsets import OWN, RENTED, adaptive, fleet, kept, out, stands, wanted_before
 
 
 def stuck(there: Placement, *, bound: int, since: int, room: int = 0) -> ClusterObservation:

@@ -19,10 +19,10 @@ from reconciler.model.ledger import Ledger
 from reconciler.model.placement import Placement, Restraint
 from reconciler.model.plan import Place, Plan, Resize
 from reconciler.text.timestamps import format_time
+from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, placement, seconds, short
+from tests.builders.kube_objects import GPU, NO_GPU, node, pod
+from tests.builders.subsets import OWN, RENTED, kept, out, stands, wanted_before
 from tests.deciding.test_rescheduling import adaptive
-from tests.kube.objects import GPU, NO_GPU, node, pod
-from tests.situations import NOW, VLLM, free, inputs, ledger, placement, seconds, short
-from tests.subsets import OWN, RENTED, kept, out, stands, wanted_before
 
 
 @dataclass(frozen=True, kw_only=True)

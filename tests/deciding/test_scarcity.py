@@ -10,7 +10,7 @@ from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaSha
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.text.wording import amounts, is_gpu, model
-from tests.situations import NOW
+from tests.builders.inputs import NOW
 
 GPUS = [
     "nvidia.com/gpu",

@@ -13,7 +13,7 @@ from reconciler.core.explain.workload import explain
 from reconciler.core.observe.schedule import first_after, next_turn, planned
 from reconciler.model.plan import Place, Reason, Revert
 from reconciler.model.policy import BurstPolicy, Schedule
-from tests.situations import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, plan, seconds, short
+from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, plan, seconds, short
 
 OFFICE = Schedule(name="office", start="0 8 * * 1-5", duration=timedelta(hours=10), zone="Europe/Berlin", replicas=3)
 NIGHTLY = Schedule(name="nightly", start="30 2 * * *", duration=timedelta(hours=2), zone="Europe/Berlin", replicas=1)

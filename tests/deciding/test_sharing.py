@@ -11,7 +11,7 @@ from reconciler.model.gpr import WorkspaceLimits
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Revert
 from reconciler.model.policy import Availability, BurstPolicy, ClusterPreference, Distribution, StrategyName
-from tests.situations import NOW, VLLM, cluster, desired, free, inputs, ledger, placement, plan, short
+from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, placement, plan, short
 
 REGION = "topology.kubernetes.io/region"
 FOUR = ("worker-2", "worker-3", "worker-4", "worker-5")

@@ -20,8 +20,8 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Move, Place, Plan, Resize, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.workload_spread import Bound, Subset
-from tests.situations import VLLM, inputs, ledger, short
-from tests.subsets import fleet, named, numbered, pooled, stands, term, wanted_before
+from tests.builders.inputs import VLLM, inputs, ledger, short
+from tests.builders.subsets import fleet, named, numbered, pooled, stands, term, wanted_before
 
 NAMES = ("a", "b", "c")
 NUMBERS = st.builds(Bound, number=st.integers(0, 6))

@@ -24,8 +24,8 @@ from reconciler.model.scheduling import (
     Toleration,
 )
 from reconciler.model.workload_spread import Bound, PreferredTerm
-from tests.gprs.asking import binding, gpr_template
-from tests.situations import (
+from tests.builders.gprs import binding, gpr_template
+from tests.builders.inputs import (
     NOW,
     VLLM,
     desired,
@@ -40,7 +40,7 @@ from tests.situations import (
     short,
     template,
 )
-from tests.subsets import (
+from tests.builders.subsets import (
     CLUSTERS,
     OWN,
     POOL,

@@ -29,8 +29,8 @@ from reconciler.model.policy import Availability, Workspace
 from reconciler.model.request import Request, RequestRecord
 from reconciler.model.scheduling import Taint
 from reconciler.model.workload import DeploySpec
-from tests.requests.asking import deployment, gpus, holds, manifests, record, request, wants
-from tests.situations import NOW, cluster, free, inputs, ordering, placement, shape, short, template
+from tests.builders.inputs import NOW, cluster, free, inputs, ordering, placement, shape, short, template
+from tests.builders.requests import deployment, gpus, holds, manifests, record, request, wants
 
 CLUSTERS = tuple(ClusterName(f"worker-{number}") for number in (1, 2, 3))
 SPACES = (WorkspaceName("llm"), WorkspaceName("vision"))

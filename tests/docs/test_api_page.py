@@ -21,10 +21,10 @@ from reconciler.daemon.order_queue import OrderQueue
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.model.plan import Reason
 from reconciler.model.request import Denial
-from tests.api.daemon import daemon
-from tests.conftest import Remote
-from tests.memory import MemoryRepository
-from tests.passes import SOURCE_FILES
+from tests.builders.daemon import daemon
+from tests.builders.passes import SOURCE_FILES
+from tests.builders.remote import Remote
+from tests.fakes.memory_repository import MemoryRepository
 
 PAGE = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
 DOCUMENTED = {

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from reconciler import client
-from tests.api.daemon import EDITOR, daemon, small
-from tests.conftest import Remote
+from tests.builders.daemon import EDITOR, daemon, small
+from tests.builders.remote import Remote
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text()
 

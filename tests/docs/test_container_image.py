@@ -20,7 +20,7 @@ import pytest
 
 from reconciler.settings import VARIABLES
 from reconciler.variables import PREFIX
-from tests.access.certificates import write_pair
+from tests.builders.certificates import write_pair
 
 CHECKOUT = Path(__file__).parents[2]
 TEXT = (CHECKOUT / "Dockerfile").read_text()

@@ -10,10 +10,10 @@ import pytest
 from reconciler.core.capacity.pod_needs import pods_of
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.workloads.pod_shape import replica_shape
-from tests.deciding.neighbourhood import HOST, LABELS, ZONE, apart, evenly, node, other, pod, seen, term, why_not
-from tests.deciding.scheduler import REQUIRED, Raw
-from tests.requests.asking import deployment, manifests, request
-from tests.situations import free
+from tests.builders.inputs import free
+from tests.builders.pod_rules import HOST, LABELS, ZONE, apart, evenly, node, other, pod, seen, term, why_not
+from tests.builders.requests import deployment, manifests, request
+from tests.fakes.kube_scheduler import REQUIRED, Raw
 
 PAGE = (Path(__file__).parents[2] / "docs" / "fit.md").read_text()
 WORDS = re.findall(r"^\| .* \| `([^`]+)` \|$", PAGE.split("## What is not guessed")[1], re.MULTILINE)

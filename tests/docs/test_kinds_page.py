@@ -19,12 +19,12 @@ from reconciler.model.units import ONE
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import Count, Mark, PodTemplate, WorkloadKind
 from reconciler.model.workload_kind import Path as Way
-from tests.kinds.bursting import fleet, lacks
-from tests.kinds.gangs import torch
-from tests.kinds.samples import SAMPLES, lws
-from tests.rendering.specs import context
-from tests.requests.asking import manifests, request
-from tests.situations import GPU, cluster, free, ordering, plan
+from tests.builders.deploy_specs import context
+from tests.builders.gangs import torch
+from tests.builders.group_bursts import fleet, lacks
+from tests.builders.inputs import GPU, cluster, free, ordering, plan
+from tests.builders.requests import manifests, request
+from tests.builders.workload_kinds import SAMPLES, lws
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "kinds.md").read_text()

@@ -10,9 +10,8 @@ from reconciler.core.expressions.sandbox import shares
 from reconciler.core.fleet.read_file import assemble, parse_file
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Distribution, StrategyName
-from tests import subsets
-from tests.sharing import picture
-from tests.spreads import example
+from tests.builders import spread_example, subsets
+from tests.builders.cluster_shares import picture
 
 CHECKOUT = Path(__file__).parents[2]
 PAGE = (CHECKOUT / "docs" / "spread.md").read_text()
@@ -61,8 +60,8 @@ def test_what_comes_home_first_is_said_as_commits_say_it() -> None:
 
 def test_what_a_subset_changes_is_what_comes_of_its_subset() -> None:
     (shown,) = re.findall(r"^```diff\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-    assert shown == example.difference()
-    assert example.complaint() in [" ".join(block.split()) for block in blocks()]
+    assert shown == spread_example.difference()
+    assert spread_example.complaint() in [" ".join(block.split()) for block in blocks()]
 
 
 def blocks() -> list[str]:

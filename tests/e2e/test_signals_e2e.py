@@ -18,10 +18,10 @@ from reconciler.adapters.kube import KubeObservations, WatchTiming
 from reconciler.model.capacity import ReplicaRequest
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import Connection
+from tests.builders.inputs import cluster as described
+from tests.builders.inputs import desired
 from tests.e2e.control_plane import Cluster, Json
 from tests.e2e.test_watching_e2e import GPU, kubeconfig
-from tests.situations import cluster as described
-from tests.situations import desired
 
 HPAS = "/apis/autoscaling/v2/namespaces/demo/horizontalpodautoscalers"
 EXTERNAL = "external.metrics.k8s.io/v1beta1"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from reconciler.core.workloads.strategic_merge import Unmergeable, merge
+from tests.builders.random_patches import pair
 from tests.e2e.components import Missing, find
-from tests.spreads.patches import pair
 
 PAIRS = 300
 

@@ -17,8 +17,8 @@ from reconciler.model.gpr import (
 )
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import ClusterPreference, Desired
-from tests.egs.samples import egs, fleet, placement
-from tests.fleet.samples import FLEET, TEMPLATE, errors, load, warnings, workspace
+from tests.builders.egs_samples import egs, fleet, placement
+from tests.builders.fleet_files import FLEET, TEMPLATE, errors, load, warnings, workspace
 
 VLLM = WorkloadId("llm", "vllm")
 TUNING = WorkloadId("llm", "tuning", request=True)

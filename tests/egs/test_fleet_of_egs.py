@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from reconciler.adapters.git import GitRepository
-from tests.conftest import Remote
-from tests.passes import SOURCE_FILES, Passes
+from tests.builders.passes import SOURCE_FILES, Passes
+from tests.builders.remote import Remote
 
 HEAD = "apiVersion: gpr.kubeslice.io/v1alpha1\n"
 GPR_TEMPLATES = "---\n".join(

@@ -9,8 +9,8 @@ import pytest
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.ids import WorkloadId
 from reconciler.model.request import Request
-from tests.egs.samples import egs, fleet, placement
-from tests.fleet.samples import FLEET, TEMPLATE, errors, load, warnings, workspace
+from tests.builders.egs_samples import egs, fleet, placement
+from tests.builders.fleet_files import FLEET, TEMPLATE, errors, load, warnings, workspace
 
 SETTINGS = WorkloadId("llm", "settings", request=True)
 

@@ -13,8 +13,8 @@ from reconciler.core.schema.egs.resource import rest
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.request import Request
 from reconciler.model.workload import DeletionPolicy, Json
-from tests.egs.samples import body, egs, open_fleet
-from tests.fleet.samples import TEMPLATE
+from tests.builders.egs_samples import body, egs, open_fleet
+from tests.builders.fleet_files import TEMPLATE
 
 
 def posted(**changes: Json) -> Json:

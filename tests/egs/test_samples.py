@@ -12,8 +12,8 @@ from reconciler.core.schema.egs.request import RequestDraft
 from reconciler.model.ids import WorkloadId
 from reconciler.model.request import Request
 from reconciler.model.workload import Command, DeletionPolicy, HelmFlags, Step, StepType, WorkloadRef
-from tests.egs.samples import body, open_fleet, sample
-from tests.fleet.samples import errors, lines, warnings
+from tests.builders.egs_samples import body, open_fleet, sample
+from tests.builders.fleet_files import errors, lines, warnings
 
 ABC = "abc"
 JOBS = f"commandJobs: {{image: registry.example.com/kubectl@sha256:{'1' * 64}}}"

@@ -24,7 +24,7 @@ from reconciler.model.workload import (
     Step,
     StepType,
 )
-from tests.requests.asking import request as asked
+from tests.builders.requests import request as asked
 
 NAMES = st.from_regex(r"[a-z]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)
 DURATIONS = st.integers(1, 10**7).map(lambda count: timedelta(seconds=count))

@@ -12,7 +12,7 @@ from reconciler.core.fleet.ignore import ignored
 from reconciler.core.fleet.read_file import assemble, is_read, parse_file
 from reconciler.errors import Severity
 from reconciler.model.ids import BlobId, CommitId, WorkloadId
-from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, lines, load, policy, warnings, workspace
+from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, lines, load, policy, warnings, workspace
 
 VLLM = WorkloadId("llm", "vllm")
 

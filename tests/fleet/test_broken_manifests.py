@@ -7,9 +7,9 @@ import pytest
 from reconciler.adapters.git import GitRepository
 from reconciler.daemon.source import SourceReader
 from reconciler.model.ids import WorkloadId
-from tests.conftest import Remote
-from tests.fleet.samples import FLEET, TEMPLATE, errors, load, policy, warnings
-from tests.spreads.files import spread
+from tests.builders.fleet_files import FLEET, TEMPLATE, errors, load, policy, warnings
+from tests.builders.remote import Remote
+from tests.builders.spread_files import spread
 
 VLLM, CHAT = WorkloadId("llm", "vllm"), WorkloadId("llm", "chat")
 REPLICAS = '        replicas: "{{ replicas }}"\n'

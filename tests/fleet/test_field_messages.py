@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, load, policy, text, warnings, workspace
+from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, load, policy, text, warnings, workspace
 
 
 def wrong_policy(spec: str) -> list[str]:

@@ -16,7 +16,7 @@ from reconciler.model.rollout import EngineState
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Taint, Toleration
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload import WorkloadRef
-from tests.fleet.samples import lines, text
+from tests.builders.fleet_files import lines, text
 
 FULL = text("""
     apiVersion: overspill.dev/v1alpha1

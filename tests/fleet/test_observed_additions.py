@@ -9,7 +9,7 @@ from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.scheduling import RuntimeClass, Toleration, Unstated
 from reconciler.model.units import Resources, parse_quantity
-from tests.fleet.samples import text
+from tests.builders.fleet_files import text
 
 HEAD = text("""
     apiVersion: overspill.dev/v1alpha1

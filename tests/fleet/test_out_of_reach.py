@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fleet.samples import FLEET, cluster, errors, load, policy, warnings, workspace
+from tests.builders.fleet_files import FLEET, cluster, errors, load, policy, warnings, workspace
 
 AT = "policies/gpu.yaml:5: spec"
 

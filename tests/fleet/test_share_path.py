@@ -11,8 +11,8 @@ from reconciler.core.fleet.replica_paths import REPLICAS
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import Desired
 from reconciler.model.workload import DeploySpec, Json
-from tests.fleet.samples import errors, warnings, with_template
-from tests.rendering.specs import context
+from tests.builders.deploy_specs import context
+from tests.builders.fleet_files import errors, warnings, with_template
 
 MODELS = [
     {"name": "small", "replicaCount": 1, "tag": "{{ cluster.name }}"},

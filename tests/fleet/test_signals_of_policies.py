@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import Query, Schedule
-from tests.fleet.samples import FLEET, errors, load, text
+from tests.builders.fleet_files import FLEET, errors, load, text
 
 HEAD = "apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\nmetadata:\n  name: gpu\nspec:\n  signals:\n"
 

@@ -12,8 +12,8 @@ from reconciler.daemon.source import SourceReader
 from reconciler.errors import Transient
 from reconciler.model.ids import WorkloadId
 from reconciler.model.tree import blob_of
-from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, policy, warnings, workspace
-from tests.memory import MemoryRepository
+from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, policy, warnings, workspace
+from tests.fakes.memory_repository import MemoryRepository
 
 VLLM = WorkloadId("llm", "vllm")
 PATH = "templates/vllm.yaml"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.egs.samples import fleet, placement
-from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, load, warnings
+from tests.builders.egs_samples import fleet, placement
+from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, load, warnings
 
 WHOLE = """
   helmConfig:

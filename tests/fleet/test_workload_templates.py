@@ -11,8 +11,8 @@ from reconciler.core.fleet.template import draft
 from reconciler.core.schema.egs.template import WorkloadTemplateFile
 from reconciler.model.ids import WorkloadId
 from reconciler.model.workload import DeletionPolicy, HelmFlags, Step, StepType, WorkloadRef
-from tests.egs.samples import sample
-from tests.fleet.samples import FLEET, TEMPLATE, errors, load, text, warnings, with_template, workspace
+from tests.builders.egs_samples import sample
+from tests.builders.fleet_files import FLEET, TEMPLATE, errors, load, text, warnings, with_template, workspace
 
 VLLM = WorkloadId("llm", "vllm")
 

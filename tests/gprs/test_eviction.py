@@ -18,8 +18,8 @@ from reconciler.model.placement import Origin, Placement
 from reconciler.model.plan import Amend, Close, Place, Plan, Revert, Why
 from reconciler.model.policy import Desired
 from reconciler.model.request import Provisioning, RequestRecord
-from tests.gprs.asking import LLM, binding, gpr_template, record, request, reservation
-from tests.situations import NOW, VLLM, desired, free, gpus, inputs, ledger, ordering, placement, shape, short
+from tests.builders.gprs import LLM, binding, gpr_template, record, request, reservation
+from tests.builders.inputs import NOW, VLLM, desired, free, gpus, inputs, ledger, ordering, placement, shape, short
 
 
 def asks(

@@ -10,9 +10,9 @@ from reconciler.adapters.git import GitRepository
 from reconciler.core.explain.gprs import gprs
 from reconciler.model.capacity import Node, Observed, Pool
 from reconciler.model.gpr import GprState
-from tests.conftest import Remote
-from tests.passes import QUIET, SOURCE_FILES, Passes
-from tests.situations import gpus
+from tests.builders.inputs import gpus
+from tests.builders.passes import QUIET, SOURCE_FILES, Passes
+from tests.builders.remote import Remote
 
 ASKED = """\
 apiVersion: gpr.kubeslice.io/v1alpha1

@@ -13,10 +13,10 @@ from reconciler.model.gpr import GprState, GprTerms, GpuAsk
 from reconciler.model.placement import Origin
 from reconciler.model.plan import Place, Plan, Revert, Why
 from reconciler.model.request import Ended, Provisioning
-from tests.gprs.asking import TRAIN, binding, gpr_template, record, request
-from tests.kinds.bursting import SET, lacks
-from tests.kinds.bursting import fleet as desired_whole
-from tests.situations import NOW, desired, free, inputs, ledger, ordering, placement, seconds, shape, short
+from tests.builders.gprs import TRAIN, binding, gpr_template, record, request
+from tests.builders.group_bursts import SET, lacks
+from tests.builders.group_bursts import fleet as desired_whole
+from tests.builders.inputs import NOW, desired, free, inputs, ledger, ordering, placement, seconds, shape, short
 
 
 def told(seen: PassInput) -> tuple[GprView, ...]:

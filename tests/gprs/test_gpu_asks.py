@@ -12,8 +12,8 @@ from reconciler.model.capacity import ClusterObservation, DeviceKind, DeviceStoc
 from reconciler.model.gpr import GpuAsk
 from reconciler.model.scheduling import Taint
 from reconciler.model.units import Resources
-from tests.gprs.seen import H100, L40S, cluster_of, h100, nodes
-from tests.situations import shape
+from tests.builders.gpu_nodes import H100, L40S, cluster_of, h100, nodes
+from tests.builders.inputs import shape
 
 
 def fits(ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool = False) -> bool:

@@ -13,8 +13,8 @@ from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.placement import Origin, Placement
 from reconciler.model.plan import Amend, Close, Revert, Why
 from reconciler.model.request import Provisioning
-from tests.gprs.asking import TRAIN, binding, gpr_template, record, request
-from tests.situations import NOW, desired, free, inputs, ledger, placement, short
+from tests.builders.gprs import TRAIN, binding, gpr_template, record, request
+from tests.builders.inputs import NOW, desired, free, inputs, ledger, placement, short
 
 MINUTE = timedelta(minutes=1)
 BEGAN = NOW - timedelta(hours=1)

@@ -8,8 +8,8 @@ from reconciler.core.explain.inventory import GpuInventory, Health, inventory
 from reconciler.core.observe.observation_file import read
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import WorkspaceName
-from tests.gprs.seen import H100, cluster_of, h100, nodes
-from tests.situations import NOW, cluster, desired, inputs, ledger, placement, shape
+from tests.builders.gpu_nodes import H100, cluster_of, h100, nodes
+from tests.builders.inputs import NOW, cluster, desired, inputs, ledger, placement, shape
 
 PLACES = {
     "node.kubernetes.io/instance-type": "p5.48xlarge",

@@ -16,9 +16,9 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Origin
 from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Suppressed
 from reconciler.model.policy import Availability
-from tests.gprs.asking import LLM, TRAIN, binding, gpr_template, record, request, reservation
-from tests.requests.asking import deployment, manifests
-from tests.situations import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, shape, short
+from tests.builders.gprs import LLM, TRAIN, binding, gpr_template, record, request, reservation
+from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, placement, shape, short
+from tests.builders.requests import deployment, manifests
 
 MODEL = "nvidia.com/gpu.product"
 

@@ -8,10 +8,10 @@ import pytest
 from reconciler.core.decide.decide import decide
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.plan import Place, Reason
-from tests.gprs.asking import TRAIN, binding, gpr_template, record, request
-from tests.gprs.seen import cluster_of, nodes
-from tests.situations import NOW, VLLM, desired, free, inputs, ledger, ordering, shape, short
-from tests.situations import gpus as whole
+from tests.builders.gprs import TRAIN, binding, gpr_template, record, request
+from tests.builders.gpu_nodes import cluster_of, nodes
+from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, shape, short
+from tests.builders.inputs import gpus as whole
 
 
 @pytest.mark.parametrize(("burst", "first"), [(250, VLLM), (150, TRAIN)])

@@ -20,9 +20,9 @@ from reconciler.model.plan import Amend, Close, Forget, Place, Plan, Reason
 from reconciler.model.policy import Availability, Desired
 from reconciler.model.request import Asker, Provisioning, RequestRecord
 from reconciler.model.scheduling import Taint
-from tests.gprs.asking import LLM, record, request, reservation
-from tests.gprs.seen import cluster_of, nodes
-from tests.situations import NOW, VLLM, cluster, desired, inputs, ledger, ordering, placement, shape, short
+from tests.builders.gprs import LLM, record, request, reservation
+from tests.builders.gpu_nodes import cluster_of, nodes
+from tests.builders.inputs import NOW, VLLM, cluster, desired, inputs, ledger, ordering, placement, shape, short
 
 OTHERS = WorkloadId(WorkspaceName("vision"), TemplateName("train"), request=True)
 HOUR = timedelta(hours=1)

@@ -10,8 +10,8 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.model.gpr import GprTerms, GpuAsk
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Desired
-from tests.gprs.asking import TRAIN, binding, gpr_template, record, request
-from tests.situations import VLLM, desired, inputs, ledger, ordering, template
+from tests.builders.gprs import TRAIN, binding, gpr_template, record, request
+from tests.builders.inputs import VLLM, desired, inputs, ledger, ordering, template
 
 ON_2, ON_3 = ClusterName("worker-2"), ClusterName("worker-3")
 

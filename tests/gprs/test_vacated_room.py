@@ -7,7 +7,7 @@ from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.model.capacity import ClusterObservation, Node, Pool, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE, Quantity, Resources
-from tests.situations import GPU, NOW
+from tests.builders.inputs import GPU, NOW
 
 SIZES = st.tuples(st.integers(1, 8), st.integers(0, 4))
 """GPUs and CPUs of a pod."""

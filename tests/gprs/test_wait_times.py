@@ -14,9 +14,9 @@ from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Availability, Cluster, Desired
 from reconciler.model.workload import DeploySpec, HelmConfig, ManifestResource, Step, StepType
-from tests.gprs.asking import LLM, record, request, reservation
-from tests.gprs.seen import H100, cluster_of, h100, nodes
-from tests.situations import NOW, cluster, desired, gpus, inputs, ledger, ordering, placement, shape, short
+from tests.builders.gprs import LLM, record, request, reservation
+from tests.builders.gpu_nodes import H100, cluster_of, h100, nodes
+from tests.builders.inputs import NOW, cluster, desired, gpus, inputs, ledger, ordering, placement, shape, short
 
 ASK = GpuAsk(gpus=4)
 

@@ -8,8 +8,8 @@ from reconciler.core.workloads import pod_counts
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import Count, Group, PodTemplate, WorkloadKind, path
 from reconciler.text.findings import dotted
-from tests.fleet.samples import FLEET, TEMPLATE, errors, load
-from tests.kinds.samples import SAMPLES, lws, pod, template, workload
+from tests.builders.fleet_files import FLEET, TEMPLATE, errors, load
+from tests.builders.workload_kinds import SAMPLES, lws, pod, template, workload
 from tests.kinds.test_kind_rules import findings
 
 

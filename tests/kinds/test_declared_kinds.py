@@ -9,9 +9,9 @@ import pytest
 from reconciler.core.capacity.pod_needs import pods_of
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
-from tests.fleet.samples import FLEET, errors, load, warnings
-from tests.kinds.samples import GAME_SERVERS, asked, game_servers, lws, template, workload
-from tests.requests.asking import manifests, request
+from tests.builders.fleet_files import FLEET, errors, load, warnings
+from tests.builders.requests import manifests, request
+from tests.builders.workload_kinds import GAME_SERVERS, asked, game_servers, lws, template, workload
 
 SET = (
     GAME_SERVERS

@@ -13,15 +13,15 @@ from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.decide.candidates.gang_start import start
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
-from tests.fleet.samples import FLEET, errors, load
-from tests.kinds.gangs import grove, torch, volcano
-from tests.kinds.samples import GAME_SERVERS, SAMPLES, game_servers, template
-from tests.requests.asking import manifests, request
-from tests.situations import (
+from tests.builders.fleet_files import FLEET, errors, load
+from tests.builders.gangs import grove, torch, volcano
+from tests.builders.inputs import (
     GPU,
     free,
     shape,
 )
+from tests.builders.requests import manifests, request
+from tests.builders.workload_kinds import GAME_SERVERS, SAMPLES, game_servers, template
 
 
 def starts(made: Json, of: Desired | None = None) -> dict[int, int]:

@@ -17,11 +17,9 @@ from reconciler.model.gpr import GprTerms, GpuAsk, WorkspaceLimits
 from reconciler.model.ids import TemplateName, WorkloadId
 from reconciler.model.plan import Place, Plan, Reason, Revert
 from reconciler.model.workload import WorkloadRef
-from tests.kinds.bursting import fleet, lacks
-from tests.kinds.gangs import JOB, burst, placed, volcano
-from tests.requests.asking import deployment, holds, manifests, record, request, wants
-from tests.requests.asking import placed as asked_for
-from tests.situations import (
+from tests.builders.gangs import JOB, burst, placed, volcano
+from tests.builders.group_bursts import fleet, lacks
+from tests.builders.inputs import (
     NOW,
     SOURCE,
     VLLM,
@@ -33,6 +31,8 @@ from tests.situations import (
     plan,
     shape,
 )
+from tests.builders.requests import deployment, holds, manifests, record, request, wants
+from tests.builders.requests import placed as asked_for
 
 MINUTE = timedelta(minutes=1)
 OTHER = WorkloadId(VLLM.workspace, TemplateName("other"))

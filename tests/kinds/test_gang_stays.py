@@ -16,11 +16,9 @@ from reconciler.model.capacity import ClusterObservation, PendingPods
 from reconciler.model.placement import Phase, Placement
 from reconciler.model.plan import Move, Plan, Reason, Revert
 from reconciler.model.rollout import EngineState
-from tests.kinds.bursting import fleet, lacks
-from tests.kinds.gangs import JOB, burst, placed
-from tests.requests.asking import deployment, holds, manifests, record, request, wants
-from tests.requests.asking import placed as asked_for
-from tests.situations import (
+from tests.builders.gangs import JOB, burst, placed
+from tests.builders.group_bursts import fleet, lacks
+from tests.builders.inputs import (
     NOW,
     VLLM,
     free,
@@ -30,6 +28,8 @@ from tests.situations import (
     plan,
     shape,
 )
+from tests.builders.requests import deployment, holds, manifests, record, request, wants
+from tests.builders.requests import placed as asked_for
 
 MINUTE = timedelta(minutes=1)
 OURS = "sha256-ours"

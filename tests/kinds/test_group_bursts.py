@@ -17,12 +17,8 @@ from reconciler.model.plan import Place, Plan, Reason, Resize, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.scheduling import Taint
 from reconciler.model.workload import Json, WorkloadRef
-from tests.kinds.bursting import SET, fleet, group, lacks, lent, roomy
-from tests.kinds.samples import SAMPLES, lws, workload
-from tests.kinds.samples import template as pods
-from tests.requests.asking import deployment, holds, manifests, record, request
-from tests.requests.asking import placed as asked_for
-from tests.situations import (
+from tests.builders.group_bursts import SET, fleet, group, lacks, lent, roomy
+from tests.builders.inputs import (
     GPU,
     NOW,
     VLLM,
@@ -37,6 +33,10 @@ from tests.situations import (
     short,
     template,
 )
+from tests.builders.requests import deployment, holds, manifests, record, request
+from tests.builders.requests import placed as asked_for
+from tests.builders.workload_kinds import SAMPLES, lws, workload
+from tests.builders.workload_kinds import template as pods
 
 SERVER = WorkloadId(VLLM.workspace, TemplateName("server"))
 

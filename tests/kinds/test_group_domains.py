@@ -12,11 +12,11 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.scheduling import PodOnNode
 from reconciler.model.workload import Json
-from tests.kinds.bursting import fleet, lacks
-from tests.kinds.samples import lws, template, workload
+from tests.builders.group_bursts import fleet, lacks
+from tests.builders.inputs import NOW, free, gpus, plan, shape
+from tests.builders.requests import deployment, holds, manifests, placed, record, request, wants
+from tests.builders.workload_kinds import lws, template, workload
 from tests.kinds.test_groups import refused
-from tests.requests.asking import deployment, holds, manifests, placed, record, request, wants
-from tests.situations import NOW, free, gpus, plan, shape
 
 EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 JOBS = "alpha.jobset.sigs.k8s.io/exclusive-topology"

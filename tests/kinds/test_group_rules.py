@@ -7,7 +7,7 @@ import pytest
 from reconciler.core.capacity.exclusive_topology import SUBGROUPS
 from reconciler.core.safety import group_rules
 from reconciler.model.workload import Json
-from tests.kinds.samples import lws
+from tests.builders.workload_kinds import lws
 from tests.kinds.test_kind_rules import findings
 
 

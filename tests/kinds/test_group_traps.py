@@ -15,10 +15,10 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Plan, Reason, Resize, Revert
 from reconciler.model.policy import Desired
 from reconciler.model.rollout import EngineState
-from tests.kinds.bursting import SET, fleet, lacks, lent
-from tests.kinds.samples import lws
-from tests.requests.asking import holds, manifests, placed, record, request, wants
-from tests.situations import NOW, VLLM, free, inputs, ledger, ordering, plan
+from tests.builders.group_bursts import SET, fleet, lacks, lent
+from tests.builders.inputs import NOW, VLLM, free, inputs, ledger, ordering, plan
+from tests.builders.requests import holds, manifests, placed, record, request, wants
+from tests.builders.workload_kinds import lws
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)

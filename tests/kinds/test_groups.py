@@ -6,9 +6,9 @@ from reconciler.core.explain.gprs import gprs
 from reconciler.core.explain.request import explain_request
 from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.workload import Json
-from tests.kinds.samples import SAMPLES, lws
-from tests.requests.asking import BOOKINFO, holds, manifests, placed, record, request, wants
-from tests.situations import GPU, free, inputs, plan, shape
+from tests.builders.inputs import GPU, free, inputs, plan, shape
+from tests.builders.requests import BOOKINFO, holds, manifests, placed, record, request, wants
+from tests.builders.workload_kinds import SAMPLES, lws
 
 
 def decided(made: Json, *nodes: int, **fields: object) -> Plan:

@@ -23,14 +23,14 @@ from reconciler.model.plan import Move, Place, Plan, Reason, Resize, Revert
 from reconciler.model.policy import Availability, BurstPolicy, Desired, EngineName
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import WorkloadRef
-from tests.fleet.samples import FLEET, errors, load, warnings
-from tests.kinds.bursting import lacks, lent, roomy
-from tests.kinds.samples import lws
-from tests.kube.objects import NO_GPU, pod
-from tests.kube.objects import workload as made_by_server
-from tests.rendering.specs import chart, spec
-from tests.situations import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, plan, seconds, shape
-from tests.subsets import wanted_before
+from tests.builders.deploy_specs import chart, spec
+from tests.builders.fleet_files import FLEET, errors, load, warnings
+from tests.builders.group_bursts import lacks, lent, roomy
+from tests.builders.inputs import NOW, VLLM, cluster, desired, free, inputs, ledger, ordering, plan, seconds, shape
+from tests.builders.kube_objects import NO_GPU, pod
+from tests.builders.kube_objects import workload as made_by_server
+from tests.builders.subsets import wanted_before
+from tests.builders.workload_kinds import lws
 
 CPU = ReplicaShape(requests=Resources(amounts={"cpu": Quantity(ONE)}))
 LWS = "LeaderWorkerSet"

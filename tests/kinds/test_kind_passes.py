@@ -10,9 +10,9 @@ import yaml
 from reconciler.adapters.git.repository import GitRepository
 from reconciler.core.explain.request import explain_request
 from reconciler.model.workload import Json
-from tests.conftest import Remote
-from tests.kinds.samples import GAME_SERVERS, SAMPLES, asked, game_servers, lws, template
-from tests.passes import QUIET, Passes
+from tests.builders.passes import QUIET, Passes
+from tests.builders.remote import Remote
+from tests.builders.workload_kinds import GAME_SERVERS, SAMPLES, asked, game_servers, lws, template
 
 KIND = GAME_SERVERS + "  podTemplates: [{path: spec.roles.*.template, counts: [{path: spec.size}]}]\n"
 SERVERS = game_servers(2, roles=[{"template": template(4)}])

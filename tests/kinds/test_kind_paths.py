@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from reconciler.model.workload import Json
-from tests.fleet.samples import FLEET, TEMPLATE, errors, load, warnings
-from tests.kinds.samples import template
+from tests.builders.fleet_files import FLEET, TEMPLATE, errors, load, warnings
+from tests.builders.workload_kinds import template
 
 KIND = "kinds/arena.yaml"
 

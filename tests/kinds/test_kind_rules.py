@@ -14,8 +14,8 @@ from reconciler.model.policy import EngineName
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import Count, PodTemplate, WorkloadKind, path
 from reconciler.text.findings import dotted
-from tests.kinds.samples import SAMPLES, lws, workload
-from tests.rendering.specs import WORKSPACE, files, objects, spec
+from tests.builders.deploy_specs import WORKSPACE, files, objects, spec
+from tests.builders.workload_kinds import SAMPLES, lws, workload
 
 LABEL = "overspill.dev/placement"
 UNLABELLED = {"CronJob", "TrainJob", "RayJob on a cluster that is there", "Pod"}

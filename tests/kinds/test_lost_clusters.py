@@ -18,10 +18,10 @@ from reconciler.model.placement import Placement, RestraintKind
 from reconciler.model.plan import Move, Plan, Reason, Resize, Revert, Why
 from reconciler.model.policy import Availability, Desired, Fleet
 from reconciler.model.workload import Json
-from tests.kinds.bursting import SET, fleet, lacks, lent
-from tests.kinds.samples import lws
-from tests.requests.asking import deployment, holds, manifests, placed, record, request, wants
-from tests.situations import NOW, VLLM, cluster, free, inputs, ledger, ordering, shape
+from tests.builders.group_bursts import SET, fleet, lacks, lent
+from tests.builders.inputs import NOW, VLLM, cluster, free, inputs, ledger, ordering, shape
+from tests.builders.requests import deployment, holds, manifests, placed, record, request, wants
+from tests.builders.workload_kinds import lws
 
 LOST = ClusterName("worker-2")
 MINUTE = timedelta(minutes=1)

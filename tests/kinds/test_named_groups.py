@@ -11,13 +11,13 @@ from reconciler.core.fleet.object_owners import ObjectOwners
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json, WorkloadRef
-from tests.fleet.samples import FLEET, TEMPLATE, errors, load, warnings
-from tests.kinds.bursting import fleet
-from tests.kinds.gangs import volcano
-from tests.kinds.samples import template, workload
+from tests.builders.fleet_files import FLEET, TEMPLATE, errors, load, warnings
+from tests.builders.gangs import volcano
+from tests.builders.group_bursts import fleet
+from tests.builders.inputs import VLLM
+from tests.builders.spread_files import HEAD, governing, spread
+from tests.builders.workload_kinds import template, workload
 from tests.kinds.test_groups_in_charts import TEMPLATE as CHART
-from tests.situations import VLLM
-from tests.spreads.files import HEAD, governing, spread
 
 VOLCANO = "batch.volcano.sh"
 ANY = WorkloadRef(namespace="llm-demo", name="vllm", kind="Job")

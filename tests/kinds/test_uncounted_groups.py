@@ -13,10 +13,10 @@ from reconciler.core.workloads import pod_counts
 from reconciler.model.plan import Place, Reason
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
-from tests.kinds.bursting import fleet, lacks, lent
-from tests.kinds.samples import pod, workload
-from tests.requests.asking import manifests, request
-from tests.situations import VLLM, free, inputs, ledger, plan, shape, short
+from tests.builders.group_bursts import fleet, lacks, lent
+from tests.builders.inputs import VLLM, free, inputs, ledger, plan, shape, short
+from tests.builders.requests import manifests, request
+from tests.builders.workload_kinds import pod, workload
 
 EIGHT = [8] * 8
 

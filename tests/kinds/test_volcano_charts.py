@@ -14,13 +14,13 @@ from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Desired
 from reconciler.model.workload import WorkloadRef
-from tests.fleet.samples import FLEET, load
-from tests.kinds.bursting import roomy
-from tests.kinds.gangs import JOB
+from tests.builders.fleet_files import FLEET, load
+from tests.builders.gangs import JOB
+from tests.builders.group_bursts import roomy
+from tests.builders.inputs import NOW, VLLM, plan
+from tests.builders.kube_objects import NO_GPU, pod
+from tests.builders.kube_objects import workload as made_by_server
 from tests.kinds.test_groups_in_charts import TEMPLATE, charted, held, placed
-from tests.kube.objects import NO_GPU, pod
-from tests.kube.objects import workload as made_by_server
-from tests.situations import NOW, VLLM, plan
 
 VOLCANO = "batch.volcano.sh"
 VERSION = f"{VOLCANO}/v1alpha1"

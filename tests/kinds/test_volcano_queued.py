@@ -15,13 +15,13 @@ from reconciler.model.capacity import MissingReplicas
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Plan
 from reconciler.model.workload import Json, WorkloadRef
-from tests.fleet.samples import FLEET, load
-from tests.kinds.bursting import fleet, roomy
-from tests.kinds.gangs import volcano
-from tests.kinds.samples import SAMPLES
+from tests.builders.fleet_files import FLEET, load
+from tests.builders.gangs import volcano
+from tests.builders.group_bursts import fleet, roomy
+from tests.builders.inputs import NOW, VLLM, plan
+from tests.builders.workload_kinds import SAMPLES
 from tests.kinds.test_groups_in_charts import TEMPLATE, held, placed
 from tests.kinds.test_volcano_charts import ANY_JOB, JOB_OBJECT, OF_VOLCANO, SINCE, VERSION, VOLCANO, of_chart, task
-from tests.situations import NOW, VLLM, plan
 
 CAUSE = "Volcano holds back its pods"
 WORKER = ClusterName("worker-1")

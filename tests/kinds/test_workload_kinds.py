@@ -14,9 +14,9 @@ from reconciler.core.workloads.paths import replicas_at
 from reconciler.model.units import ONE, Quantity
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import path
-from tests.kinds.samples import ELSEWHERE, SAMPLES, lws, template, workload
-from tests.requests.asking import manifests, request
-from tests.situations import GPU
+from tests.builders.inputs import GPU
+from tests.builders.requests import manifests, request
+from tests.builders.workload_kinds import ELSEWHERE, SAMPLES, lws, template, workload
 
 KUEUE = "kueue.x-k8s.io/queue-name"
 

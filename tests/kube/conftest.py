@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kube.watched import Fleet
+from tests.builders.watched_clusters import Fleet
 
 
 @pytest.fixture

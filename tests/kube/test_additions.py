@@ -12,7 +12,7 @@ from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.scheduling import RuntimeClass, Toleration
 from reconciler.model.units import Resources, parse_quantity
-from tests.kube.objects import Raw
+from tests.builders.kube_objects import Raw
 
 AT = datetime(2026, 11, 20, 10, tzinfo=UTC)
 KATA: Raw = {

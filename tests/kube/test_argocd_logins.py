@@ -24,11 +24,11 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.kube import KubeObservations
 from reconciler.model.policy import ArgoCD, Connection, Desired
 from reconciler.model.policy import Fleet as ModelFleet
-from tests.kube.apiserver import Cluster, kubeconfig, serving
-from tests.kube.engines import cluster_secret
-from tests.kube.objects import node, pod
-from tests.kube.watched import PATIENCE, QUICK, TWO_NAME, Fleet, free, seen, until
-from tests.situations import cluster, desired
+from tests.builders.engine_objects import cluster_secret
+from tests.builders.inputs import cluster, desired
+from tests.builders.kube_objects import node, pod
+from tests.builders.watched_clusters import PATIENCE, QUICK, TWO_NAME, Fleet, free, seen, until
+from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
 
 OLD, NEW = "old-sesame-" * 2, "new-sesame-" * 2
 SECRETS = "/api/v1/namespaces/argocd/secrets"

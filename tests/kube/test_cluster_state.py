@@ -32,7 +32,7 @@ from reconciler.model.capacity import NonGpuPods, ReplicaShape, WorkloadObservat
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.units import ONE, Resources, format_quantity
 from reconciler.model.workload import WorkloadRef
-from tests.kube.objects import (
+from tests.builders.kube_objects import (
     GPU,
     NO_GPU,
     SINCE,

@@ -15,8 +15,20 @@ from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.model.capacity import CLASS_PREFIX, DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE
-from tests.kube.objects import DRIVER, GPU, NO_GPU, SINCE, Raw, claim, device, device_class, node, pod, resource_slice
-from tests.situations import NOW, inputs, ledger, placement, shape, short
+from tests.builders.inputs import NOW, inputs, ledger, placement, shape, short
+from tests.builders.kube_objects import (
+    DRIVER,
+    GPU,
+    NO_GPU,
+    SINCE,
+    Raw,
+    claim,
+    device,
+    device_class,
+    node,
+    pod,
+    resource_slice,
+)
 
 THERE = ClusterName("worker-2")
 NODES, EACH, DEVICES = ("n1", "n2"), 20, 12

@@ -18,15 +18,15 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE
 from reconciler.model.workload import WorkloadRef
 from reconciler.model.workload_kind import Count, PodTemplate, WorkloadKind, path
-from tests.fleet.samples import FLEET, load
-from tests.kinds.gangs import torch, volcano
-from tests.kinds.samples import SAMPLES, lws
+from tests.builders.fleet_files import FLEET, load
+from tests.builders.gangs import torch, volcano
+from tests.builders.inputs import VLLM
+from tests.builders.kube_objects import GPU, NO_GPU, pod, queued, workload
+from tests.builders.watched_clusters import Fleet, seen, until
+from tests.builders.workload_kinds import SAMPLES, lws
 from tests.kinds.test_declared_kinds import SERVERS
 from tests.kinds.test_declared_kinds import SET as DECLARED
-from tests.kube.objects import GPU, NO_GPU, pod, queued, workload
 from tests.kube.test_cluster_state import AT, NAME
-from tests.kube.watched import Fleet, seen, until
-from tests.situations import VLLM
 
 SET = WorkloadRef(namespace="demo", name="model", kind="LeaderWorkerSet")
 LISTED = "/leaderworkersets"

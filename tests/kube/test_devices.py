@@ -15,7 +15,8 @@ from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE, Resources
 from reconciler.model.workload import WorkloadRef
-from tests.kube.objects import (
+from tests.builders.inputs import SOURCE, plan
+from tests.builders.kube_objects import (
     DRIVER,
     NO_GPU,
     Raw,
@@ -29,9 +30,8 @@ from tests.kube.objects import (
     resource_slice,
     workload,
 )
+from tests.builders.watched_clusters import TWO_NAME, Fleet, seen, until
 from tests.kube.test_cluster_state import ANY, AT, NAME
-from tests.kube.watched import TWO_NAME, Fleet, seen, until
-from tests.situations import SOURCE, plan
 
 GPU = "nvidia.com/gpu"
 OURS = {"overspill.dev/placement": "burst-1"}

@@ -20,10 +20,10 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.policy import ArgoCD, Connection, Desired, EngineName
 from reconciler.model.policy import Fleet as ModelFleet
 from reconciler.model.rollout import EngineReport, EngineState
-from tests.kube.apiserver import Cluster, kubeconfig, serving
-from tests.kube.engines import COMMIT, DIGEST, application, kustomization, release
-from tests.kube.watched import ONE_NAME, PATIENCE, QUICK, TWO_NAME, Fleet, free, seen, until
-from tests.situations import cluster, desired
+from tests.builders.engine_objects import COMMIT, DIGEST, application, kustomization, release
+from tests.builders.inputs import cluster, desired
+from tests.builders.watched_clusters import ONE_NAME, PATIENCE, QUICK, TWO_NAME, Fleet, free, seen, until
+from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
 
 CONTROL = Connection(context="control")
 HERE, THERE = "clusters/worker-1/vllm-1", "clusters/worker-2/vllm-1"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.kube import KubeObservations
-from tests.kube.objects import pod
-from tests.kube.watched import QUICK, Fleet, free, until
+from tests.builders.kube_objects import pod
+from tests.builders.watched_clusters import QUICK, Fleet, free, until
 
 GONE = {"kind": "Status", "code": 410, "message": "too old resource version"}
 BROKEN = {"kind": "Status", "code": 500, "message": "no such revision"}

@@ -17,8 +17,8 @@ from reconciler.core.observe.unknown_clusters import with_strangers_told
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.policy import Connection, Desired
-from tests.kube.apiserver import kubeconfig
-from tests.situations import NOW, cluster, desired
+from tests.builders.inputs import NOW, cluster, desired
+from tests.fakes.kube_api_server import kubeconfig
 
 
 def read(connection: str, fleet: str = "") -> Desired:

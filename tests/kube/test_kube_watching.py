@@ -13,10 +13,10 @@ from reconciler.model.ids import PlacementName
 from reconciler.model.policy import Connection
 from reconciler.model.workload import WorkloadRef
 from reconciler.model.workload_kind import Mark, WorkloadKind
-from tests.kube.apiserver import kubeconfig
-from tests.kube.objects import GPU, NO_GPU, node, pod, workload
-from tests.kube.watched import ONE_NAME, QUICK, TWO_NAME, Fleet, fleet, free, seen, until
-from tests.situations import VLLM, cluster, desired
+from tests.builders.inputs import VLLM, cluster, desired
+from tests.builders.kube_objects import GPU, NO_GPU, node, pod, workload
+from tests.builders.watched_clusters import ONE_NAME, QUICK, TWO_NAME, Fleet, fleet, free, seen, until
+from tests.fakes.kube_api_server import kubeconfig
 
 
 def test_first_list_is_read_page_by_page(clusters: Fleet) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.kube import login_plugins
-from tests.kube.watched import QUICK, Fleet, free, until
+from tests.builders.watched_clusters import QUICK, Fleet, free, until
 
 VERSION = "client.authentication.k8s.io/v1"
 TOKEN = "sesame-" * 3

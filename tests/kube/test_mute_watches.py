@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 from reconciler.adapters.kube import KubeObservations, WatchTiming
 from reconciler.model.ids import ClusterName
-from tests.kube.apiserver import Cluster
-from tests.kube.objects import node
-from tests.kube.watched import ONE_NAME, PATIENCE, TWO_NAME, Fleet, free, seen, until
-from tests.kube.watched import QUICK as PACE
+from tests.builders.kube_objects import node
+from tests.builders.watched_clusters import ONE_NAME, PATIENCE, TWO_NAME, Fleet, free, seen, until
+from tests.builders.watched_clusters import QUICK as PACE
+from tests.fakes.kube_api_server import Cluster
 
 QUICK = replace(PACE, silence=1)
 MUTE = "watches do not tell what changes, of nodes "

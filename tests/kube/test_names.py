@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from tests.kube.apiserver import kubeconfig
-from tests.kube.watched import ONE_NAME, QUICK, Fleet, fleet, until
-from tests.situations import cluster
+from tests.builders.inputs import cluster
+from tests.builders.watched_clusters import ONE_NAME, QUICK, Fleet, fleet, until
+from tests.fakes.kube_api_server import kubeconfig
 
 OUR_THREADS = min(32, (os.cpu_count() or 1) + 4)
 """What asyncio has for all look-ups."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from tests.kube.objects import node
-from tests.kube.watched import ONE_NAME, QUICK, Fleet, fleet, free, until
-from tests.situations import cluster
+from tests.builders.inputs import cluster
+from tests.builders.kube_objects import node
+from tests.builders.watched_clusters import ONE_NAME, QUICK, Fleet, fleet, free, until
 
 
 def test_answer_that_is_too_long_is_asked_for_in_smaller_pages(clusters: Fleet) -> None:

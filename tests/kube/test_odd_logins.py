@@ -14,7 +14,7 @@ from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.tasks import beating, cancel
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
-from tests.kube.watched import QUICK, Fleet
+from tests.builders.watched_clusters import QUICK, Fleet
 
 SECRET = "open-" + "sesame"
 

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from reconciler.adapters.kube import KubeObservations
-from tests.kube.objects import autoscaler, node, queued, workload
-from tests.kube.watched import Fleet, seen, until
+from tests.builders.kube_objects import autoscaler, node, queued, workload
+from tests.builders.watched_clusters import Fleet, seen, until
 
 HPAS = "/horizontalpodautoscalers"
 

@@ -11,11 +11,11 @@ import pytest
 
 from reconciler.adapters.kube import KubeObservations
 from reconciler.model.ids import ClusterName
-from tests.kube.apiserver import Cluster, serving
-from tests.kube.engines import cluster_secret
-from tests.kube.objects import node
+from tests.builders.engine_objects import cluster_secret
+from tests.builders.kube_objects import node
+from tests.builders.watched_clusters import ONE_NAME, QUICK, TWO_NAME, Fleet, seen, until
+from tests.fakes.kube_api_server import Cluster, serving
 from tests.kube.test_argocd_logins import OLD, Logins
-from tests.kube.watched import ONE_NAME, QUICK, TWO_NAME, Fleet, seen, until
 
 
 @pytest.fixture

@@ -13,7 +13,17 @@ from reconciler.model.capacity import ReplicaRequest, WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import format_quantity
 from reconciler.model.workload import WorkloadRef
-from tests.kube.objects import GPU, NO_GPU, NO_VALUE, autoscaler, other_metric, pod, queued, resource_metric, workload
+from tests.builders.kube_objects import (
+    GPU,
+    NO_GPU,
+    NO_VALUE,
+    autoscaler,
+    other_metric,
+    pod,
+    queued,
+    resource_metric,
+    workload,
+)
 
 AT = datetime(2026, 11, 20, 10, 5, tzinfo=UTC)
 TENTH = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)

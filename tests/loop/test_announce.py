@@ -18,7 +18,7 @@ from reconciler.model.ids import CommitId
 from reconciler.model.plan import Change, Extend, Plan, Reason, Resize, Revert, Suppressed, Why
 from reconciler.model.rollout import EngineState
 from reconciler.model.tree import Tips
-from tests.situations import NOW, SOURCE, VLLM, desired, inputs, placement, seconds, short
+from tests.builders.inputs import NOW, SOURCE, VLLM, desired, inputs, placement, seconds, short
 
 BROKEN = Problem(path="templates/vllm.yaml", line=14, field="spec.steps", message="names no config")
 OLD = Problem(path="clusters/a.yaml", message="has no labels", severity=Severity.WARNING)

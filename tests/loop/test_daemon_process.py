@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.access.rights import digest
-from tests.prometheus.metrics import serving
+from tests.fakes.prometheus import serving
 
 LAYOUT = Path(__file__).parents[2] / "repo-layout"
 

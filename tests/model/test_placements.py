@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.model.ledger import Placements
-from tests.situations import NOW, VLLM, placement
+from tests.builders.inputs import NOW, VLLM, placement
 
 MADE = [
     placement(

@@ -9,7 +9,7 @@ import pytest
 from reconciler.errors import InvalidInput
 from reconciler.model.policy import EngineName
 from reconciler.settings import from_environment
-from tests.notifying.engines import SECRET
+from tests.fakes.engine_webhooks import SECRET
 
 ARGOCD = "argocd=https://argocd.example.com/api/webhook"
 SETS = "argocd=http://argocd-applicationset-controller.argocd.svc:7000/api/webhook"

@@ -17,7 +17,7 @@ from reconciler.adapters.notify import Notifier, NotifyTiming, Report
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import EngineName
 from reconciler.model.push import Endpoint, Push
-from tests.notifying.engines import ARGOCD, FLUX, SECRET, Engine, listening
+from tests.fakes.engine_webhooks import ARGOCD, FLUX, SECRET, Engine, listening
 
 A, B, C, D, E = (CommitId(letter * 40) for letter in "abcde")
 PUSH = Push(

@@ -12,7 +12,7 @@ from reconciler.core.engines.webhook_event import MOST_BYTES, signed, web_page
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import EngineName
 from reconciler.model.push import MOST_PATHS, Endpoint, Push
-from tests.notifying.engines import SECRET, refreshes
+from tests.fakes.engine_webhooks import SECRET, refreshes
 
 A, B, C, D = (CommitId(letter * 40) for letter in "abcd")
 HTTPS = "https://git.example.com/ml/fleet.git"

@@ -8,10 +8,10 @@ from reconciler.core.capacity.pod_needs import needs, pods_of
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.workload import Json
-from tests.kinds.samples import lws
-from tests.platform.samples import deployment, obj
-from tests.requests.asking import gpus, manifests, request
-from tests.situations import free
+from tests.builders.inputs import free
+from tests.builders.platform_objects import deployment, obj
+from tests.builders.requests import gpus, manifests, request
+from tests.builders.workload_kinds import lws
 
 TOPOLOGY = "kueue.x-k8s.io/podset-required-topology"
 CLAIMING = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "model"}]}

@@ -16,9 +16,9 @@ from reconciler.model.cluster import NetworkApi, SharedNetworking
 from reconciler.model.ids import ClusterName, CommitId, WorkspaceName
 from reconciler.model.policy import Cluster, Desired, EngineName, Fleet
 from reconciler.model.workload import DeploySpec, Json
-from tests.fleet.samples import FLEET, cluster, load, policy, workspace
-from tests.platform.samples import deployment, obj
-from tests.rendering.specs import WORKSPACE, chart, files, spec
+from tests.builders.deploy_specs import WORKSPACE, chart, files, spec
+from tests.builders.fleet_files import FLEET, cluster, load, policy, workspace
+from tests.builders.platform_objects import deployment, obj
 
 MULTICLUSTER = replace(WORKSPACE, shared_networking=SharedNetworking(api=NetworkApi.MULTICLUSTER))
 KUBESLICE = replace(WORKSPACE, shared_networking=SharedNetworking(api=NetworkApi.KUBESLICE, slice="red"))

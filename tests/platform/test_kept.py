@@ -18,9 +18,9 @@ from reconciler.model.policy import EngineName
 from reconciler.model.units import Resources, parse_quantity
 from reconciler.model.workload import Json
 from reconciler.text.wording import is_gpu
-from tests.platform.samples import deployment, needed, obj
-from tests.rendering.specs import WORKSPACE, files, spec
-from tests.situations import NOW
+from tests.builders.deploy_specs import WORKSPACE, files, spec
+from tests.builders.inputs import NOW
+from tests.builders.platform_objects import deployment, needed, obj
 
 POD: Json = {"containers": [{"name": "trainer", "image": "registry.example.com/trainer:1"}]}
 GROUP = {"minMember": 4, "queue": "research", "networkTopology": {"mode": "soft"}}

@@ -13,11 +13,11 @@ from reconciler.model.plan import Plan, Reason, Refusal
 from reconciler.model.policy import Cluster, Desired
 from reconciler.model.workload import Json
 from reconciler.model.workload_spread import Subset
-from tests.platform.samples import obj, providing
-from tests.rendering.specs import chart, spec
-from tests.requests.asking import manifests
-from tests.situations import VLLM, free, inputs, plan, short
-from tests.subsets import CLUSTERS, fleet, out, subset
+from tests.builders.deploy_specs import chart, spec
+from tests.builders.inputs import VLLM, free, inputs, plan, short
+from tests.builders.platform_objects import obj, providing
+from tests.builders.requests import manifests
+from tests.builders.subsets import CLUSTERS, fleet, out, subset
 
 CONTAINER = {"name": "vllm", "image": "vllm"}
 

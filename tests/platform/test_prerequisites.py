@@ -7,9 +7,9 @@ import pytest
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.workloads.builtin_kinds import NONE
 from reconciler.model.workload import Command, DeploySpec, Json, Step, StepType
-from tests.kinds.samples import lws
-from tests.platform.samples import WORKSPACE, deployment, needed, obj
-from tests.rendering.specs import chart, spec
+from tests.builders.deploy_specs import chart, spec
+from tests.builders.platform_objects import WORKSPACE, deployment, needed, obj
+from tests.builders.workload_kinds import lws
 
 POD: tuple[tuple[Json, dict[str, list[str]]], ...] = (
     ({"schedulerName": "volcano"}, {"schedulers": ["volcano"]}),

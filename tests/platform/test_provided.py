@@ -18,11 +18,11 @@ from reconciler.model.policy import Desired
 from reconciler.model.prerequisites import Category, Prerequisite
 from reconciler.model.scheduling import RuntimeClass
 from reconciler.model.workload import Json
-from tests.fleet.samples import FLEET, cluster, load, workspace
-from tests.platform.samples import deployment, lending, providing
-from tests.requests.asking import manifests, request, wants
-from tests.situations import NOW, VLLM, free, inputs, ordering, plan, short
-from tests.situations import cluster as cluster_of
+from tests.builders.fleet_files import FLEET, cluster, load, workspace
+from tests.builders.inputs import NOW, VLLM, free, inputs, ordering, plan, short
+from tests.builders.inputs import cluster as cluster_of
+from tests.builders.platform_objects import deployment, lending, providing
+from tests.builders.requests import manifests, request, wants
 
 WITH_CLAIM = manifests(deployment({"volumes": [{"persistentVolumeClaim": {"claimName": "models"}}]}))
 """Its pods mount the claim ml/models, which is not deployed with them."""

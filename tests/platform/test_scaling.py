@@ -14,9 +14,9 @@ from reconciler.core.workloads.paths import at
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import Json
 from reconciler.model.workload_kind import WorkloadKind, path
-from tests.kinds.samples import lws
-from tests.platform.samples import deployment, obj
-from tests.rendering.specs import chart, files, spec
+from tests.builders.deploy_specs import chart, files, spec
+from tests.builders.platform_objects import deployment, obj
+from tests.builders.workload_kinds import lws
 
 ENGINES = [*EngineName]
 

@@ -6,10 +6,10 @@ import pytest
 
 from reconciler.core.fleet.warn_autoscaled import unbounded
 from reconciler.model.workload import Json
-from tests.kinds.samples import lws
-from tests.platform.samples import deployment, obj
+from tests.builders.deploy_specs import spec
+from tests.builders.platform_objects import deployment, obj
+from tests.builders.workload_kinds import lws
 from tests.platform.test_scaling import hpa, ray
-from tests.rendering.specs import spec
 
 SHARE = "{{ replicas }}"
 KEDA = ("keda.sh/v1alpha1", "ScaledObject")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.prometheus.metrics import Metrics, serving
+from tests.fakes.prometheus import Metrics, serving
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import pytest
 
 from reconciler.adapters.prometheus import PrometheusServer
 from reconciler.errors import InvalidInput, Transient
-from tests.prometheus.metrics import Metrics, serving
+from tests.fakes.prometheus import Metrics, serving
 
 TOKEN = "t0ken-" * 4
 

@@ -15,8 +15,8 @@ from reconciler.core.observe.demand import measure
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import BurstPolicy, Desired, Query
-from tests.prometheus.metrics import Metrics
-from tests.situations import NOW, VLLM, desired, free, inputs, ordering, seconds, short
+from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ordering, seconds, short
+from tests.fakes.prometheus import Metrics
 
 QUEUE = Query(name="queue", text="queue", per_replica=10)
 OTHER = WorkloadId(WorkspaceName("llm"), TemplateName("other"))

@@ -17,8 +17,8 @@ from reconciler.daemon.steer import carry_out, drafted, guarded
 from reconciler.errors import Conflict, InvalidInput
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.tree import Advance, branch_of
-from tests.conftest import Remote
-from tests.passes import BRANCHES, SOURCE_FILES, Passes
+from tests.builders.passes import BRANCHES, SOURCE_FILES, Passes
+from tests.builders.remote import Remote
 
 OFF = SOURCE_FILES["fleet.yaml"]
 ON = BRANCHES["fleet.yaml"]

@@ -5,8 +5,8 @@ import pytest
 from reconciler.adapters.git import GitRepository
 from reconciler.errors import Conflict
 from reconciler.model.tree import Commit
-from tests.conftest import MORNING, Remote
-from tests.memory import OURS
+from tests.builders.remote import MORNING, Remote
+from tests.fakes.memory_repository import OURS
 
 
 def test_a_ref_that_an_orphaned_push_moved_is_noticed_after_one_conflict(

@@ -11,7 +11,7 @@ from reconciler.adapters.git.commits import parse
 from reconciler.adapters.git.history import FIRST_STEP
 from reconciler.errors import Conflict, Transient
 from reconciler.model.ids import BlobId, CommitId
-from tests.conftest import MORNING
+from tests.builders.remote import MORNING
 
 OURS = "Overspill <overspill@overspill.dev>"
 PLACE = "burst(llm/vllm): 3 replicas\n\nOverspill-Action: Place\n"

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from reconciler.adapters.git import GitRepository
 from reconciler.model.ids import BlobId
-from tests.conftest import Remote
+from tests.builders.remote import Remote
 
 
 def blobs(repository: GitRepository) -> dict[str, BlobId]:

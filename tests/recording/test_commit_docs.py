@@ -15,8 +15,8 @@ from reconciler.core.ledger.request_record import RequestNotesRecord, write_requ
 from reconciler.core.schema.egs.request import TEMPLATE
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.plan import Change, Move, Revert, Why
-from tests.recording.changes import ALL, CLOSED, HISTORY, IN_SUBSET
-from tests.recording.samples import PLACEMENT, SOURCE, SPEC, VLLM, restraint
+from tests.builders.changes import ALL, CLOSED, HISTORY, IN_SUBSET
+from tests.builders.placement_records import PLACEMENT, SOURCE, SPEC, VLLM, restraint
 
 PAGE = (Path(__file__).parents[2] / "docs" / "commits.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -16,9 +16,8 @@ from reconciler.model.ids import ClusterName, CommitId, PlacementName
 from reconciler.model.placement import Origin
 from reconciler.model.plan import Change, Extend, Move, Reason, Refusal, Release, Resize, Revert
 from reconciler.model.units import ONE, Quantity, Resources
-from tests.conftest import Remote
-from tests.recording import changes
-from tests.recording.changes import (
+from tests.builders import changes
+from tests.builders.changes import (
     ALL,
     CHOICE,
     EXTEND,
@@ -37,7 +36,8 @@ from tests.recording.changes import (
     WORKER_3,
     gpus,
 )
-from tests.recording.samples import PLACEMENT, SOURCE, START, VLLM, restraint
+from tests.builders.placement_records import PLACEMENT, SOURCE, START, VLLM, restraint
+from tests.builders.remote import Remote
 
 TRAILER = re.compile(r"[A-Za-z0-9-]+: [^\r\n]+")
 kinds = pytest.mark.parametrize("change", ALL, ids=lambda change: type(change).__name__)

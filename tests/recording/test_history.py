@@ -10,7 +10,7 @@ import pytest
 from reconciler.core.commits.history import BurstHistory, bursts, reasons
 from reconciler.model.plan import Why
 from reconciler.model.tree import Identity, LoggedCommit
-from tests.recording.changes import (
+from tests.builders.changes import (
     EXTEND,
     HISTORY,
     HOLD,
@@ -24,7 +24,7 @@ from tests.recording.changes import (
     REVERT,
     logged,
 )
-from tests.recording.samples import START
+from tests.builders.placement_records import START
 
 MINUTE = timedelta(minutes=1)
 

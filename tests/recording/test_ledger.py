@@ -24,8 +24,8 @@ from reconciler.model.policy import EngineName, Workspace
 from reconciler.model.tree import Commit, Identity
 from reconciler.model.units import Resources
 from reconciler.model.workload import DeploySpec, ManifestResource, Step, StepType
-from tests.conftest import Remote
-from tests.recording.samples import PLACEMENT, SOURCE, START, VLLM, files, placement, restraint
+from tests.builders.placement_records import PLACEMENT, SOURCE, START, VLLM, files, placement, restraint
+from tests.builders.remote import Remote
 
 OURS = Identity(name="Overspill", email="overspill@overspill.dev")
 FIRST, FIRST_FILES = files(PLACEMENT, app="kind: Deployment\n")

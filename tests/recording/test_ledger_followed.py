@@ -11,8 +11,8 @@ from reconciler.core.ledger.placement_record import ledger_path, write_restraint
 from reconciler.daemon.branch import BranchReader
 from reconciler.model.ids import BlobId, CommitId, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.tree import Commit
-from tests.memory import OURS, MemoryRepository
-from tests.recording.samples import START, files, placement, restraint
+from tests.builders.placement_records import START, files, placement, restraint
+from tests.fakes.memory_repository import OURS, MemoryRepository
 
 WORKLOADS = [WorkloadId(WorkspaceName("llm"), TemplateName(name)) for name in ("vllm", "tgi")]
 VERSIONS = [

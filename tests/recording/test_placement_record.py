@@ -15,8 +15,8 @@ from reconciler.core.ledger.placement_record import digest, read_placement, read
 from reconciler.errors import InvalidInput
 from reconciler.model.placement import Placement
 from reconciler.model.workload import DeploySpec, ManifestResource, Step, StepType
-from tests.recording import samples
-from tests.recording.samples import PLACEMENT, SPEC, placements, specs
+from tests.builders import placement_records
+from tests.builders.placement_records import PLACEMENT, SPEC, placements, specs
 
 PATH = f"{PLACEMENT.path}/placement.yaml"
 RECORD = write_placement(PLACEMENT, SPEC, charts="engine")
@@ -214,7 +214,7 @@ def test_the_digest_covers_the_record_but_not_itself_nor_the_end():
 
 def test_placements_of_one_workload_share_what_is_equal():
     first = read_placement(RECORD, PATH)
-    _, written = samples.files(samples.placement("vllm-2", replicas=5))
+    _, written = placement_records.files(placement_records.placement("vllm-2", replicas=5))
     second = read_placement(
         written["clusters/worker-2/vllm-2/placement.yaml"], "clusters/worker-2/vllm-2/placement.yaml"
     )

@@ -18,9 +18,9 @@ from reconciler.model.plan import Why
 from reconciler.model.tree import Commit, Identity
 from reconciler.text.redaction import FORMS, MIXED, redacted
 from reconciler.text.wording import engine_message
-from tests.kube.engines import application
-from tests.recording.changes import PLACE, REVERT, SHORTAGE
-from tests.recording.samples import SOURCE
+from tests.builders.changes import PLACE, REVERT, SHORTAGE
+from tests.builders.engine_objects import application
+from tests.builders.placement_records import SOURCE
 
 ADA = Identity(name="Ada", email="ada@example.com")
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

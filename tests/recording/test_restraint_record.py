@@ -10,7 +10,7 @@ from reconciler.core.ledger.placement_record import ledger_path, read_restraints
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.placement import Restraint, RestraintKind
-from tests.recording.samples import VLLM, names, restraint, restraints
+from tests.builders.placement_records import VLLM, names, restraint, restraints
 
 PATH = "ledger/llm/vllm.yaml"
 

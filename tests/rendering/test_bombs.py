@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.core.expressions import render
 from reconciler.errors import InvalidInput
-from tests.rendering.specs import chart, rendered, spec
+from tests.builders.deploy_specs import chart, rendered, spec
 
 LONG = "x" * 20_000
 END = "{% endfor %}"

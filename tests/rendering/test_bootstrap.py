@@ -13,7 +13,7 @@ from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import ArgoCD, Cluster, Desired, EngineName, Fleet
 from reconciler.model.request import Request
 from reconciler.model.workload import WorkloadTemplate
-from tests.rendering.specs import CONFIG, JOBS, PLACEMENT, WORKLOAD, WORKSPACE, chart, spec
+from tests.builders.deploy_specs import CONFIG, JOBS, PLACEMENT, WORKLOAD, WORKSPACE, chart, spec
 
 FLEET = Fleet(name="demo", repo_url="https://git.example.com/org/fleet.git")
 

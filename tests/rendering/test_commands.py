@@ -12,7 +12,7 @@ from reconciler.core.safety import commands
 from reconciler.core.safety.commands import Checks, Makes, RefusedCommand, Runs
 from reconciler.model.ids import PlacementName, is_name
 from reconciler.model.policy import CommandJobs
-from tests.rendering.specs import IMAGE, JOBS
+from tests.builders.deploy_specs import IMAGE, JOBS
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from reconciler.errors import InvalidInput
 from reconciler.model.policy import EngineName
 from reconciler.model.tree import checked_path
 from reconciler.model.workload import DeletionPolicy, HelmFlags
-from tests.rendering.specs import CONFIG, JOBS, PLACEMENT, WEB, WORKSPACE, chart, files, objects, spec
+from tests.builders.deploy_specs import CONFIG, JOBS, PLACEMENT, WEB, WORKSPACE, chart, files, objects, spec
 
 ARGOCD, MANIFESTS = EngineName.ARGOCD, EngineName.MANIFESTS
 WAVE = "argocd.argoproj.io/sync-wave"

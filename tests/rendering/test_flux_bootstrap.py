@@ -20,7 +20,7 @@ from reconciler.model.ids import ClusterName, CommitId, TemplateName
 from reconciler.model.policy import Cluster, Desired, EngineName, Fleet, Flux
 from reconciler.model.request import Request
 from reconciler.model.workload import WorkloadTemplate
-from tests.rendering.specs import CONFIG, JOBS, PLACEMENT, WEB, WORKSPACE, chart, files, spec
+from tests.builders.deploy_specs import CONFIG, JOBS, PLACEMENT, WEB, WORKSPACE, chart, files, spec
 
 LAYOUT = Path(__file__).parents[2] / "repo-layout"
 OVERLAY = Path(__file__).parents[1] / "golden" / "flux" / "fleet"

@@ -18,7 +18,7 @@ from reconciler.core.engines.flux_bootstrap import flux
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Cluster, Desired, EngineName, Fleet
 from reconciler.model.workload import DeletionPolicy, HelmFlags
-from tests.rendering.specs import CONFIG, JOBS, PLACEMENT, WEB, WORKSPACE, chart, files, spec
+from tests.builders.deploy_specs import CONFIG, JOBS, PLACEMENT, WEB, WORKSPACE, chart, files, spec
 
 WORKER_2 = ClusterName("worker-2")
 JOBFUL = replace(WORKSPACE, command_jobs=JOBS)

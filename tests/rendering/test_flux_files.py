@@ -18,7 +18,7 @@ from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.policy import EngineName, Flux
 from reconciler.model.workload import DeletionPolicy, HelmFlags
-from tests.rendering.specs import CONFIG, JOBS, PLACEMENT, WEB, WORKSPACE, chart, files, spec
+from tests.builders.deploy_specs import CONFIG, JOBS, PLACEMENT, WEB, WORKSPACE, chart, files, spec
 
 FLUX = EngineName.FLUX
 JOBFUL = replace(WORKSPACE, command_jobs=JOBS)

@@ -19,7 +19,7 @@ from reconciler.adapters.helm import Helm
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import HelmFlags
-from tests.rendering.specs import chart, objects, spec
+from tests.builders.deploy_specs import chart, objects, spec
 
 needs_helm = pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
 

@@ -10,7 +10,7 @@ import pytest
 from reconciler.core.expressions import render
 from reconciler.core.safety import rules
 from reconciler.model.workload import DeletionPolicy, DeploySpec
-from tests.rendering.specs import CONFIG, JOBS, WEB, WORKSPACE, chart, context, spec
+from tests.builders.deploy_specs import CONFIG, JOBS, WEB, WORKSPACE, chart, context, spec
 
 # Put together here, so that no scanner takes this file for a leak.
 GITHUB = "ghp" + "_" + "a1B2" * 9

@@ -13,7 +13,7 @@ from reconciler.core.expressions import render
 from reconciler.errors import InvalidInput, Severity
 from reconciler.model.policy import Cluster
 from reconciler.model.workload import DeploySpec
-from tests.rendering.specs import CLUSTER, CONFIG, WEB, chart, context, rendered, spec
+from tests.builders.deploy_specs import CLUSTER, CONFIG, WEB, chart, context, rendered, spec
 
 
 @pytest.mark.parametrize(

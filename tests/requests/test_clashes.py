@@ -10,8 +10,8 @@ from reconciler.model.plan import Place, Plan, Reason
 from reconciler.model.policy import EngineName, Workspace
 from reconciler.model.request import Request
 from reconciler.model.workload import DeploySpec, HelmConfig, Step, StepType
-from tests.requests.asking import deployment, holds, manifests, placed, record, request, wants
-from tests.situations import cluster, desired, free, ordering, placement, plan, short, template
+from tests.builders.inputs import cluster, desired, free, ordering, placement, plan, short, template
+from tests.builders.requests import deployment, holds, manifests, placed, record, request, wants
 
 CHART = HelmConfig(
     name="cuda",

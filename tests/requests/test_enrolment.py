@@ -14,8 +14,8 @@ from reconciler.model.ledger import Placements
 from reconciler.model.request import Asker, Ended, Provisioning, RequestRecord
 from reconciler.model.sorted_map import SortedMap
 from reconciler.model.workload import DeploySpec
-from tests.requests.asking import gpus, placed, record, request, wants
-from tests.situations import NOW
+from tests.builders.inputs import NOW
+from tests.builders.requests import gpus, placed, record, request, wants
 
 NAMES = ("a", "b", "c", "d")
 FLEET = wants(request("worker-2", name="a"), request("worker-3", name="b"))

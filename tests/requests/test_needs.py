@@ -24,11 +24,11 @@ from reconciler.model.scheduling import Toleration
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.model.workload import DeploySpec, HelmConfig, Json, Step, StepType
 from reconciler.text.findings import dotted
-from tests.gprs.seen import cluster_of
-from tests.gprs.seen import nodes as whole
-from tests.passes import SOURCE_FILES
-from tests.requests.asking import deployment, gpus, holds, manifests, record, request, wants
-from tests.situations import GPU, NOW, free, plan
+from tests.builders.gpu_nodes import cluster_of
+from tests.builders.gpu_nodes import nodes as whole
+from tests.builders.inputs import GPU, NOW, free, plan
+from tests.builders.passes import SOURCE_FILES
+from tests.builders.requests import deployment, gpus, holds, manifests, record, request, wants
 
 
 def nodes(*kinds: tuple[str, int, dict[str, str]]) -> ClusterObservation:

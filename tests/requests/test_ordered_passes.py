@@ -19,9 +19,9 @@ from reconciler.model.capacity import Observed
 from reconciler.model.plan import Reason
 from reconciler.model.request import Denial, Verb
 from reconciler.model.workload import DeletionPolicy, HelmConfig, Json
-from tests.conftest import Remote
-from tests.passes import QUIET, Passes
-from tests.requests.asking import LASTING, request
+from tests.builders.passes import QUIET, Passes
+from tests.builders.remote import Remote
+from tests.builders.requests import LASTING, request
 from tests.requests.test_orders import change, creating, order
 
 

@@ -21,8 +21,8 @@ from reconciler.model.policy import Desired, Workspace
 from reconciler.model.request import Answer, Asker, Denial, Ended, Provisioning, Request, Verb
 from reconciler.model.tree import Identity
 from reconciler.model.workload import DeletionPolicy
-from tests.requests.asking import BOOKINFO, LASTING, deployment, holds, manifests, placed, record, request, wants
-from tests.situations import NOW, desired, free, inputs, ledger, placement
+from tests.builders.inputs import NOW, desired, free, inputs, ledger, placement
+from tests.builders.requests import BOOKINFO, LASTING, deployment, holds, manifests, placed, record, request, wants
 
 ADA = Identity(name="Ada", email="ada@example.com")
 LLM = WorkspaceName("llm")

@@ -13,9 +13,9 @@ from reconciler.core.ledger.request_record import read_request, write_request
 from reconciler.model.capacity import Observed
 from reconciler.model.request import Asker, Provisioning, RequestRecord
 from reconciler.model.rollout import EngineReport, EngineState
-from tests.conftest import Remote
-from tests.passes import QUIET, START, Passes, seconds
-from tests.requests.asking import gpus, record, request
+from tests.builders.passes import QUIET, START, Passes, seconds
+from tests.builders.remote import Remote
+from tests.builders.requests import gpus, record, request
 
 RECORD = "ledger/llm/requests/a8/bookinfo.yaml"
 ASKED = """\

@@ -21,8 +21,8 @@ from reconciler.model.placement import Placement
 from reconciler.model.plan import Extend, Place, Plan, Revert
 from reconciler.model.request import Request, RequestRecord
 from reconciler.model.rollout import EngineState
-from tests.requests.asking import deployment, holds, manifests, request, wants
-from tests.situations import NOW, free, inputs
+from tests.builders.inputs import NOW, free, inputs
+from tests.builders.requests import deployment, holds, manifests, request, wants
 
 CLUSTERS = ("worker-1", "worker-2", "worker-3")
 NAMES = ("a", "b")

@@ -17,8 +17,8 @@ from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkspaceN
 from reconciler.model.ledger import Ledger
 from reconciler.model.request import Asker, Ended, Provisioning, Request, RequestRecord
 from reconciler.model.workload import DeletionPolicy, DeploySpec
-from tests.recording.samples import moments, names, text
-from tests.requests.asking import BOOKINFO, deployment, gpus, manifests, record, request
+from tests.builders.placement_records import moments, names, text
+from tests.builders.requests import BOOKINFO, deployment, gpus, manifests, record, request
 
 PATH = "ledger/llm/requests/a8/bookinfo.yaml"
 WRITTEN = write_request(record(request("worker-2"))).decode()

@@ -15,9 +15,9 @@ from reconciler.model.capacity import Observed
 from reconciler.model.placement import Phase
 from reconciler.model.request import Provisioning
 from reconciler.model.rollout import EngineReport, EngineState
-from tests.conftest import Remote
-from tests.passes import QUIET, START, Passes
-from tests.requests.asking import BOOKINFO
+from tests.builders.passes import QUIET, START, Passes
+from tests.builders.remote import Remote
+from tests.builders.requests import BOOKINFO
 from tests.requests.test_request_passes import ASKED
 
 

@@ -18,7 +18,8 @@ from reconciler.model.policy import Availability, Desired
 from reconciler.model.request import Ended, Provisioning
 from reconciler.model.scheduling import Taint
 from reconciler.model.workload import DeletionPolicy
-from tests.requests.asking import (
+from tests.builders.inputs import NOW, SOURCE, cluster, desired, free, inputs, ordering, plan, seconds, short
+from tests.builders.requests import (
     BOOKINFO,
     LASTING,
     deployment,
@@ -30,7 +31,6 @@ from tests.requests.asking import (
     request,
     wants,
 )
-from tests.situations import NOW, SOURCE, cluster, desired, free, inputs, ordering, plan, seconds, short
 
 ENDED = Ended(status=Provisioning.COMPLETED, at=NOW, message="its 15m are over")
 BEGAN = NOW - timedelta(minutes=1)

@@ -8,9 +8,9 @@ import pytest
 
 from reconciler.daemon.source import SourceReader
 from reconciler.model.ids import WorkloadId
-from tests.conftest import Remote
-from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, load, policy, warnings, workspace
-from tests.spreads.files import HEAD, VLLM, doubtful, governing, in_zone, labelled, spread, subsets
+from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, load, policy, warnings, workspace
+from tests.builders.remote import Remote
+from tests.builders.spread_files import HEAD, VLLM, doubtful, governing, in_zone, labelled, spread, subsets
 
 CHAT = WorkloadId("chat", "vllm")
 

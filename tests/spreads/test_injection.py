@@ -25,7 +25,7 @@ from reconciler.model.policy import BurstPolicy, Cluster, Desired, EngineName
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload import WorkloadRef
 from reconciler.model.workload_spread import Bound, PreferredTerm, Subset, WorkloadSpread
-from tests.rendering.specs import PLACEMENT, WEB, WORKSPACE, chart, spec
+from tests.builders.deploy_specs import PLACEMENT, WEB, WORKSPACE, chart, spec
 
 CLUSTER = Cluster(name=ClusterName("worker-2"), labels={"region": "eu-1"})
 ZONE = NodeRequirement(key="zone", operator="In", values=("a", "b"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.spreads.files import PATCHES, doubtful, subsets
+from tests.builders.spread_files import PATCHES, doubtful, subsets
 
 REFUSED = "the cluster refuses it or leaves it out"
 WORKLOAD = "a patch is one of the pod, not of the workload"

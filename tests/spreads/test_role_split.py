@@ -17,9 +17,9 @@ from reconciler.core.workloads.paths import at
 from reconciler.model.plan import Plan, Resize
 from reconciler.model.policy import Desired
 from reconciler.model.request import Request
-from tests.fleet.samples import FLEET, cluster, errors, load, text, warnings
-from tests.situations import placement
-from tests.spreads.files import VLLM
+from tests.builders.fleet_files import FLEET, cluster, errors, load, text, warnings
+from tests.builders.inputs import placement
+from tests.builders.spread_files import VLLM
 
 HEAD = text("""
     apiVersion: apps.kruise.io/v1alpha1

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Toleration
 from reconciler.model.workload_spread import Bound, PreferredTerm
-from tests.fleet.samples import FLEET, errors, load, warnings
-from tests.spreads.files import (
+from tests.builders.fleet_files import FLEET, errors, load, warnings
+from tests.builders.spread_files import (
     DEMO,
     DOMAINS,
     ELASTIC,

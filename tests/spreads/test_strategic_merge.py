@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reconciler.core.workloads.strategic_merge import Unmergeable, directive, merge
-from tests.spreads.patches import pair
+from tests.builders.random_patches import pair
 
 A, B, C = ({"name": name, "image": f"{name}:1"} for name in "abc")
 

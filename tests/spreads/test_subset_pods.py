@@ -29,8 +29,21 @@ from reconciler.model.prerequisites import Prerequisite
 from reconciler.model.scheduling import NodeTerm, Taint, Toleration
 from reconciler.model.workload_spread import Subset
 from reconciler.text.timestamps import format_time
-from tests.situations import GPU, NOW, VLLM, free, gpus, inputs, ledger, plan, short
-from tests.subsets import OWN, POOL, RENTED, TIER, fleet, out, pooled, stands, subset, term, unknown_pods, with_pods
+from tests.builders.inputs import GPU, NOW, VLLM, free, gpus, inputs, ledger, plan, short
+from tests.builders.subsets import (
+    OWN,
+    POOL,
+    RENTED,
+    TIER,
+    fleet,
+    out,
+    pooled,
+    stands,
+    subset,
+    term,
+    unknown_pods,
+    with_pods,
+)
 
 SPOT = Toleration(key="spot", operator="Exists")
 HOSTNAME = "kubernetes.io/hostname"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, load, text, workspace
-from tests.spreads.files import HEAD, doubtful, in_zone, labelled, spread
+from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, load, text, workspace
+from tests.builders.spread_files import HEAD, doubtful, in_zone, labelled, spread
 
 POD = TEMPLATE.replace(
     '        replicas: "{{ replicas }}"\n',

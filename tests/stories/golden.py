@@ -28,9 +28,9 @@ from reconciler.daemon.source import SourceReader
 from reconciler.model.capacity import Observed
 from reconciler.model.push import Push
 from reconciler.ports import ClusterView
-from tests.conftest import Remote
-from tests.memory import OURS
-from tests.prometheus.metrics import serving
+from tests.builders.remote import Remote
+from tests.fakes.memory_repository import OURS
+from tests.fakes.prometheus import serving
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 LAYOUT = Path(__file__).parent.parent.parent / "repo-layout"

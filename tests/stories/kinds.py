@@ -25,8 +25,8 @@ from reconciler.model.policy import Desired
 from reconciler.model.workload import Json, WorkloadRef
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import listed
-from tests.conftest import Remote
-from tests.situations import NOW
+from tests.builders.inputs import NOW
+from tests.builders.remote import Remote
 from tests.stories.golden import GOLDEN, Step, acted, plain
 
 KINDS = GOLDEN / "kinds"

@@ -17,7 +17,7 @@ from reconciler.model.policy import BurstPolicy, Cluster, Desired
 from reconciler.model.scheduling import NodeRequirement, NodeTerm
 from reconciler.model.workload import Json, WorkloadRef
 from reconciler.model.workload_spread import Bound, Subset, WorkloadSpread
-from tests.situations import NOW, VLLM, cluster, desired, gpus, placement
+from tests.builders.inputs import NOW, VLLM, cluster, desired, gpus, placement
 
 POOL, TIER = "pool", "tier"
 

@@ -6,9 +6,9 @@ from reconciler.model.capacity import ClusterObservation
 from reconciler.model.placement import Placement
 from reconciler.model.plan import Place, Plan
 from reconciler.model.workload import Json
-from tests.kinds.bursting import fleet, lacks
-from tests.kinds.samples import template, workload
-from tests.situations import ledger, plan
+from tests.builders.group_bursts import fleet, lacks
+from tests.builders.inputs import ledger, plan
+from tests.builders.workload_kinds import template, workload
 
 
 def volcano(*tasks: tuple[int, int, int | None], least: int | None = None) -> Json:

@@ -34,7 +34,7 @@ from reconciler.model.plan import (
 from reconciler.model.request import Asker, Ended, Provisioning, Request, RequestRecord
 from reconciler.model.tree import Identity, LoggedCommit
 from reconciler.model.units import ONE, Quantity, Resources
-from tests.recording.samples import PLACEMENT, SOURCE, SPEC, START, VLLM, restraint
+from tests.builders.placement_records import PLACEMENT, SOURCE, SPEC, START, VLLM, restraint
 
 WORKER_1, WORKER_3 = ClusterName("worker-1"), ClusterName("worker-3")
 OURS = Identity(name="Overspill", email="overspill@overspill.dev")

@@ -14,7 +14,7 @@ from reconciler.model.placement import Origin, Placement
 from reconciler.model.policy import Cluster, Desired
 from reconciler.model.request import Asker, Request, RequestRecord
 from reconciler.model.workload import DeploySpec, Json, ManifestResource, Step, StepType
-from tests.situations import GPU, NOW, SOURCE, cluster, desired, placement
+from tests.builders.inputs import GPU, NOW, SOURCE, cluster, desired, placement
 
 BOOKINFO = WorkloadId(WorkspaceName("llm"), TemplateName("bookinfo"), request=True)
 LASTING = timedelta(minutes=15)

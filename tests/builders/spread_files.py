@@ -8,7 +8,7 @@ from textwrap import indent
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import Desired
 from reconciler.model.workload_spread import WorkloadSpread
-from tests.fleet.samples import FLEET, TEMPLATE, cluster, errors, load, text, warnings, workspace
+from tests.builders.fleet_files import FLEET, TEMPLATE, cluster, errors, load, text, warnings, workspace
 
 HEAD = text("""
     apiVersion: apps.kruise.io/v1alpha1

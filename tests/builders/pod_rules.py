@@ -10,8 +10,8 @@ from reconciler.core.observe.kubernetes.resources import Resource
 from reconciler.core.workloads.pod_shape import replica_shape
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
-from tests.deciding.scheduler import GPU, REQUIRED, Raw
-from tests.situations import NOW
+from tests.builders.inputs import NOW
+from tests.fakes.kube_scheduler import GPU, REQUIRED, Raw
 
 HOST, ZONE, RACK = "kubernetes.io/hostname", "topology.kubernetes.io/zone", "rack"
 LABELS = {"app": "vllm"}

@@ -37,11 +37,11 @@ from reconciler.model.capacity import ClusterObservation, MissingReplicas, Obser
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.push import Push
 from reconciler.model.workload import WorkloadRef
-from tests.api.contract import Contract
-from tests.conftest import Remote
-from tests.memory import OURS
-from tests.passes import SOURCE_FILES
-from tests.situations import free, shape
+from tests.builders.inputs import free, shape
+from tests.builders.openapi import Contract
+from tests.builders.passes import SOURCE_FILES
+from tests.builders.remote import Remote
+from tests.fakes.memory_repository import OURS
 
 PATH = "/api/v1/workload-placement"
 ABC, LLM = WorkspaceName("abc"), WorkspaceName("llm")

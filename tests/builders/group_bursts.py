@@ -10,8 +10,8 @@ from reconciler.model.placement import Placement
 from reconciler.model.policy import BurstPolicy, Desired
 from reconciler.model.units import ONE, Quantity, Resources, total
 from reconciler.model.workload import Json, ManifestResource, WorkloadTemplate
-from tests.kinds.samples import lws
-from tests.situations import NOW, VLLM, desired, free, gpus, ordering, placement, seconds, shape, short, template
+from tests.builders.inputs import NOW, VLLM, desired, free, gpus, ordering, placement, seconds, shape, short, template
+from tests.builders.workload_kinds import lws
 
 SET = lws("{{ replicas }}", 4)
 """A LeaderWorkerSet of as many groups as a placement has replicas, each of four pods with eight GPUs."""

@@ -15,9 +15,9 @@ from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Cluster as ModelCluster
 from reconciler.model.policy import Desired
 from reconciler.model.units import ONE
-from tests.kube.apiserver import Cluster, kubeconfig, serving
-from tests.kube.objects import GPU, node
-from tests.situations import cluster, desired
+from tests.builders.inputs import cluster, desired
+from tests.builders.kube_objects import GPU, node
+from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
 
 ONE_NAME, TWO_NAME = ClusterName("worker-1"), ClusterName("worker-2")
 QUICK = WatchTiming(

@@ -9,7 +9,7 @@ from reconciler.model.gpr import ClusterBinding, GprBinding, GprTemplate, GprTer
 from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.request import Asker, Request, RequestRecord
 from reconciler.model.workload import DeploySpec
-from tests.situations import NOW, template
+from tests.builders.inputs import NOW, template
 
 LLM = WorkspaceName("llm")
 TRAIN = WorkloadId(LLM, TemplateName("train"), request=True)

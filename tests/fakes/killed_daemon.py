@@ -21,9 +21,9 @@ from reconciler.errors import Transient
 from reconciler.model.ids import WorkspaceName
 from reconciler.model.request import Provisioning, Request, Verb
 from reconciler.model.tree import Identity, LoggedCommit
-from tests.conftest import Remote
-from tests.passes import SOURCE_FILES, START, Passes, seconds
-from tests.requests.asking import deployment, manifests, request
+from tests.builders.passes import SOURCE_FILES, START, Passes, seconds
+from tests.builders.remote import Remote
+from tests.builders.requests import deployment, manifests, request
 
 FIRST, CYCLE = 2, 8
 """The step at which a request is made by a file and another by a call, and the steps between that and the next ones."""
@@ -105,7 +105,7 @@ def kill_at_random(remote: Remote, tmp_path: Path, more: Mapping[str, str], kill
     clusters = [f"placements-by-cluster/worker-{number}" for number in (1, 2, 3)] if more else []
     cache, chance = tmp_path / "cache", random.Random(20261120)  # the same moments in every run
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.killing"])
+    context.set_forkserver_preload(["tests.fakes.killed_daemon"])
     before: dict[str, list[str]] = {}
     # Processes are slow where others are at work: the moments lie within the time that an undisturbed one takes here.
     stretch = 0.0

@@ -11,8 +11,8 @@ from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import Cluster, Desired, Workspace
 from reconciler.model.prerequisites import Category, Prerequisite
 from reconciler.model.workload import DeploySpec, Json
-from tests.requests.asking import manifests
-from tests.situations import VLLM, cluster, desired
+from tests.builders.inputs import VLLM, cluster, desired
+from tests.builders.requests import manifests
 
 WORKSPACE = Workspace(
     name=WorkspaceName("llm"), primary=ClusterName("worker-1"), clusters=(ClusterName("worker-1"),), namespaces=("ml",)

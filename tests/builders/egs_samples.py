@@ -8,14 +8,14 @@ from pathlib import Path
 
 from reconciler.model.policy import Desired
 from reconciler.model.workload import Json
-from tests.fleet.samples import FLEET, cluster, load, text, workspace
+from tests.builders.fleet_files import FLEET, cluster, load, text, workspace
 
-GIVEN = Path(__file__).parent / "given"
+FILES = Path(__file__).with_suffix("")
 
 
 def sample(name: str) -> str:
     """Read one sample as it is."""
-    return (GIVEN / name).read_text()
+    return (FILES / name).read_text()
 
 
 def body(name: str) -> Json:

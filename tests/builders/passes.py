@@ -16,8 +16,8 @@ from reconciler.model.placement import Placement
 from reconciler.model.push import Push
 from reconciler.model.workload import WorkloadRef
 from reconciler.ports import Repository
-from tests.memory import OURS
-from tests.situations import free, shape
+from tests.builders.inputs import free, shape
+from tests.fakes.memory_repository import OURS
 
 START = datetime(2026, 11, 20, 10, 0, tzinfo=UTC)
 SOURCE_FILES = {

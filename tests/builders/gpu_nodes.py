@@ -6,7 +6,7 @@ from datetime import datetime
 
 from reconciler.model.capacity import ClusterObservation, Node, Pool
 from reconciler.model.ids import ClusterName
-from tests.situations import NOW, gpus
+from tests.builders.inputs import NOW, gpus
 
 H100 = "NVIDIA-H100-80GB-HBM3"
 L40S = "NVIDIA-L40S"

@@ -15,7 +15,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from tests.access.door import NOON
+from tests.builders.api_server import NOON
 
 AUDIENCE = "overspill"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from reconciler.model.workload import Json
-from tests.situations import GPU
+from tests.builders.inputs import GPU
 
 Pods = dict[int, int]
 """Pods by the GPUs that each of them asks for."""
