@@ -64,7 +64,7 @@ class Repository(Protocol):
     def last_written(self, tip: CommitId) -> CommitId | None:
         """Find the newest commit at or before `tip`, along first parents, that Overspill made itself.
 
-        That is a commit with an ``Overspill-Action`` trailer whose committer is ours. None when there is none.
+        That is a commit with a `Trailer.ACTION` whose committer is ours. None when there is none.
         """
         ...
 

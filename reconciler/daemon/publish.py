@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from reconciler.core.commits import write
 from reconciler.core.commits.cluster_branches import BranchState, concerned, project
 from reconciler.core.commits.fill import Sheets
+from reconciler.core.commits.trailers import Trailer
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine
 from reconciler.errors import InvalidInput, Transient
@@ -89,7 +90,7 @@ def _history(repository: Repository, plan: Plan, tips: Tips) -> dict[str, tuple[
     wanted = {placement.id for placement in ending}
     found: dict[str, list[LoggedCommit]] = {}
     for commit in repository.log(tips.output, since=min(placement.created_at for placement in ending)):
-        placement = commit.trailers.get("Overspill-Placement", "")
+        placement = Trailer.PLACEMENT.read(commit)
         if placement in wanted:
             found.setdefault(placement, []).append(commit)
     return {placement: tuple(commits) for placement, commits in found.items()}

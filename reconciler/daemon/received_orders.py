@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from reconciler.core.commits.trailers import Action, Trailer, action
 from reconciler.model.ids import CommitId
 from reconciler.model.request import Answer
 from reconciler.model.tree import Tips
@@ -24,6 +25,6 @@ def received(repository: Repository, tips: Tips, answers: Mapping[int, Answer]) 
     first = min(answer.since for answer in again.values() if answer.since is not None)
     newest: dict[str, CommitId] = {}
     for commit in repository.log(tips.output, since=first, limit=MOST):
-        if commit.trailers.get("Overspill-Action") == "Receive":
-            newest.setdefault(commit.trailers.get("Overspill-Request", ""), commit.id)
+        if action(commit) is Action.RECEIVE:
+            newest.setdefault(Trailer.REQUEST.read(commit), commit.id)
     return {number: newest[str(answer.workload)] for number, answer in again.items() if str(answer.workload) in newest}

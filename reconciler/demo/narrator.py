@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import textwrap
 import time
 
 import click
+
+from reconciler.core.commits.trailers import is_trailer
 
 _COLOURS = {"Ann": "magenta", "clusters": "blue", "Overspill": "green", "why": "", "check": "cyan"}
 _WHO = 9
@@ -48,7 +49,7 @@ class Narrator:
         head, *rest = text.strip("\n").split("\n")
         click.secho(head, fg="yellow")
         for line in rest:
-            click.echo(click.style(f"    {line}", dim=bool(re.match(r"Overspill-[\w-]+: ", line))) if line else "")
+            click.echo(click.style(f"    {line}", dim=is_trailer(line)) if line else "")
         click.echo()
 
     def fail(self, text: str) -> None:

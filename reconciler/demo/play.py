@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from reconciler.adapters.clock import SystemClock
+from reconciler.core.commits.trailers import is_trailer
 from reconciler.demo.narrator import Narrator
 from reconciler.demo.process import Daemon, running
 from reconciler.demo.stage import OUTPUT, PROGRAM, DemoDirectory, commit, hurry, prepare
@@ -22,7 +23,6 @@ from reconciler.text.wording import listed
 
 _TURN = 0.5
 _HURRY = "demo: seconds instead of minutes"
-_OURS = "Overspill-"
 _UNDOES = "This reverts commit "
 
 
@@ -153,7 +153,7 @@ class _Performance:
         bodies = self._stage.git("log", "--reverse", "--format=%b%x00", commits, there=self._stage.remote)
         for body in bodies.split("\0"):
             for paragraph in body.strip().split("\n\n"):
-                if paragraph and not paragraph.startswith((_OURS, _UNDOES)):
+                if paragraph and not (is_trailer(paragraph.partition("\n")[0]) or paragraph.startswith(_UNDOES)):
                     yield " ".join(paragraph.split())
 
     def _files(self, commit: str) -> list[str]:

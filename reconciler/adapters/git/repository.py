@@ -29,6 +29,7 @@ from reconciler.adapters.git.pushing import RefUpdate, doing
 from reconciler.adapters.git.remote import Credentials
 from reconciler.adapters.git.run import Runner
 from reconciler.adapters.git.tracking import CLUSTERS, OUTPUT, Tracking, branch_ref
+from reconciler.core.commits.trailers import Trailer
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.tree import (
@@ -291,7 +292,7 @@ class GitRepository:
 
     def _is_ours(self, commit: LoggedCommit) -> bool:
         """Tell whether Overspill made a commit: a person who amends or picks one becomes its committer."""
-        return "Overspill-Action" in commit.trailers and commit.committer.email == self._committer.email
+        return Trailer.ACTION.among(commit) and commit.committer.email == self._committer.email
 
     def _descends(self, new: CommitId, old: CommitId) -> bool:
         """Tell whether `new` follows `old`; of what was just written that is known."""

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from reconciler.core.commits.trailers import Action, Trailer, write_trailers
 from reconciler.model.ids import ClusterName, CommitId, TreeId
 from reconciler.model.policy import Desired
 from reconciler.model.tree import ROOT, Advance, Branch, BranchCommit, Commit, Identity, Projection, alone
@@ -106,23 +107,21 @@ def line(advances: Sequence[Advance]) -> str:
 
 def projected(message: str, commit: CommitId) -> str:
     """Write the message of a commit that stands for one of the output branch: the same, and which one it is."""
-    return f"{message.rstrip()}\nOverspill-Output: {commit}\n"
+    return f"{message.rstrip()}\n{write_trailers([(Trailer.OUTPUT, commit)])}\n"
 
 
 def caught_up(cluster: ClusterName, commit: CommitId, *, new: bool) -> str:
     """Write the message of the commit that begins a cluster's branch, or brings it to where the output branch is."""
     verb, action, why = (
         "follow",
-        "Follow",
+        Action.FOLLOW,
         f"{ROOT}/{cluster} was changed by hand on the output branch, or this branch was.",
     )
     if new:
         verb, action, why = (
             "start",
-            "Start",
+            Action.START,
             f"This branch holds {ROOT}/{cluster} of the output branch, and nothing else.",
         )
-    return (
-        f"{verb}({cluster}): the output branch at {commit[:12]}\n\n{why}\n\n"
-        f"Overspill-Action: {action}\nOverspill-Cluster: {cluster}\nOverspill-Output: {commit}\n"
-    )
+    trailers = write_trailers([(Trailer.ACTION, action), (Trailer.CLUSTER, cluster), (Trailer.OUTPUT, commit)])
+    return f"{verb}({cluster}): the output branch at {commit[:12]}\n\n{why}\n\n{trailers}\n"

@@ -1,6 +1,6 @@
 """From the output branch's log back to placements: what ran where, from when to when, and why.
 
-The trailers say what happened to which placement, the body's text why; `core.trailers` and `core.messages` wrote them.
+The trailers say what happened to which placement, the body's text why; `trailers` and `messages` wrote them.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from reconciler.core.commits.trailers import Action, Trailer, action
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.placement import where
 from reconciler.model.tree import LoggedCommit
 from reconciler.text.timestamps import parse_time
 
-_BEGINS = frozenset({"Place", "Move"})
-_GOES_ON = frozenset({"Resize", "Extend", "Restore"})
-_ENDS = frozenset({"Revert", "Hold"})
+_BEGINS = frozenset({Action.PLACE, Action.MOVE})
+_GOES_ON = frozenset({Action.RESIZE, Action.EXTEND, Action.RESTORE})
+_ENDS = frozenset({Action.REVERT, Action.HOLD})
 _REVERTS = re.compile(r"This reverts commit [0-9a-f]+\.")
 _TRAILER = re.compile(r"[A-Za-z0-9-]+: .*")
 _WORKLOAD = re.compile(r"\(([^/()\s]+/[^/()\s]+)\):")
@@ -35,7 +36,7 @@ class BurstStep:
 
     commit: CommitId
     at: datetime
-    action: str
+    action: Action
     subject: str
     reasons: str
 
@@ -75,24 +76,24 @@ def bursts(commits: Iterable[LoggedCommit]) -> tuple[BurstHistory, ...]:
     Commits without our trailers are passed over. A placement that comes back under the same id after its end, as when a
     person reverts a revert, begins anew with its next commit.
     """
-    told: list[BurstHistory] = []
-    at: dict[str, int] = {}
+    histories: list[BurstHistory] = []
+    newest: dict[str, int] = {}  # the position in `histories` of the newest placement of an id
     for commit in reversed(list(commits)):
-        action = commit.trailers.get("Overspill-Action", "")
-        name = commit.trailers.get("Overspill-Placement", "")
-        if not name or action not in _BEGINS | _GOES_ON | _ENDS:
+        done, placement = action(commit), Trailer.PLACEMENT.read(commit)
+        if not placement or done is None or done not in _BEGINS | _GOES_ON | _ENDS:
             continue
-        step = _step(commit, action)
-        replaced = commit.trailers.get("Overspill-Replaces")
-        if replaced in at:
-            told[at[replaced]] = _ended(told[at[replaced]], step, MOVED)
-        known = told[at[name]] if name in at else None
-        if known is None or (known.ended_at is not None and action not in _ENDS) or action == "Place":
-            at[name] = len(told)
-            told.append(_begun(name, commit, step))
+        step = _step(commit, done)
+        replaced = Trailer.REPLACES.read(commit)
+        if replaced in newest:
+            histories[newest[replaced]] = _ended(histories[newest[replaced]], step, MOVED)
+        burst = histories[newest[placement]] if placement in newest else None
+        # 1. The placement begins, or the log begins with it; 2. it has ended and comes back; 3. it goes on or ends.
+        if burst is None or done is Action.PLACE or (burst.ended_at is not None and done not in _ENDS):
+            newest[placement] = len(histories)
+            histories.append(_first(placement, commit, step))
         else:
-            told[at[name]] = _continued(known, commit, step)
-    return tuple(reversed(told))
+            histories[newest[placement]] = _continued(burst, commit, step)
+    return tuple(reversed(histories))
 
 
 def reasons(body: str) -> str:
@@ -104,20 +105,18 @@ def reasons(body: str) -> str:
     return "\n".join(lines)
 
 
-def _step(commit: LoggedCommit, action: str) -> BurstStep:
-    return BurstStep(
-        commit=commit.id, at=commit.at, action=action, subject=commit.subject, reasons=reasons(commit.body)
-    )
+def _step(commit: LoggedCommit, done: Action) -> BurstStep:
+    return BurstStep(commit=commit.id, at=commit.at, action=done, subject=commit.subject, reasons=reasons(commit.body))
 
 
-def _begun(name: str, commit: LoggedCommit, step: BurstStep) -> BurstHistory:
+def _first(name: str, commit: LoggedCommit, step: BurstStep) -> BurstHistory:
     """Begin with the first commit of a placement that the log holds, which may be its last."""
     workload = _WORKLOAD.search(commit.subject)
     burst = BurstHistory(
         id=name,
         workload=workload[1] if workload is not None else name,
-        cluster=ClusterName(commit.trailers.get("Overspill-Cluster", "")),
-        subset=commit.trailers.get("Overspill-Subset", ""),
+        cluster=ClusterName(Trailer.CLUSTER.read(commit)),
+        subset=Trailer.SUBSET.read(commit),
         started_at=commit.at if step.action in _BEGINS else None,
         expires_at=None,
     )
@@ -126,13 +125,13 @@ def _begun(name: str, commit: LoggedCommit, step: BurstStep) -> BurstHistory:
 
 def _continued(burst: BurstHistory, commit: LoggedCommit, step: BurstStep) -> BurstHistory:
     if step.action in _ENDS:
-        why = DELETED if step.action == "Hold" else commit.trailers.get("Overspill-Why", "")
+        why = DELETED if step.action is Action.HOLD else Trailer.WHY.read(commit)
         return _ended(burst, step, why)
     return replace(
         burst,
-        cluster=ClusterName(commit.trailers.get("Overspill-Cluster", burst.cluster)),
-        subset=commit.trailers.get("Overspill-Subset", "" if "Overspill-Cluster" in commit.trailers else burst.subset),
-        expires_at=_moment(commit.trailers.get("Overspill-Expires", "")) or burst.expires_at,
+        cluster=ClusterName(Trailer.CLUSTER.read(commit, burst.cluster)),
+        subset=Trailer.SUBSET.read(commit, "" if Trailer.CLUSTER.among(commit) else burst.subset),
+        expires_at=_moment(Trailer.EXPIRES.read(commit)) or burst.expires_at,
         steps=(*burst.steps, step),
     )
 

@@ -94,7 +94,7 @@ def message(change: Change, *, source: CommitId, history: Sequence[LoggedCommit]
         paragraphs.append(reasons)
     if isinstance(change, (Revert, Move)) and history:
         paragraphs.append("\n".join(f"This reverts commit {commit.id}." for commit in history))
-    paragraphs.append("\n".join(trailers(change, source)))
+    paragraphs.append(trailers(change, source))
     return "\n\n".join(paragraphs) + "\n"
 
 

@@ -1,8 +1,14 @@
-"""The trailers of a commit message: what a program needs to read a change back (`core.history`)."""
+"""The trailers of commit messages, the one place that knows their keys: what writes them, and what reads them back.
+
+Trailers are what programs read a change back from (`history`); the format is a promise to users (docs/commits.md).
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from enum import StrEnum
 
 from reconciler.core.commits import message_parts
 from reconciler.model.ids import CommitId, WorkloadId
@@ -23,61 +29,146 @@ from reconciler.model.plan import (
     Restore,
     Revert,
 )
+from reconciler.model.tree import LoggedCommit
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import plain
 
 
-def trailers(change: Change, source: CommitId) -> tuple[str, ...]:
-    """Write the trailers of a change that was decided on this commit of the source branch, a line each."""
-    found = (*_first(change), ("Source", source), ("Digest", _digest(change)), *_added(change))
-    return tuple(f"Overspill-{key}: {plain(value)}" for key, value in found if value)
+class Trailer(StrEnum):
+    """A trailer, by its key in commit messages."""
+
+    ACTION = "Overspill-Action"
+    PLACEMENT = "Overspill-Placement"  # workspace/name
+    REQUEST = "Overspill-Request"  # workspace/name
+    CLUSTER = "Overspill-Cluster"
+    SUBSET = "Overspill-Subset"  # of a WorkloadSpread
+    EXPIRES = "Overspill-Expires"  # when the placement, or a hold, ends
+    WHY = "Overspill-Why"  # a `model.plan.Why`
+    PHASE = "Overspill-Phase"  # the final one of a placement
+    MOVED_FROM = "Overspill-Moved-From"  # the cluster that a move leaves
+    REPLACES = "Overspill-Replaces"  # the placement that a move ends
+    SOURCE = "Overspill-Source"  # the commit of the source branch that was decided on
+    OUTPUT = "Overspill-Output"  # on a cluster's branch: the commit of the output branch it stands for
+    DIGEST = "Overspill-Digest"  # over the files of the placement
+
+    def read(self, commit: LoggedCommit, default: str = "") -> str:
+        """Return the trailer's value in a commit, `default` where the commit does not have it."""
+        return commit.trailers.get(self, default)
+
+    def among(self, commit: LoggedCommit) -> bool:
+        """Tell whether a commit has the trailer."""
+        return self in commit.trailers
 
 
-def _first(change: Change) -> list[tuple[str, str]]:
-    """Give the trailers that say what happened to which placement."""
-    action = ("Action", type(change).__name__)
+class Action(StrEnum):
+    """The values of `Trailer.ACTION`: what a commit does."""
+
+    START = "Start"  # the output branch, a cluster's directory or a cluster's branch
+    FOLLOW = "Follow"  # brings a cluster's branch to where the output branch is
+    PLACE = "Place"
+    RESIZE = "Resize"
+    EXTEND = "Extend"
+    MOVE = "Move"
+    REVERT = "Revert"
+    HOLD = "Hold"
+    RELEASE = "Release"
+    RESTORE = "Restore"
+    RECEIVE = "Receive"
+    AMEND = "Amend"
+    CLOSE = "Close"
+    FORGET = "Forget"
+
+
+_ACTIONS: Mapping[type[Change], Action] = {
+    Place: Action.PLACE,
+    Resize: Action.RESIZE,
+    Extend: Action.EXTEND,
+    Move: Action.MOVE,
+    Revert: Action.REVERT,
+    Hold: Action.HOLD,
+    Release: Action.RELEASE,
+    Restore: Action.RESTORE,
+    Receive: Action.RECEIVE,
+    Amend: Action.AMEND,
+    Close: Action.CLOSE,
+    Forget: Action.FORGET,
+}
+
+_BY_VALUE: Mapping[str, Action] = {value.value: value for value in Action}
+
+_ANY = re.compile(rf"(?:{'|'.join(Trailer)}): .*")
+
+Pair = tuple[Trailer, str]
+
+
+def write_trailers(pairs: Iterable[Pair]) -> str:
+    """Write trailers as the last paragraph of a message, a line each; those without a value are left out."""
+    return "\n".join(f"{trailer}: {plain(value)}" for trailer, value in pairs if value)
+
+
+def is_trailer(line: str) -> bool:
+    """Tell whether a line of a commit message is one of our trailers."""
+    return _ANY.fullmatch(line) is not None
+
+
+def action(commit: LoggedCommit) -> Action | None:
+    """Return what a commit does, None where its trailers do not say."""
+    return _BY_VALUE.get(Trailer.ACTION.read(commit))
+
+
+def trailers(change: Change, source: CommitId) -> str:
+    """Write the trailers of a change that was decided on this commit of the source branch."""
+    return write_trailers(
+        (*_common(change), (Trailer.SOURCE, source), (Trailer.DIGEST, _digest(change)), *_specific(change))
+    )
+
+
+def _common(change: Change) -> list[Pair]:
+    """Give the trailers that say what happened to which placement or request."""
+    done = (Trailer.ACTION, _ACTIONS[type(change)])
     match change:
         case Release(workload=workload, restraints=restraints):
             names = sorted({restraint.placement for restraint in restraints})
             clusters = sorted({restraint.cluster for restraint in restraints if restraint.cluster is not None})
-            placements = [("Placement", f"{workload.workspace}/{name}") for name in names]
-            return [*placements, action, *(("Cluster", cluster) for cluster in clusters)]
+            placements = [(Trailer.PLACEMENT, f"{workload.workspace}/{name}") for name in names]
+            return [*placements, done, *((Trailer.CLUSTER, cluster) for cluster in clusters)]
         case Hold(placement=placement, restraint=restraint):
-            return _common(placement, action, restraint.until)
+            return _placement(placement, done, restraint.until)
         case Receive() | Amend() | Close() | Forget():
-            return [("Request", str(message_parts.record_of(change).workload)), action]
+            return [(Trailer.REQUEST, str(message_parts.record_of(change).workload)), done]
         case _:
             placement = _left(change)
-            return _common(placement, action, placement.expires_at)
+            return _placement(placement, done, placement.expires_at)
 
 
-def _common(placement: Placement, action: tuple[str, str], until: datetime) -> list[tuple[str, str]]:
+def _placement(placement: Placement, done: Pair, until: datetime) -> list[Pair]:
     return [
-        ("Placement", placement.id),
-        action,
-        ("Cluster", placement.cluster),
-        ("Subset", placement.subset),
-        ("Expires", format_time(until)),
+        (Trailer.PLACEMENT, placement.id),
+        done,
+        (Trailer.CLUSTER, placement.cluster),
+        (Trailer.SUBSET, placement.subset),
+        (Trailer.EXPIRES, format_time(until)),
     ]
 
 
-def _added(change: Change) -> list[tuple[str, str]]:
-    """Give the trailers that only some changes have."""
+def _specific(change: Change) -> list[Pair]:
+    """Give the trailers that only some kinds of changes have."""
     match change:
         case Revert(placement=placement, why=why, phase=phase):
-            return [("Why", why.value), ("Phase", phase.value), *_request(placement.workload)]
+            return [(Trailer.WHY, why.value), (Trailer.PHASE, phase.value), *_request(placement.workload)]
         case Move(before=before, after=after, why=why):
-            moved = [("Why", why.value), ("Moved-From", str(before.cluster)), *_request(after.workload)]
-            return moved if before.id == after.id else [*moved, ("Replaces", before.id)]
+            source = (Trailer.MOVED_FROM, str(before.cluster))
+            replaces = [] if before.id == after.id else [(Trailer.REPLACES, before.id)]
+            return [(Trailer.WHY, why.value), source, *_request(after.workload), *replaces]
         case Place() | Extend() | Restore():
             return _request(_left(change).workload)
         case _:
             return []
 
 
-def _request(workload: WorkloadId) -> list[tuple[str, str]]:
+def _request(workload: WorkloadId) -> list[Pair]:
     """Name the request that a placement is of, if it is of one."""
-    return [("Request", str(workload))] if workload.request else []
+    return [(Trailer.REQUEST, str(workload))] if workload.request else []
 
 
 def _left(change: Place | Resize | Extend | Move | Revert | Restore) -> Placement:

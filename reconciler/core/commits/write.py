@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from reconciler.core.commits import messages
 from reconciler.core.commits.files import laid_out
 from reconciler.core.commits.fill import RenderedTemplate, Sheets
+from reconciler.core.commits.trailers import Action, Trailer, write_trailers
 from reconciler.core.decide.state.pass_input import PassInput, Unwritable
 from reconciler.core.engines import anchor, engine
 from reconciler.core.ledger import placement_record, request_record, restraints
@@ -118,10 +119,7 @@ class _Writer:
 
     def start(self) -> None:
         """Begin the branch with a page for people who land on it."""
-        message = (
-            f"start({self._desired.fleet.name}): the output branch\n\n"
-            f"Overspill-Action: Start\nOverspill-Source: {self._desired.commit}\n"
-        )
+        message = f"start({self._desired.fleet.name}): the output branch\n\n{self._start_trailers()}\n"
         self._commit(message, key="start", writes={"README.md": README.encode()})
 
     def anchor(self, there: Collection[ClusterName]) -> None:
@@ -133,9 +131,12 @@ class _Writer:
         message = (
             f"start({self._desired.fleet.name}): what Flux follows in {listed(wanted, 1)}\n\n"
             f"Flux fails where this directory is not there, so it stays when the last placement goes.\n\n"
-            f"Overspill-Action: Start\nOverspill-Source: {self._desired.commit}\n"
+            f"{self._start_trailers()}\n"
         )
         self._commit(message, key="start", writes=dict(map(anchor, wanted)))
+
+    def _start_trailers(self) -> str:
+        return write_trailers([(Trailer.ACTION, Action.START), (Trailer.SOURCE, self._desired.commit)])
 
     def write(self, position: int, change: Change, sheet: RenderedTemplate | None) -> None:
         match change:
