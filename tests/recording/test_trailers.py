@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.core.commits.trailers import Action, Trailer, action, is_trailer, write_trailers
-from tests.recording.changes import HISTORY
+from tests.builders.changes import HISTORY
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "commits.md").read_text(encoding="utf-8")
