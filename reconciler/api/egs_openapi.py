@@ -1,4 +1,4 @@
-"""What OpenAPI tells of the routes that EGS has too: bodies, examples made of EGS's own (seed 001), and links."""
+"""What OpenAPI tells of the routes that EGS has too: bodies, examples, links (docs/egs.md, "REST: calls")."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """GPRs, wait times and the inventory as EGS's REST interface writes them, and what it has no field for.
 
-Sections 4 and 6 of the EGS reference. What is not observed is left out: nobody is told a temperature that is a guess.
+The fields are those of docs/egs.md, "Inventory and GPRs as answers". What is not observed is left out: nobody is told a
+temperature that is a guess.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from reconciler.ports import OutputFiles
 class Management:
     """What is read, where files are read from, and where orders go.
 
-    `strict` refuses what EGS refuses though it is of use: to delete what runs or has ended (R19). `source_branch` is
-    where people change what is not changed here.
+    `strict` refuses what EGS refuses though it is of use: to delete what runs or has ended (docs/egs.md, R19).
+    `source_branch` is where people change what is not changed here.
     """
 
     bulletin: LatestSnapshot

@@ -1,4 +1,4 @@
-"""What the management API answers with, as OpenAPI tells it: EGS's names (seed 001), and ours beside them."""
+"""What the management API answers with, as OpenAPI tells it: EGS's names, and ours (docs/egs.md, "REST: answers")."""
 
 from __future__ import annotations
 

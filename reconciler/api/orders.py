@@ -91,7 +91,7 @@ def _unavailable(message: str, verb: Verb) -> HttpError:
 
 
 def denied(denial: Denial, name: str, answer: Answer) -> HttpError:
-    """Say why an order was not carried out, in EGS's words where it has any (seed 001)."""
+    """Say why an order was not carried out, in EGS's words where it has any (docs/egs.md, "REST: calls")."""
     status, message, detail = _WORDS[denial]
     said = detail.said or answer.message
     return HttpError(

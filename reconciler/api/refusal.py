@@ -74,7 +74,7 @@ def envelope(
 ) -> dict[str, Any]:
     """Build the body of an error: EGS's envelope, with a way out and the problems beside its own fields.
 
-    `error.data` is JSON in a string, as EGS has it (seed 001).
+    `error.data` is JSON in a string, as EGS has it (docs/egs.md, "REST: answers").
     """
     detail = detail or Detail()
     reason = detail.reason or HTTPStatus(status).phrase.replace(" ", "")

@@ -69,7 +69,7 @@ def request_status(view: View, record: RequestRecord, held: Sequence[Suppressed]
 
 
 def _phase(part: PlacementStatus) -> Phase:
-    """Tell the phase; what its engine has given up has failed, until a pass reverts it (R18)."""
+    """Tell the phase; what its engine has given up has failed, until a pass reverts it (docs/egs.md, R18)."""
     return Phase.FAILED if part.engine is EngineState.FAILED else part.phase
 
 

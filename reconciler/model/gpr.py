@@ -1,6 +1,6 @@
 """The capacity side of placements, in EGS's words: what a GPR asks for, on which terms, and its states.
 
-The fields and the states are those that EGS documents and reports (the EGS reference, sections 4 and 5; rule R17).
+The fields and the states are those that EGS documents and reports (docs/egs.md, "GPUProvisioningRequest" and R17).
 """
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ def rejection(doing: str, summary: str, stderr: str) -> OverspillError:
     """Make the error for a ref that was not moved, from the summary that `git push --porcelain` gives for it.
 
     The list of summaries that mean "somebody else was first" is that of git, GitHub, GitLab and Gitea
-    (reference/gitops-engines.md, section 8). receive.denyNonFastForwards says non-fast-forward too, and as rightly.
+    (docs/reference/git.md, "Rejected pushes"). receive.denyNonFastForwards says non-fast-forward too, and as rightly.
     """
     said = [line.removeprefix("remote:").strip() for line in _telling(stderr) if line.startswith("remote:")]
     text = "; ".join([summary, *said])

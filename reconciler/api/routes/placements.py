@@ -1,4 +1,4 @@
-"""EGS's REST interface for workload placements (seed 001): reading them, and writing them as orders to the loop.
+"""EGS's REST interface for workload placements (docs/egs.md, "REST: calls"): reads, and orders to the loop.
 
 A write answers once its commit is pushed. A read answers from the newest pass, which holds every answered write.
 Problems name the field as it stands in the body: ``helmConfigs[0].chart``, ``steps[1].name``.
@@ -50,7 +50,7 @@ def read_update(body: Json) -> RequestDraft | tuple[Finding, ...]:
     """Read the body of a PUT, or say what is wrong with it alone; `said` of the draft are the fields that it gives.
 
     ``name`` and ``workspaceName`` are among them, so that a change of either can be refused; ``namespace`` is not,
-    which is passed over (R20).
+    which is passed over (docs/egs.md, R20).
     """
     file = _fitting(body, UpdateBody)
     return file if isinstance(file, tuple) else _sound(*updated(file, _flat(body)))
@@ -71,7 +71,7 @@ def _sound(draft: RequestDraft, found: tuple[Finding, ...]) -> RequestDraft | tu
 
 
 def _flat(body: Json) -> frozenset[int]:
-    """Tell which manifests stand in the flattened form (R14)."""
+    """Tell which manifests stand in the flattened form (docs/egs.md, R14)."""
     entries = body.get("manifestResources")
     return frozenset(
         index

@@ -2,8 +2,8 @@
 
 A domain is all nodes with the same value of a label. The annotation ``exclusive-topology`` of a LeaderWorkerSet gives
 each group a domain that no other group is in, with all pods of the group inside; JobSet's does so for each job. Their
-webhooks do it by required anti-affinity to each pod with a label of other groups (spread-and-groups.md, section 5). A
-pod without that label is in nobody's way; a pod with it is, whether or not its own group wants a domain.
+webhooks do it by required anti-affinity to each pod with a label of other groups (docs/reference/groups.md, "Exclusive
+topology"). A pod without that label is in nobody's way; a pod with it is, whether or not its own group wants a domain.
 
 The count is a lower bound: a domain with such a pod is taken, and so is a domain whose pods are unknown. Each group
 that has no node yet is taken to use up one of the domains that would do.

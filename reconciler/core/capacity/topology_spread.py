@@ -1,7 +1,7 @@
 """How many pods fit beside one another under their own rules: pod anti-affinity, pod affinity and topology spread.
 
 The scheduler seats pod after pod and never looks ahead, so the node that it takes first can decide how many follow. The
-number counted here fits whichever node it takes: alike pods, one after another, each on any node that the filters leave.
+number counted here fits whichever node it takes: alike pods, one after another, each on any node that filters leave.
 
 One topology spread has one answer: every domain stops when it is full, or `max_skew` above the domain that is full with
 the fewest pods. Of several, only the coarsest is counted that way, and a finer one at `max_skew` pods a domain: up to

@@ -1,9 +1,9 @@
 """Files for Argo CD: one Application a placement, made by the ApplicationSet of `bootstrap`.
 
 The Application's first source is ``manifests/``, a flat directory; a chart is a source of its own that Argo CD installs
-(reference/gitops-engines.md, sections 3 and 4). The order of the steps is that of sync waves, ten apart. The objects of
-a chart cannot be annotated, so a chart is wave 0 and the steps round it count from there. Two charts cannot be ordered
-in one Application: then Overspill renders them, and every object gets the wave of its step.
+(docs/reference/argocd.md, "Waves and hooks" and "Charts"). The order of the steps is that of sync waves, ten apart. The
+objects of a chart cannot be annotated, so a chart is wave 0 and the steps round it count from there. Two charts cannot
+be ordered in one Application: then Overspill renders them, and every object gets the wave of its step.
 """
 
 from __future__ import annotations

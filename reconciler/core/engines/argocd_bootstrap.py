@@ -1,8 +1,8 @@
 """What an admin applies once, so that an engine follows the output branch.
 
 For Argo CD that is a project, which bounds what any placement may do, and an ApplicationSet, which turns each
-``placement.yaml`` into an Application (reference/gitops-engines.md, section 4). Both are written for one fleet: its
-clusters, namespaces and chart repositories. Nothing is applied from here.
+``placement.yaml`` into an Application (docs/reference/argocd.md, "ApplicationSet" and "AppProject"). Both are written
+for one fleet: its clusters, namespaces and chart repositories. Nothing is applied from here.
 """
 
 from __future__ import annotations

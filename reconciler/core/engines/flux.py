@@ -1,9 +1,9 @@
 """Files for Flux: one Kustomization a stage, and the objects of each stage in a directory of their own.
 
 ``stages/NN/`` holds what is applied, ``flux/<placement>.yaml`` beside the placement the Kustomizations that apply it,
-each waiting for the one before (reference/gitops-engines.md, sections 5 and 6). A Kustomization is asked only every
-half minute whether the one before it is ready, so steps share a stage where nothing has to be waited for: plain objects
-in a row do. A chart and a Job stand alone: they begin once everything before them is ready, and what follows waits.
+each waiting for the one before (docs/reference/flux.md, "Stages"). A Kustomization is asked only every half minute
+whether the one before it is ready, so steps share a stage where nothing has to be waited for: plain objects in a row
+do. A chart and a Job stand alone: they begin once everything before them is ready, and what follows waits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What an admin applies once in a cluster, so that Flux there follows the output branch.
 
 Accounts with the least rights, the source, the Kustomization that applies a cluster's ``flux/``, and a Receiver
-(reference/gitops-engines.md, sections 5, 6 and 10). All of it is for one cluster: Flux runs in each, and looks at that
-cluster's directory alone. Nothing is applied from here.
+(docs/reference/flux.md, "Accounts and bounds" and "Receiver"). All of it is for one cluster: Flux runs in each, and
+looks at that cluster's directory alone. Nothing is applied from here.
 """
 
 from __future__ import annotations

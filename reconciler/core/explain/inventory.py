@@ -1,7 +1,7 @@
 """The GPU nodes of the fleet, one by one: what each has, what is free there, and which placements are on its cluster.
 
-EGS keeps an inventory for this (the EGS reference, section 6). Which node a placement's pods are on is not observed, so
-what is allocated is told by cluster, never guessed by node.
+EGS keeps an inventory for this (docs/egs.md, "Inventory and GPRs as answers"). Which node a placement's pods are on is
+not observed, so what is allocated is told by cluster, never guessed by node.
 """
 
 from __future__ import annotations

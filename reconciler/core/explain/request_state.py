@@ -67,7 +67,7 @@ def state(record: RequestRecord, inputs: PassInput, held: Sequence[Suppressed] =
 
 
 def phase_of(placement: Placement, inputs: PassInput) -> Phase:
-    """Tell how one placement is doing; what its engine has given up has failed, until a pass reverts it (R18)."""
+    """Tell how one placement is doing; what its engine has given up has failed (docs/egs.md, R18)."""
     ailment = inputs.rollouts.ailing.get(placement.path)
     if ailment is not None and ailment.state is EngineState.FAILED:
         return Phase.FAILED

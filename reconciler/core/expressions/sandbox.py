@@ -1,7 +1,7 @@
 """Runs one expression of a template: no expression takes long, takes much memory, or reaches Python.
 
 Jinja's own sandbox keeps expressions away from Python's internals but lets them work without end: nested loops of 10**8
-turns ran for seconds, ``'a' * 10**9`` took a gigabyte (reference/libraries.md, section 3). Python cannot be interrupted
+turns ran for seconds, ``'a' * 10**9`` took a gigabyte (measured with Jinja 3.1.6). Python cannot be interrupted
 cheaply, so every construct that multiplies work pays for it first, out of one `Budget` for the whole spec:
 
 * each turn of a loop, nested or not, costs a unit for each node of what is in the loop; ``range`` refuses what no

@@ -1,7 +1,7 @@
 """Whether a request may be made: its workspace, its clusters, the safety rules, and what its GPR may ask for.
 
 Files pass through here when they are put together, and orders of the API when they are carried out. What a workspace's
-policy does not allow is an error and never quietly made smaller (R27 of the EGS reference).
+policy does not allow is an error and never quietly made smaller (docs/egs.md, R27).
 """
 
 from __future__ import annotations

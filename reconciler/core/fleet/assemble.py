@@ -232,7 +232,7 @@ def _tell_first_needs(
 
 
 def _declared(draft: TemplateDraft, workspace: Workspace) -> Iterator[Finding]:
-    """Find namespaces that a template says it uses and that are not its workspace's (R15 of the EGS reference)."""
+    """Find namespaces that a template says it uses and that are not its workspace's (docs/egs.md, R15)."""
     for index, namespace in enumerate(draft.namespaces):
         if workspace.namespaces and namespace not in workspace.namespaces:
             yield foreign(("spec", "namespaces", index), namespace, workspace)

@@ -2,7 +2,7 @@
 
 A workspace whose binding has ``enableAutoGPR`` bursts without any BurstPolicy, so that a fleet of EGS files alone does
 what EGS does. Where a BurstPolicy governs a template that policy wins, and the binding only gives the terms of its
-GPRs. Of all places where EGS lets a GPRTemplate be named, the binding wins (R24).
+GPRs. Of all places where EGS lets a GPRTemplate be named, the binding wins (docs/egs.md, R24).
 """
 
 from __future__ import annotations

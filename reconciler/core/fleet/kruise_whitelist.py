@@ -1,7 +1,7 @@
 """Kruise's whitelist of custom workloads: a ConfigMap that says where objects of a kind have their replicas.
 
-Its form is that of reference/spread-and-groups.md, section 2. Kruise's own reader takes no comma after a last entry,
-and neither does this one.
+Its form is that of docs/reference/workloadspread.md, "Replicas and the whitelist". Kruise's own reader takes no comma
+after a last entry, and neither does this one.
 """
 
 from __future__ import annotations

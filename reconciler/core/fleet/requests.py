@@ -51,7 +51,7 @@ def limits(work: FleetObjects, workspaces: Mapping[WorkspaceName, Workspace]) ->
 
 
 def bindings(work: FleetObjects, desired: Desired) -> dict[WorkspaceName, GprBinding]:
-    """Read the GPRTemplateBindings. What a workspace's policy does not allow keeps its binding out of force (R27)."""
+    """Read the GPRTemplateBindings. A binding that breaks a WorkspacePolicy has no effect (docs/egs.md, R27)."""
     found: dict[WorkspaceName, GprBinding] = {}
     for name, placed in work.named(BindingFile, "GPRTemplateBinding").items():
         work.tell_unknown(placed, "Workspace", [(("metadata", "name"), name)], desired.workspaces)

@@ -1,7 +1,7 @@
 """From the files of the output branch to the Ledger: which files are records, and what people did to them.
 
 Everything that is not a record is somebody else's and is passed over. A record that cannot be read holds up its own
-workload and nothing else (promise 7).
+workload and nothing else (docs/concepts.md, "Promises").
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ History = Mapping[WorkloadId, tuple[Sample, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnseenPrimary:
-    """A workload whose primary cannot be seen: it keeps what it has and gets nothing new (promise 7)."""
+    """A workload whose primary cannot be seen keeps what it has (docs/concepts.md, "Promises")."""
 
     workload: WorkloadId
     message: str

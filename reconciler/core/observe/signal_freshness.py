@@ -1,7 +1,8 @@
 """Which signals can be believed now: those from elsewhere, and those of the primary cluster.
 
 A signal that cannot be heard must not be taken for one that is content. What it asked for last is forgotten, so that
-nothing new comes of it; and as long as nobody knows what it would ask for, nothing is given back either (promise 7).
+nothing new comes of it; and as long as nobody knows what it would ask for, nothing is given back either
+(docs/concepts.md, "Promises").
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What a template's ``cmdExec`` comes to: an object, a Job, nothing, or a refusal. Nothing is ever executed here.
 
 EGS runs each entry as a kubectl command line. Here a closed list of commands is turned into the objects they would make
-(reference/egs.md, R13); any other becomes a Job in the destination cluster where the workspace allows command Jobs,
-and is refused where it does not (design.md, section 8; the Job is that of reference/gitops-engines.md, section 4). A
-command line is split as a shell would split it, but there is no shell: what only a shell can do is refused.
+(docs/egs.md, R13); any other becomes a Job in the destination cluster where the workspace allows command Jobs, and is
+refused where it does not (docs/reference/argocd.md, "Commands as Jobs"). A command line is split as a shell would split
+it, but there is no shell: what only a shell can do is refused.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def _mark(line: _Line, verb: str) -> Outcome | None:
 
 
 JOB_NAMESPACE = "kubeslice-system"
-"""Where the service account of commands lives, so where their Jobs have to run (gitops-engines.md, section 2)."""
+"""Where the service account of commands lives, so where their Jobs have to run (docs/egs.md, "Before you begin")."""
 
 STEP_LABEL = "overspill.dev/step"
 """What tells a command's Job from a workload."""
@@ -318,8 +318,8 @@ def argv(outcome: Outcome, jobs: CommandJobs | None, service_account: str) -> tu
 def job(placement: PlacementName, number: int, step: str, words: tuple[str, ...], *, image: str, account: str) -> Json:
     """Make the Job that runs a command: not a hook, without a TTL, in exec form, unprivileged, with a deadline.
 
-    A hook would run again with each sync, and a TTL makes Argo CD run it again (gitops-engines.md, section 3). The name
-    says what it runs, since a Job cannot be changed: another command or image is another Job.
+    A hook would run again with each sync, and a TTL makes Argo CD run it again (docs/reference/argocd.md, "Commands as
+    Jobs"). The name says what it runs, since a Job cannot be changed: another command or image is another Job.
     """
     ordinal = f"{number:02d}"
     digest = hashlib.sha256("\0".join((*words, image, account)).encode()).hexdigest()[:8]

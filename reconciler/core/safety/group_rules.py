@@ -1,4 +1,4 @@
-"""What LeaderWorkerSet's own webhook would refuse, told where the set is written (spread-and-groups.md, section 5).
+"""What LeaderWorkerSet's own webhook would refuse (docs/reference/groups.md, "LeaderWorkerSet").
 
 Only what one manifest says by itself: that a field may not change later is for the cluster to say. What holds an
 expression is passed over until it is filled in.

@@ -1,4 +1,4 @@
-"""The safety rules of design.md, section 8, over what a template deploys.
+"""The safety rules over what a template deploys (docs/fleet.md, "WorkloadTemplate").
 
 Called on a template when its file is loaded and again on the rendered spec, since an expression can become anything:
 leaves that still hold one are passed over here. Charts that Overspill renders itself go through `objects` as well. The

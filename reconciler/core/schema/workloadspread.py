@@ -2,7 +2,7 @@
 
 Only what a single field tells is refused here, as an API server does that decodes it; what Kruise's webhook says of the
 fields together, it says in its own words in `spreadrules`. The fields, and those of later versions of it, are listed in
-spread-and-groups.md, sections 1 and 2.
+docs/reference/workloadspread.md, "Fields".
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 A requirement whose key is a label of a Cluster is decided by the cluster, and so is the field ``metadata.name``; every
 other one is a node's, narrows the shape of a replica, and goes into its pod template. The order is OpenKruise's: first
-tolerations, then the required term beside every term that is there, then the patch, which wins (spread-and-groups.md,
-section 2). What a patch makes of a pod is read off the template where that is known (`aswritten`). A shape alone does
-not tell what becomes of its requests, or of a label that it may have of its affinity: there a patch fits nowhere, and
-says why.
+tolerations, then the required term beside every term that is there, then the patch, which wins
+(docs/reference/workloadspread.md, "Changes to a pod"). What a patch makes of a pod is read off the template where that
+is known (`aswritten`). A shape alone does not tell what becomes of its requests, or of a label that it may have of its
+affinity: there a patch fits nowhere, and says why.
 """
 
 from __future__ import annotations

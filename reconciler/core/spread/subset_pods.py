@@ -1,9 +1,10 @@
 """What a subset of a WorkloadSpread makes of a pod template, and which ordinals of a StatefulSet are its own.
 
-As OpenKruise injects it into pods (spread-and-groups.md, section 2), in this order: tolerations and preferred terms are
-appended; the required term becomes the only one, or goes into every term that is there; the patch comes last, and so
-wins; an annotation names the spread and the subset. Two things are otherwise: what a Cluster decides by its labels or
-its name is no matter of nodes any more and is left out, and where nothing is injected no empty affinity is made.
+As OpenKruise injects it into pods (docs/reference/workloadspread.md, "Changes to a pod"), in this order: tolerations
+and preferred terms are appended; the required term becomes the only one, or goes into every term that is there; the
+patch comes last, and so wins; an annotation names the spread and the subset. Two things are otherwise: what a Cluster
+decides by its labels or its name is no matter of nodes any more and is left out, and where nothing is injected no empty
+affinity is made.
 """
 
 from __future__ import annotations

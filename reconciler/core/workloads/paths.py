@@ -1,7 +1,7 @@
 """Ways through an object: what stands at the end of one, and the number of replicas that is read there.
 
-Kruise reads the replicas paths of its whitelist and of a WorkloadSpread so (spread-and-groups.md, section 2): parts
-apart by dots, and a number for an item of a list.
+Kruise reads the replicas paths of its whitelist and of a WorkloadSpread so (docs/reference/workloadspread.md, "Replicas
+and the whitelist"): parts apart by dots, and a number for an item of a list.
 """
 
 from __future__ import annotations

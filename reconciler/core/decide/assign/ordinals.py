@@ -1,9 +1,9 @@
 """Why a subset of a StatefulSet has one cluster: each of its clusters would count from the same ordinal.
 
-The subsets of an ordinal workload are ranges (spread-and-groups.md, sections 2 and 6). Two clusters of one subset would
-make pods of the same names, each with a volume of its own; so would what is in no subset, which begins where the
-workload itself does. The cluster of a subset is the primary where that is in it, then the first that has some of it,
-then the first that takes some.
+The subsets of an ordinal workload are ranges (docs/reference/workloadspread.md, "StatefulSets"). Two clusters of one
+subset would make pods of the same names, each with a volume of its own; so would what is in no subset, which begins
+where the workload itself does. The cluster of a subset is the primary where that is in it, then the first that has some
+of it, then the first that takes some.
 """
 
 from __future__ import annotations

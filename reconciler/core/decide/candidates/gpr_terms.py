@@ -1,7 +1,8 @@
 """On which terms a workload has GPUs, and how urgent it is: by what is said of it nearest to it.
 
-EGS says this in gprDetails, in GPRTemplates and in the GPRTemplateBinding of a workspace (the EGS reference, section 5;
-where they disagree the binding decides whether workloads get GPRs by themselves, rule R24).
+EGS says this in gprDetails, in GPRTemplates and in the GPRTemplateBinding of a workspace (docs/egs.md, "GPRTemplate,
+GPRTemplateBinding, WorkspacePolicy" and R24: where they disagree the binding decides whether workloads get GPRs by
+themselves).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Subsets in order: each as far as its maximum, after all minimums; and back in the reverse.
 
 OpenKruise's WorkloadSpread for the order and the maximums, its UnitedDeployment's two passes for the minimums
-(spread-and-groups.md, sections 2 and 3). What is above a maximum comes home before all else, the last subset's first:
-so what is in no subset any more is a last one that may hold nothing.
+(docs/reference/workloadspread.md, "Choosing a subset" and "UnitedDeployment"). What is above a maximum comes home
+before all else, the last subset's first: so what is in no subset any more is a last one that may hold nothing.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ class Order:
 
     Without a `workspace` it is looked for in those that the `author` may write to (`within`, None for all). The `draft`
     is what the body of the call says, and `given` the fields that it names. `key` digests the idempotency key of a
-    creation. `strict` refuses to delete what has GPUs or is over, as EGS does (reference, R19).
+    creation. `strict` refuses to delete what has GPUs or is over, as EGS does (docs/egs.md, R19).
     """
 
     number: int

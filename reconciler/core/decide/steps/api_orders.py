@@ -1,7 +1,7 @@
 """Orders of callers of the API, carried out one after the other, and what each of them is answered.
 
 An order is judged by what stands when its turn comes: of two that want the same name the first gets it. What the rules
-of states do not allow (reference, R19 and R20) is denied, and changes nothing.
+of states do not allow (docs/egs.md, R19 and R20) is denied, and changes nothing.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class _Clerk:
         return Answer(change=position, workload=record.workload, notes=self._notes(admitted))
 
     def _delete(self, order: Order, record: RequestRecord) -> Answer:
-        """End a request, whatever its state, and forget it; `strict` callers get EGS's refusal instead (R19)."""
+        """End a request, whatever its state, and forget it; `strict` callers get EGS's refusal (docs/egs.md, R19)."""
         if record.asker is Asker.FILE:
             return self._of_a_file(record, "delete")
         status = Provisioning.SUCCESSFUL if self.working_plan.of(record.workload) else Provisioning.PENDING

@@ -25,7 +25,7 @@ from reconciler.model.workload import DeletionPolicy
 from reconciler.text.wording import clause, listed
 
 CHANGEABLE = frozenset({"burstDuration", "deletionPolicy"})
-"""What may be changed of a request that has a placement, as EGS has it (reference, R20)."""
+"""What may be changed of a request that has a placement, as EGS has it (docs/egs.md, R20)."""
 
 
 def follow_files(inputs: PassInput, working_plan: WorkingPlan) -> None:

@@ -1,8 +1,9 @@
 """What runs in groups leaves a cluster that has been lost for too long, whole and in one commit.
 
 A cluster is lost while it is out of sight or says that it is not well. Since when is this process's own record, as
-MultiKueue has it (spread-and-groups.md, section 4): what git holds does not tell, and whoever has just been started may
-be the one who has not looked yet. What has no groups stays, as it does on any cluster that merely cannot be seen.
+MultiKueue has it (docs/reference/groups.md, "MultiKueue"): what git holds does not tell, and whoever has just been
+started may be the one who has not looked yet. What has no groups stays, as it does on any cluster that merely cannot be
+seen.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What a template has come to make of each replica reaches what stands of it, where that goes whole.
 
-MultiKueue creates a set in the worker cluster once and never raises its number afterwards (spread-and-groups.md,
-section 4). One copy never gets another number of replicas here either, so that no resize would take such a change up.
+MultiKueue creates a set in the worker cluster once and never raises its number afterwards (docs/reference/groups.md,
+"MultiKueue"). One copy never gets another number of replicas here either, so that no resize would take such a change
+up.
 """
 
 from __future__ import annotations

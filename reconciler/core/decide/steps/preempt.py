@@ -1,8 +1,8 @@
 """GPUs that go from who is less urgent, and lets them go, to who is more urgent and finds no room anywhere.
 
-As EGS has it: a GPR evicts others of strictly lower priority that opted in, where its workspace allows it (the EGS
-reference, section 4). Only placements of ours are ended, never what runs on a primary by itself. What was evicted can
-evict only what is less urgent still, so that every chain of evictions comes to an end.
+As EGS has it: a GPR evicts others of strictly lower priority that opted in, where its workspace allows it
+(docs/gprs.md, "Eviction"). Only placements of ours are ended, never what runs on a primary by itself. What was evicted
+can evict only what is less urgent still, so that every chain of evictions comes to an end.
 
 Who has to go so that a newcomer has room: what of it has to fit, how much of it does, and the fewest who will do.
 """

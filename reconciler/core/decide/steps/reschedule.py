@@ -3,8 +3,8 @@
 Where some have had no node for rescheduleCriticalSeconds, their subset's part of that cluster counts as unschedulable
 for a while, and gets nothing; the ledger remembers it. Others that wait there beside them go with them. What has a node
 there stays, also while it is starting, and nothing moves back afterwards. The last subset is never unschedulable.
-Replicas that nobody else takes stay where they wait: OpenKruise would delete and make them anew (spread-and-groups.md,
-section 2).
+Replicas that nobody else takes stay where they wait: OpenKruise would delete and make them anew
+(docs/reference/workloadspread.md, "Adaptive").
 """
 
 from __future__ import annotations

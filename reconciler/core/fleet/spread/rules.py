@@ -1,6 +1,6 @@
 """The rules of a WorkloadSpread by itself: OpenKruise's webhook, in its words and at its fields, all of them at once.
 
-1. The rules of the set and its subsets (spread-and-groups.md, section 2).
+1. The rules of the set and its subsets (docs/reference/workloadspread.md, "Validation").
 2. Kubernetes' own validation of node selector terms, tolerations and label selectors.
 3. A warning for each field of a patch that no Pod has. A strategic merge puts such a field where it stands, as kubectl
    and OpenKruise do, and the API server refuses or drops it later. Scalars are told apart by the fields of Kubernetes

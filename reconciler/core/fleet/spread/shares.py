@@ -1,9 +1,9 @@
 """Where a placement's share is written by word of a WorkloadSpread: at the paths of its `replicasPathList`.
 
-OpenKruise only reads there; here the share is written there as well (spread-and-groups.md, section 6). What the
-template's own file has at the paths says in what proportion. As with the annotation of `sharepath`, the numbers become
-expressions when the files are read, so that whatever fills in a template, to write it or to count what it takes,
-divides alike.
+OpenKruise only reads there; here the share is written there as well (docs/reference/workloadspread.md, "Replicas and
+the whitelist"). What the template's own file has at the paths says in what proportion. As with the annotation of
+`sharepath`, the numbers become expressions when the files are read, so that whatever fills in a template, to write it
+or to count what it takes, divides alike.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Argo CD's Applications: what each says of the placement that it deploys.
 
-The rules are those of reference/gitops-engines.md, section 7. Argo CD has no one field that tells: conditions say what
-keeps it from trying, the operation how the last try went, health what has become of it, each as of its own moment.
+The rules are those of docs/reference/argocd.md, "Status of an Application". Argo CD has no one field that tells:
+conditions say what keeps it from trying, the operation how the last try went, health what has become of it, each as of
+its own moment.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Argo CD's cluster Secrets: how it logs in to a cluster of some name.
 
 Each has the label ``argocd.argoproj.io/secret-type: cluster`` and the data ``name``, ``server`` and ``config``, the
-last one JSON (Argo CD's docs/operator-manual/declarative-setup.md, Clusters, and ClusterConfig among its API types;
-what is contradictory there client-go refuses, and so do we). A message here never quotes a value: it holds names of
-Secrets and of fields, and of a program that is to be run.
+last one JSON (docs/reference/argocd.md, "Cluster Secrets"; what is contradictory there client-go refuses, and so do
+we). A message here never quotes a value: it holds names of Secrets and of fields, and of a program that is to be run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What EGS's templates and placements have in common, in every spelling of its documents and tables of parameters.
 
-The rules (R1 to R16) are those of the EGS reference, section 8: what the public documents contradict each other in.
+Where EGS's documents contradict each other, docs/egs.md, R1 to R16, settle it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ class HelmFlagsFile(Strict):
 
 
 class SecretRefFile(Strict):
-    """The Secret with ``username`` and ``password`` for the chart's repository; a plain name will do (R7)."""
+    """The Secret with ``username`` and ``password`` for the chart's repository; a plain name will do."""
 
+    # The plain name: docs/egs.md, R7. Docstrings of this module are descriptions of the published schemas.
     model_config = ConfigDict(json_schema_extra=lambda schema: _or(schema, {"type": "string"}))
 
     name: Name
@@ -67,7 +68,7 @@ def _or(schema: Json, other: Json) -> None:
 
 
 def _flags_form(value: Json) -> str:
-    """Tell helmFlags' older text form from its object form (R10)."""
+    """Tell helmFlags' older text form from its object form (docs/egs.md, R10)."""
     return "<object>" if isinstance(value, (Mapping, HelmFlagsFile)) else "<text>"
 
 
@@ -93,8 +94,9 @@ class HelmConfigFile(Strict):
 
 
 class ManifestResourceFile(Strict):
-    """One Kubernetes object, under ``manifest`` or, as EGS's REST interface has it, flattened beside its name (R14)."""
+    """One Kubernetes object, under ``manifest`` or, as EGS's REST interface has it, flattened beside its name."""
 
+    # The flattened form: docs/egs.md, R14.
     model_config = ConfigDict(
         json_schema_extra=lambda schema: _or(
             schema,
@@ -151,7 +153,7 @@ class DeployFile(Strict):
 
     @model_validator(mode="after")
     def _agree(self) -> DeployFile:
-        """Refuse two spellings of one thing that say different things (R3, R8)."""
+        """Refuse two spellings of one thing that say different things (docs/egs.md, R3 and R8)."""
         if self.helm_config and self.helm_configs and self.helm_config != self.helm_configs:
             raise refusal("has both helmConfig and helmConfigs, and they differ", "try keeping helmConfig")
         if self.service_account and self.service_account_name and self.service_account != self.service_account_name:

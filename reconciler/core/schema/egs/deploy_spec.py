@@ -1,6 +1,6 @@
 """A deploy spec from the fields of a file to the model, with the problems between its parts.
 
-EGS's older helmFlags, a text of Helm's own options, are read into the newer object (rule R10 of the EGS reference).
+EGS's older helmFlags, a text of Helm's own options, are read into the newer object (docs/egs.md, R10).
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def _chart(file: HelmConfigFile, loc: Loc, found: list[Finding]) -> HelmConfig:
 
 
 def _named(name: str, default: Json, source: str, loc: Loc, found: list[Finding]) -> str:
-    """Name a part as steps know it, by default after its object or release (R5)."""
+    """Name a part as steps know it, by default after its object or release (docs/egs.md, R5)."""
     if name:
         return name
     if isinstance(default, str) and _PART_NAME.fullmatch(default):

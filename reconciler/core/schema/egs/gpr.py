@@ -1,6 +1,6 @@
 """EGS's GPRTemplate and GPUProvisioningRequest, and the terms that they share with the gprDetails of placements.
 
-Field facts and rules are those of the EGS reference, sections 4 and 5.
+The fields are those of docs/egs.md, "GPUProvisioningRequest" and "GPRTemplate, GPRTemplateBinding, WorkspacePolicy".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """EGS's WorkloadPlacement: a request by name, in its three API groups, and in the bodies of its REST interface.
 
-The rules (R1 to R20) are those of the EGS reference, section 8.
+Where EGS's documents contradict each other, docs/egs.md, R1 to R20, settle it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class PlacementSpec(DeployFile):
 
     @model_validator(mode="after")
     def _same(self) -> PlacementSpec:
-        """Refuse two spellings of one thing that say different things (R2, R9)."""
+        """Refuse two spellings of one thing that say different things (docs/egs.md, R2 and R9)."""
         one = [] if self.cluster_name is None else [self.cluster_name]
         given = {
             name: names

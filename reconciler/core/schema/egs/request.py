@@ -19,7 +19,7 @@ from reconciler.model.workload import DeploySpec
 from reconciler.text.findings import Finding, Loc
 
 TEMPLATE = "overspill.dev/template"
-"""The annotation that names the WorkloadTemplate that a request was made of (R16)."""
+"""The annotation that names the WorkloadTemplate that a request was made of (docs/egs.md, R16)."""
 
 _ALIASES = {
     "cluster_name": "clusters",
@@ -239,7 +239,7 @@ def copies(draft: RequestDraft) -> bool:
 
 
 def _where(spec: PlacementSpec, group: str, found: list[Finding]) -> tuple[tuple[ClusterName, ...], int | None]:
-    """Say on which clusters a request goes, and on how many of them (R2)."""
+    """Say on which clusters a request goes, and on how many of them (docs/egs.md, R2)."""
     written_as = _clusters_field(spec, body=not group)
     loc: Loc = ("spec", "clusters")
     written = spec.cluster_names or spec.clusters or [name for name in (spec.cluster_name,) if name is not None]

@@ -198,7 +198,7 @@ def _terms(ask: GpuAsk | None, terms: GprTerms) -> Document:
 
 
 def _rest_chart(chart: HelmConfig) -> Document:
-    """Write a chart as the REST interface does: without its name where that is the release's (R5)."""
+    """Write a chart as the REST interface does: without its name where that is the release's (docs/egs.md, R5)."""
     written: Document = {} if chart.name == chart.release_name else {"name": chart.name}
     written |= {
         "chart": chart.chart,
@@ -217,7 +217,7 @@ def _rest_chart(chart: HelmConfig) -> Document:
 
 
 def _manifest(resource: ManifestResource) -> Document:
-    """Write an object in the flattened form (R14), or wrapped where that would lose something of it."""
+    """Write an object in the flattened form (docs/egs.md, R14), or wrapped where that would lose something of it."""
     manifest = resource.manifest
     metadata = manifest.get("metadata")
     if isinstance(metadata, dict):
