@@ -1,12 +1,14 @@
 """Plays the stories of tests/golden: repo-layout as the fleet, a file of observations a step, and what comes of it.
 
-A story may lay files of its own over the layout, in ``fleet/``, and say beside a step what Prometheus answers to which
-query (``<step>.json``). ``python -m tests.stories.golden`` writes the expected
-files anew; read the difference before it is committed.
+A story may lay files of its own over the layout, in ``fleet/``, and say beside a step what Prometheus answers to
+which query (``<step>.json``). What is expected is the tree of the first step, file by file; of each later step what
+differs from the step before (``<step>.diff``); and the log of the branch. ``python -m tests.stories.golden`` writes
+the expected files anew; read the difference before it is committed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -14,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from difflib import unified_diff
 from pathlib import Path
 from typing import Self
 
@@ -27,14 +30,14 @@ from reconciler.daemon.reconcile import Memory, World, reconcile_once
 from reconciler.daemon.source import SourceReader
 from reconciler.model.capacity import Observed
 from reconciler.model.push import Push
-from reconciler.ports import ClusterView
+from reconciler.ports import ClusterView, Repository
 from tests.builders.remote import Remote
 from tests.fakes.memory_repository import OURS
 from tests.fakes.prometheus import serving
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 LAYOUT = Path(__file__).parent.parent.parent / "repo-layout"
-STORIES = sorted(path for path in GOLDEN.iterdir() if any(path.glob("*.yaml")))
+STORIES = sorted(path.parent for path in GOLDEN.glob("*/1-*.yaml"))
 """All but those of the kinds of workloads, which are played by `tests.stories.kinds`."""
 _COMMIT = re.compile(r'"?\b[0-9a-f]{40}\b"?')  # in quotes where YAML could take it for a number
 _DIGEST = re.compile(r"sha256-[0-9a-f]{64}")
@@ -102,52 +105,102 @@ class Queries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One pass: what is observed, as text, once it is known what lies in git; and who else is asked."""
+    """One pass: what is observed, which may depend on what the steps before left in git, and who else is asked."""
 
     name: str
-    observed: Callable[[Remote], str]
+    observed: Callable[[], str]
     beside: Callable[[Scene], ClusterView] = lambda scene: scene
 
 
-def acted(fleet: Mapping[str, bytes], steps: Iterable[Step], work: Path) -> Iterator[tuple[Step, Remote]]:
-    """Run a pass for each step in a fleet of these files, and yield the repository after each."""
-    remote = Remote(work / "remote.git")
-    remote.commit("main", dict(fleet))
-    with GitRepository(remote.url, cache=work / "cache") as repository:
-        memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
-        for step in steps:
-            text = step.observed(remote)
-            seen = {one.cluster: one for one in observation_file.read(text.encode(), step.name)}
-            scene = Scene(moment=max(one.observed_at for one in seen.values()), observed=Observed(clusters=seen))
-            view = step.beside(scene)
-            world = World(repository=repository, clusters=view, charts=Helm(), clock=scene, outbox=scene, author=OURS)
-            reconcile_once(world, memory)
-            yield step, remote
+def run_steps(repository: Repository, steps: Iterable[Step]) -> Iterator[Step]:
+    """Run a pass for each step over a repository with a fleet, and yield the step when its commits are pushed."""
+    memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
+    for step in steps:
+        text = step.observed()
+        seen = {one.cluster: one for one in observation_file.read(text.encode(), step.name)}
+        scene = Scene(moment=max(one.observed_at for one in seen.values()), observed=Observed(clusters=seen))
+        view = step.beside(scene)
+        world = World(repository=repository, clusters=view, charts=Helm(), clock=scene, outbox=scene, author=OURS)
+        reconcile_once(world, memory)
+        yield step
 
 
-def play(story: Path, work: Path) -> dict[str, str]:
-    """Play one story, and return the files of the branch after each step and its whole log, by path."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """What came of a story: the files of the branch after each step by path, as `plain` text, and its whole log."""
+
+    trees: Mapping[str, Mapping[str, str]]
+    log: str
+
+
+def play(story: Path, work: Path) -> Played:
+    """Play one story over a git repository."""
     fleet = {
         str(path.relative_to(root)): path.read_bytes()
         for root in (LAYOUT, story / "fleet")
         for path in sorted(root.rglob("*.yaml"))
     }
-    results: dict[str, str] = {}
-    with Queries() as queries:
-        for step, remote in acted(fleet, [_step(path, queries) for path in sorted(story.glob("*.yaml"))], work):
-            for path, data in remote.files("placements").items():
-                results[f"{step.name}/{path}"] = plain(data.decode())
-    results["log.txt"] = plain(remote.git("log", "--reverse", "--format=%an, %cI%n%n%B", "placements")) + "\n"
-    return results
+    remote = Remote(work / "remote.git")
+    remote.commit("main", dict(fleet))
+    trees: dict[str, Mapping[str, str]] = {}
+    with GitRepository(remote.url, cache=work / "cache") as repository, Queries() as queries:
+        for step in run_steps(repository, [_step(path, remote, queries) for path in sorted(story.glob("*.yaml"))]):
+            trees[step.name] = {path: plain(data.decode()) for path, data in remote.files("placements").items()}
+    log = plain(remote.git("log", "--reverse", "--format=%an, %cI%n%n%B", "placements")) + "\n"
+    return Played(trees=trees, log=log)
 
 
-def _step(path: Path, queries: Queries) -> Step:
+def expected(played: Played) -> dict[str, str]:
+    """Return the expected files of a story, by path below ``expected/``."""
+    first, *later = played.trees
+    files = {f"{first}/{path}": text for path, text in played.trees[first].items()}
+    before = played.trees[first]
+    for name in later:
+        files[f"{name}.diff"] = difference(before, played.trees[name])
+        before = played.trees[name]
+    return files | {"log.txt": played.log}
+
+
+def difference(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """Describe a tree by what differs from the one before; a file that is equal to another one by that one's path."""
+    parts = [f"{len(after)} files, {digest(after)}\n"]
+    parts += [f"\nremoved {path}\n" for path in sorted(before.keys() - after.keys())]
+    known = {text: path for path, text in sorted(before.items(), reverse=True)}
+    for path, text in sorted(after.items()):
+        if path in before and before[path] != text:
+            parts += ["\n", *_lines(unified_diff(*_split(before[path], text), f"before/{path}", path, n=1))]
+        elif path not in before and text in known:
+            parts.append(f"\nadded {path}\nequal to {known[text]}\n")
+        elif path not in before:
+            parts += [f"\nadded {path}\n", *_lines(f"+{line}" for line in text.splitlines(keepends=True))]
+        known.setdefault(text, path)
+    return "".join(parts)
+
+
+def _split(*texts: str) -> tuple[list[str], ...]:
+    return tuple(text.splitlines(keepends=True) for text in texts)
+
+
+def _lines(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def digest(tree: Mapping[str, str]) -> str:
+    """Digest every byte of a tree, paths included."""
+    digested = hashlib.sha256()
+    for path, text in sorted(tree.items()):
+        digested.update(f"{path}\0{len(text.encode())}\0{text}".encode())
+    return f"sha256:{digested.hexdigest()}"
+
+
+def _step(path: Path, remote: Remote, queries: Queries) -> Step:
     """Read a step from its file, and from what Prometheus answers beside it."""
 
     def asked(scene: Scene) -> ClusterView:
         return JoinedView(scene, queries.answered(path.with_suffix(".json"), scene.moment))
 
-    return Step(name=path.stem, observed=lambda remote: _filled(path.read_text(), remote), beside=asked)
+    return Step(name=path.stem, observed=lambda: _filled(path.read_text(), remote), beside=asked)
 
 
 def _filled(text: str, remote: Remote) -> str:
@@ -173,7 +226,7 @@ def main() -> None:
     for story in STORIES:
         shutil.rmtree(story / "expected", ignore_errors=True)
         with tempfile.TemporaryDirectory() as work:
-            for path, text in play(story, Path(work)).items():
+            for path, text in expected(play(story, Path(work))).items():
                 file = story / "expected" / path
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text)

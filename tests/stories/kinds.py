@@ -1,16 +1,16 @@
 """Plays tests/golden/kinds: for each kind of workload a sample of its own project, from one cluster to three and back.
 
-A story is a template and how many pods of how many GPUs a cluster holds. Home goes short of as many as one cluster
-holds, then two, then three but for one pod, and back. Of a template called ``<name>-NUMBER``, which goes whole, there
-are three, and home goes short of one after the other. ``python -m tests.stories.kinds`` writes what is expected anew;
-read the difference before it is committed.
+A story is a file: how many pods of how many GPUs a cluster holds, and behind ``---`` the template. Home goes short of
+as many as one cluster holds, then two, then three but for one pod, and back. Of a template called ``<name>-NUMBER``,
+which goes whole, there are three, and home goes short of one after the other. Beside it lies what is expected,
+``<story>.txt``: what is where after each pass, and the objects of the first cluster at the peak. ``python -m
+tests.stories.kinds`` writes it anew; read the difference before it is committed. That git keeps what is written, the
+stories of `tests.stories.golden` show.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,17 +26,20 @@ from reconciler.model.workload import Json, WorkloadRef
 from reconciler.text.timestamps import format_time
 from reconciler.text.wording import listed
 from tests.builders.inputs import NOW
-from tests.builders.remote import Remote
-from tests.stories.golden import GOLDEN, Step, acted, plain
+from tests.fakes.memory_repository import MemoryRepository
+from tests.stories.golden import GOLDEN, Step, plain, run_steps
 
 KINDS = GOLDEN / "kinds"
-STORIES = sorted(path.parent for path in KINDS.glob("*/story.yaml"))
+FLEET = KINDS / "_fleet.yaml"
+STORIES = sorted(path for path in KINDS.glob("*.yaml") if path != FLEET)
 LENDERS = ("north", "east", "south")
 LACKING = (1, 2, 3, 2, 1, 0)
 """How many clusters hold what home is short of, a pass after the other."""
 PEAK = 2
 GPU = "nvidia.com/gpu"
 RECORD = "/placement.yaml"
+OBJECT = "# "
+"""What the name of an object's file stands behind in what is expected."""
 _NUMBER = "NUMBER"
 _LATER = timedelta(minutes=10)
 _NODE = 8
@@ -68,7 +71,7 @@ class Story:
     @property
     def files(self) -> dict[str, bytes]:
         """The fleet repository."""
-        files = {"fleet.yaml": (KINDS / "fleet" / "fleet.yaml").read_bytes()}
+        files = {"fleet.yaml": FLEET.read_bytes()}
         for number in (1, 2, 3) if self.whole else (0,):
             files[f"templates/{number}.yaml"] = self.template.replace(_NUMBER, str(number)).encode()
         return files
@@ -113,32 +116,34 @@ class Played:
                 yield cluster, path, document.value
 
 
-def read(story: Path) -> Story:
-    """Read a story from its directory."""
-    (document,) = yaml.parse((story / "story.yaml").read_bytes(), "story.yaml")
-    return Story(template=(story / "template.yaml").read_text(), **document.value)
+def read(path: Path) -> Story:
+    """Read a story from its file."""
+    room, _, template = path.read_text().partition("---\n")
+    (document,) = yaml.parse(room.encode(), path.name)
+    return Story(template=template, **document.value)
 
 
-def play(story: Story, work: Path) -> Played:
+def play(story: Story) -> Played:
     """Play a story."""
+    repository = MemoryRepository(story.files)
     subjects: list[tuple[str, ...]] = []
     trees: list[Mapping[str, bytes]] = []
-    steps = [Step(name=str(number), observed=_seen(story, number)) for number in range(len(LACKING))]
-    for _, remote in acted(story.files, steps, work):
-        log = remote.subjects("placements")[-2::-1]  # all but the one that the branch began with, oldest first
+    steps = [Step(name=str(number), observed=_seen(story, number, repository)) for number in range(len(LACKING))]
+    for _ in run_steps(repository, steps):
+        log = repository.subjects()[-2::-1]  # all but the one that the branch began with, oldest first
         subjects.append(tuple(log[sum(map(len, subjects)) :]))
-        trees.append(remote.files("placements", "clusters"))
+        trees.append(repository.tree(under="clusters"))
     return Played(story=story, subjects=tuple(subjects), trees=tuple(trees))
 
 
-def expected(played: Played) -> dict[str, str]:
+def expected(played: Played) -> str:
     """Write what is expected: the whole story, and what the first cluster has at its peak."""
-    files = {"story.txt": picture(played)}
     first = LENDERS[0]
     made = [path for cluster, path, _ in played.objects(PEAK) if cluster == first]
     if not made:  # a chart, of which the record tells
         made = [path for path in played.trees[PEAK] if path.startswith(f"clusters/{first}/") and path.endswith(RECORD)]
-    return files | {f"{first}/{path.rpartition('/')[2]}": plain(played.trees[PEAK][path].decode()) for path in made}
+    files = ((f"{first}/{path.rpartition('/')[2]}", plain(played.trees[PEAK][path].decode())) for path in made)
+    return picture(played) + "".join(f"\n{OBJECT}{name}\n{text}" for name, text in files)
 
 
 def picture(played: Played) -> str:
@@ -211,7 +216,7 @@ def _records(tree: Mapping[str, bytes]) -> Iterator[tuple[str, str, Json]]:
             yield path.split("/")[1], path.split("/")[2], document.value
 
 
-def _seen(story: Story, step: int) -> Callable[[Remote], str]:
+def _seen(story: Story, step: int, repository: MemoryRepository) -> Callable[[], str]:
     """Say what is to be seen at a step: who is short of pods at home, and what has come of our placements elsewhere."""
     moment, lacking = _moment(step), LACKING[step]
     fell = (
@@ -233,8 +238,8 @@ def _seen(story: Story, step: int) -> Callable[[Remote], str]:
         wanted = {"wanted": story.pods + story.short(step), "running": story.pods, "unschedulable": waits, **fell}
         short.append({**_named(story.refs[0]), **wanted, "replica": requests})
 
-    def text(remote: Remote) -> str:
-        tree = remote.files("placements", "clusters") if remote.tip("placements") else {}
+    def text() -> str:
+        tree = repository.tree(under="clusters")
         there: dict[str, list[tuple[str, int]]] = {}
         for cluster, name, document in _records(tree):
             replicas = int(document["metadata"]["annotations"]["overspill.dev/replicas"])
@@ -272,12 +277,7 @@ def _cluster(story: Story, name: str, moment: datetime, pods: int) -> dict[str, 
 def main() -> None:
     """Write what is expected anew."""
     for path in STORIES:
-        shutil.rmtree(path / "expected", ignore_errors=True)
-        with tempfile.TemporaryDirectory() as work:
-            for name, text in expected(play(read(path), Path(work))).items():
-                file = path / "expected" / name
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text)
+        path.with_suffix(".txt").write_text(expected(play(read(path))))
 
 
 if __name__ == "__main__":
