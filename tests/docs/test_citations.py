@@ -105,4 +105,4 @@ def headings(page: Path) -> tuple[frozenset[str], frozenset[str], frozenset[str]
     text = page.read_text()
     names = frozenset(_HEADING.findall(text))
     anchors = frozenset(re.sub(r"[^\w\- ]", "", name.lower()).replace(" ", "-") for name in names)
-    return names, frozenset(re.findall(r"^(?:\| |#+ )(R\d+)\b", text, re.MULTILINE)), anchors
+    return names, frozenset(re.findall(r"^#+ (R\d+): ", text, re.MULTILINE)), anchors
