@@ -19,11 +19,11 @@ import structlog
 from reconciler.adapters import logs
 from reconciler.adapters.alarms import Alarms
 from reconciler.adapters.clock import SystemClock
+from reconciler.adapters.event_log import EventLog
 from reconciler.adapters.git import Credentials, GitRepository
 from reconciler.adapters.helm import Helm
 from reconciler.adapters.notify import Notifier, Report
 from reconciler.adapters.observation_files import FileObservations
-from reconciler.adapters.outboxes import JoinedOutbox, PushLog
 from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.views import Here, JoinedView
@@ -39,7 +39,7 @@ from reconciler.daemon.source import SourceReader
 from reconciler.errors import InvalidInput
 from reconciler.model.tree import Identity
 from reconciler.model.units import format_duration
-from reconciler.ports import Charts, ClusterView, Outbox, OutputFiles, Wake
+from reconciler.ports import Charts, ClusterView, EventSink, OutputFiles, Wake
 from reconciler.settings import Settings
 
 PATIENCE = timedelta(seconds=10)
@@ -62,10 +62,10 @@ stand still for each look."""
 
 
 @contextmanager
-def connected(settings: Settings, outbox: Outbox | None = None) -> Iterator[tuple[World, Memory]]:
+def connected(settings: Settings, *sinks: EventSink) -> Iterator[tuple[World, Memory]]:
     """Open the repository and the observations for one command, and close them afterwards.
 
-    Nobody is told of a push but whom the `outbox` tells: a command prints what it did.
+    Events go to `sinks` alone, and not to the log: a command prints what it did.
     """
     with (
         _repository(settings) as repository,
@@ -74,7 +74,7 @@ def connected(settings: Settings, outbox: Outbox | None = None) -> Iterator[tupl
         _prometheus(settings, PATIENCE) as prometheus,
     ):
         views: list[ClusterView] = [Here(charts=charts), *_files(settings), *clusters, prometheus]
-        yield _world(settings, repository, JoinedView(*views), charts, outbox or JoinedOutbox()), _memory(repository)
+        yield _world(settings, repository, JoinedView(*views), charts, sinks), _memory(repository)
 
 
 def serve(settings: Settings) -> None:
@@ -96,7 +96,7 @@ def serve(settings: Settings) -> None:
             repository,
             JoinedView(Here(charts=charts), *files, pushed, *clusters, prometheus),
             charts,
-            JoinedOutbox(PushLog(), notifier),
+            (EventLog(), notifier),
         )
         memory = _memory(repository)
         alarms = Alarms(wake)
@@ -105,7 +105,7 @@ def serve(settings: Settings) -> None:
             Serving(world, memory, counter),
             clock=world.clock,
             alarm=alarms,
-            tell=Announcer(source_branch=settings.source_branch).tell,
+            tell=Announcer(source_branch=settings.source_branch, sinks=world.sinks).tell,
             maintain=repository.maintain,
             random=random.random,
             poll=settings.poll_interval,
@@ -217,14 +217,14 @@ def _repository(settings: Settings) -> Iterator[GitRepository]:
 
 
 def _world(
-    settings: Settings, repository: GitRepository, clusters: ClusterView, charts: Charts, outbox: Outbox
+    settings: Settings, repository: GitRepository, clusters: ClusterView, charts: Charts, sinks: tuple[EventSink, ...]
 ) -> World:
     return World(
         repository=repository,
         clusters=clusters,
         charts=charts,
         clock=SystemClock(),
-        outbox=outbox,
+        sinks=sinks,
         author=_committer(settings),
         source_branch=settings.source_branch,
         output_branch=settings.output_branch,

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Protocol
 
 from reconciler.model.capacity import Observed
+from reconciler.model.event import Event
 from reconciler.model.ids import BlobId, ClusterName, CommitId, TreeId
 from reconciler.model.policy import Desired
 from reconciler.model.push import Push
@@ -156,11 +157,15 @@ class Clock(Protocol):
         ...
 
 
-class Outbox(Protocol):
-    """Tells whoever wants to know that the output branch has moved."""
+class EventSink(Protocol):
+    """Takes events to whoever wants to know: the log, an engine's webhook, a chat, metrics."""
 
-    def pushed(self, push: Push) -> None:
-        """Take note of a push; must not fail and must not wait."""
+    def publish(self, events: Sequence[Event], pushes: Sequence[Push]) -> None:
+        """Take note of what a pass decided, and of the branches that carry it; must not fail and must not wait.
+
+        `pushes` are the output branch first, then those of clusters; none where nothing had to be written, as of
+        changes that are held back. Everything in it is on the remote.
+        """
         ...
 
 

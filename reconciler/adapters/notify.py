@@ -19,6 +19,7 @@ import structlog
 from reconciler.adapters.webhook_call import WebhookRejected, announce
 from reconciler.errors import Problem, Severity
 from reconciler.model.backoff import backoff
+from reconciler.model.event import Event
 from reconciler.model.push import Endpoint, Push
 
 log = structlog.get_logger()
@@ -52,7 +53,7 @@ class Report:
 
 
 class Notifier:
-    """Tells endpoints of pushes (a `ports.Outbox`). `report` is called from threads of ours."""
+    """Calls the webhooks of engines for each push (a `ports.EventSink`). `report` is called from threads of ours."""
 
     def __init__(
         self,
@@ -64,12 +65,13 @@ class Notifier:
         self._couriers = [_Courier(endpoint, report or _ignore, pace or NotifyTiming()) for endpoint in endpoints]
         self._repo_url = ""
 
-    def pushed(self, push: Push) -> None:
-        """Have every endpoint told, soon."""
-        # A pass that only ends what has lapsed may not have read the Fleet; where the engines fetch does not change.
-        self._repo_url = push.repo_url or self._repo_url
-        for courier in self._couriers:
-            courier.take(replace(push, repo_url=self._repo_url))
+    def publish(self, _events: Sequence[Event], pushes: Sequence[Push]) -> None:
+        """Have every endpoint told of the branches that moved, soon; what moved them is of no interest to engines."""
+        for push in pushes:
+            # A pass that only ends what has lapsed may not have read the Fleet; where engines fetch stays the same.
+            self._repo_url = push.repo_url or self._repo_url
+            for courier in self._couriers:
+                courier.take(replace(push, repo_url=self._repo_url))
 
     def close(self, patience: timedelta) -> tuple[Problem, ...]:
         """Deliver what is waiting, as far as patience goes, and return who could not be told. It is the end."""

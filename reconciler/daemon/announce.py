@@ -1,18 +1,20 @@
-"""What the log says of passes: a line for each change, and for whatever else comes or goes. Else nothing."""
+"""What is new since the pass before: what is held back goes to sinks, what was only seen to the log. Else nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 import structlog
 
+from reconciler.core.commits.events import HeldBack, of_held_back
 from reconciler.core.observe.rollouts import RolloutFailure, Rollouts
 from reconciler.daemon.reconcile import Outcome, View
 from reconciler.errors import Problem, Severity
-from reconciler.model.ids import CommitId, WorkloadId
-from reconciler.model.plan import Change, Place, Reason, Resize, Revert, Suppressed
+from reconciler.model.ids import CommitId
+from reconciler.model.plan import Reason, Suppressed
 from reconciler.model.rollout import EngineState
+from reconciler.ports import EventSink
 
 FIRST_SIGHT = timedelta(seconds=10)
 """How long after the start a primary may not have been seen yet before that is news: its first lists take a moment."""
@@ -28,26 +30,25 @@ log = structlog.get_logger()
 
 
 class Announcer:
-    """Logs what is new since the pass before, so that what lasts is one line when it comes and one when it goes."""
+    """Tells what is new since the pass before, so that what lasts is one line when it comes and one when it goes."""
 
-    def __init__(self, *, source_branch: str) -> None:
+    def __init__(self, *, source_branch: str, sinks: Sequence[EventSink]) -> None:
         """Know the source branch by the name that its line gives it."""
         self._source_branch = source_branch
+        self._sinks = sinks
         self._began: datetime | None = None
         self._source: CommitId | None = None
         self._problems: frozenset[Problem] = frozenset()
-        self._suppressed: frozenset[tuple[WorkloadId, Reason]] = frozenset()
+        self._held_back: HeldBack = {}
         self._rollouts = Rollouts()
         self._waiting: dict[str, str] = {}
 
     def tell(self, outcome: Outcome) -> None:
-        """Log where the source branch went, the changes, then what came or went of all else."""
+        """Log where the source branch went, then what came or went of all else; the changes are published already."""
         self._tell_source(outcome.view.tips.source)
-        for line in outcome.lines:
-            log.info("committed", line=line)
         self._tell_problems(frozenset(outcome.problems))
         self._tell_rollouts(outcome.view.rollouts, outcome.view.now)
-        self._tell_suppressed(outcome)
+        self._publish_held_back(outcome)
 
     def _tell_source(self, tip: CommitId | None) -> None:
         """Log that the source branch has moved; where it stands at the start is no news."""
@@ -91,19 +92,14 @@ class Announcer:
                 del self._waiting[path]
                 _not_healthy(path, ailment)
 
-    def _tell_suppressed(self, outcome: Outcome) -> None:
-        # By workload and reason: the numbers in the text move on at every pass.
+    def _publish_held_back(self, outcome: Outcome) -> None:
+        before = self._held_back
         suppressed = (*outcome.plan.suppressed, *outcome.rendered.suppressed)
-        items = {(it.workload, it.reason): it for it in suppressed if not self._too_early(outcome.view, it)}
-        grown, shrunk = _resized(outcome.rendered.changes)
-        for workload, reason in sorted(self._suppressed - items.keys()):
-            # The line of a change that has been made says that nothing holds it back any more.
-            if workload not in (shrunk if reason is Reason.SCALE_DOWN_WINDOW else grown):
-                log.info("no longer held back", line=f"{workload}: no longer held back ({reason})")
-        for key, item in items.items():
-            if key not in self._suppressed:
-                log.info("held back", line=f"{item.workload}: {item.message}", reason=str(item.reason))
-        self._suppressed = frozenset(items)
+        self._held_back = {(it.workload, it.reason): it for it in suppressed if not self._too_early(outcome.view, it)}
+        events = tuple(of_held_back(before, self._held_back, outcome.events, outcome.view.now))
+        if events:
+            for sink in self._sinks:
+                sink.publish(events, ())
 
     def _too_early(self, view: View, item: Suppressed) -> bool:
         """Tell whether all that is wrong is that a primary has not been seen since the start, a moment ago."""
@@ -124,20 +120,3 @@ def _files(problems: Iterable[Problem]) -> frozenset[str]:
 
 def _broken(problems: Iterable[Problem]) -> frozenset[str]:
     return _files(problem for problem in problems if problem.severity is Severity.ERROR)
-
-
-def _resized(changes: Iterable[Change]) -> tuple[frozenset[WorkloadId], frozenset[WorkloadId]]:
-    """Return the workloads that got replicas elsewhere and those that gave some back."""
-    grown: set[WorkloadId] = set()
-    shrunk: set[WorkloadId] = set()
-    for change in changes:
-        match change:
-            case Place(placement=it):
-                grown.add(it.workload)
-            case Resize(before=before, after=it):
-                (grown if it.replicas > before.replicas else shrunk).add(it.workload)
-            case Revert(placement=it):
-                shrunk.add(it.workload)
-            case _:
-                pass  # the same number as before
-    return frozenset(grown), frozenset(shrunk)

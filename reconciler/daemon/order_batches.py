@@ -10,7 +10,17 @@ from functools import partial
 from reconciler.core.commits.write import Rendered
 from reconciler.core.decide.decide import receive
 from reconciler.daemon.order_queue import Batch
-from reconciler.daemon.reconcile import Memory, Outcome, Sending, View, World, begun, draft, put_down, situation_at
+from reconciler.daemon.reconcile import (
+    Memory,
+    Outcome,
+    PendingPush,
+    View,
+    World,
+    begin_push,
+    draft,
+    read_input,
+    store_commits,
+)
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.errors import Transient
 from reconciler.model.capacity import Observed
@@ -22,7 +32,7 @@ from reconciler.model.tree import Tips
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sent:
     batch: Batch
-    sending: Sending
+    push: PendingPush
 
 
 class OrderBatches:
@@ -61,12 +71,12 @@ class OrderBatches:
                     if any(order.verb is not Verb.CREATE for order in batch.orders):
                         self._land()  # what ends is told from its past, for which the remote may have to be asked
                     view, rendered = self._drafted(batch)
-                    ids = put_down(self._world, view, rendered)
+                    ids = store_commits(self._world, view, rendered)
                 finally:
                     self._land()
-                sending = begun(self._world, self._memory, view, rendered, ids)
-            self._under_way = _Sent(batch=batch, sending=sending)
-            self._tips = _after(self._tips, sending.outcome)
+                push = begin_push(self._world, self._memory, view, rendered, ids)
+            self._under_way = _Sent(batch=batch, push=push)
+            self._tips = _after(self._tips, push.outcome)
             self._held = rendered.suppressed
         finally:
             self._tell()
@@ -80,7 +90,7 @@ class OrderBatches:
         self.answered = 0
         if self._landed is None:
             return
-        batch, outcome = self._landed.batch, self._landed.sending.outcome
+        batch, outcome = self._landed.batch, self._landed.push.outcome
         self._landed = None
         with batch.at_stake():
             self._bulletin.post(outcome)
@@ -93,12 +103,12 @@ class OrderBatches:
             return
         sent, self._under_way = self._under_way, None
         with sent.batch.at_stake():
-            sent.sending.end()
+            sent.push.end()
         self._landed = sent
 
     def _drafted(self, batch: Batch) -> tuple[View, Rendered]:
         decided = partial(receive, held=self._held)
-        inputs = situation_at(self._world, self._memory, self._tips, batch.orders, self._seen)
+        inputs = read_input(self._world, self._memory, self._tips, batch.orders, self._seen)
         self._seen = inputs.observed
         return draft(self._world, View.of(inputs, self._tips, decided(inputs)), decided)
 
@@ -108,14 +118,15 @@ def together(outcomes: Sequence[Outcome]) -> Outcome:
     last = outcomes[-1]
     rendered = replace(
         last.rendered,
-        commits=tuple(commit for one in outcomes for commit in one.rendered.commits),
-        changes=tuple(change for one in outcomes for change in one.rendered.changes),
+        commits=tuple(commit for outcome in outcomes for commit in outcome.rendered.commits),
+        changes=tuple(change for outcome in outcomes for change in outcome.rendered.changes),
     )
     return replace(
         last,
         rendered=rendered,
-        commits=tuple(commit for one in outcomes for commit in one.commits),
-        branches=tuple(branch for one in outcomes for branch in one.branches),
+        commits=tuple(commit for outcome in outcomes for commit in outcome.commits),
+        branches=tuple(branch for outcome in outcomes for branch in outcome.branches),
+        events=tuple(event for outcome in outcomes for event in outcome.events),
         pushes=len(outcomes),
     )
 

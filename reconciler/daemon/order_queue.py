@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from threading import Lock
 
+from reconciler.core.commits.events import with_commits
 from reconciler.core.decide.state.order import Order
 from reconciler.daemon.loop import ORDER
 from reconciler.daemon.reconcile import Outcome
@@ -165,10 +166,7 @@ def _fail(slips: Mapping[int, QueuedOrder], error: Exception) -> None:
 
 def _receipts(outcome: Outcome, numbers: Iterable[int]) -> dict[int, OrderResult]:
     """Put each order's answer and the commit of the change that carries it together."""
-    # A commit that begins the branch stands before those of the changes.
-    first = len(outcome.commits) - len(outcome.rendered.changes)
-    pushed = zip(outcome.rendered.changes, outcome.commits[first:], strict=True)
-    commits = {id(change): commit for change, commit in pushed}
+    commits = {id(change): commit for change, commit in with_commits(outcome.rendered.changes, outcome.commits)}
     tip = outcome.commits[-1] if outcome.commits else outcome.view.tips.output
     receipts = {}
     for number in numbers:

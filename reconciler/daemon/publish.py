@@ -1,4 +1,4 @@
-"""What a plan needs from outside before it can be written, and the writing: commits, then one push.
+"""The traffic of a pass with git and Helm: what its commits are written from, what was received before, and the push.
 
 Called by `reconcile` only. A rejected push is not handled here: it means that the whole pass has to be run again.
 """
@@ -11,15 +11,19 @@ from dataclasses import dataclass
 from reconciler.core.commits import write
 from reconciler.core.commits.cluster_branches import BranchState, concerned, project
 from reconciler.core.commits.fill import Sheets
-from reconciler.core.commits.trailers import Trailer
+from reconciler.core.commits.trailers import Action, Trailer, action
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.engines import engine
 from reconciler.errors import InvalidInput, Transient
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Extend, Move, Plan, Restore, Revert
+from reconciler.model.request import Answer
 from reconciler.model.tree import Advance, Commit, Identity, LoggedCommit, Tips
 from reconciler.model.workload import Json
 from reconciler.ports import Charts, Repository
+
+_MOST_READ_BACK = 1000
+"""Commits: a call is made again at once, or hardly ever."""
 
 
 def gather(repository: Repository, charts: Charts, plan: Plan, sheets: Sheets, tips: Tips) -> write.CommitInputs:
@@ -94,6 +98,23 @@ def _history(repository: Repository, plan: Plan, tips: Tips) -> dict[str, tuple[
         if placement in wanted:
             found.setdefault(placement, []).append(commit)
     return {placement: tuple(commits) for placement, commits in found.items()}
+
+
+def earlier_receipts(repository: Repository, tips: Tips, answers: Mapping[int, Answer]) -> dict[int, CommitId]:
+    """Find the commit that received each request that had been received before, by the number of the order.
+
+    A caller who asks a second time is answered like the first time. The branch is read no further back than to the
+    first of those times or `_MOST_READ_BACK` commits, and not at all where nobody asks again.
+    """
+    again = {number: answer for number, answer in answers.items() if answer.since is not None}
+    if not again or tips.output is None:
+        return {}
+    first = min(answer.since for answer in again.values() if answer.since is not None)
+    newest: dict[str, CommitId] = {}
+    for commit in repository.log(tips.output, since=first, limit=_MOST_READ_BACK):
+        if action(commit) is Action.RECEIVE:
+            newest.setdefault(Trailer.REQUEST.read(commit), commit.id)
+    return {number: newest[str(answer.workload)] for number, answer in again.items() if str(answer.workload) in newest}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

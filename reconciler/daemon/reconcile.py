@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timedelta
 
-from reconciler.core.commits import cluster_branches
-from reconciler.core.commits import write as render
+from reconciler.core.commits import events
 from reconciler.core.commits.fill import fill
-from reconciler.core.commits.messages import line
+from reconciler.core.commits.write import Rendered, commits
 from reconciler.core.decide.decide import decide
 from reconciler.core.decide.state.enrolment import Enrolment
 from reconciler.core.decide.state.order import Order
@@ -25,29 +24,32 @@ from reconciler.core.observe.rollouts import RolloutSigns
 from reconciler.core.observe.unknown_clusters import with_strangers_told
 from reconciler.daemon.acceptance import Acceptance
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.publish import Publication, gather, publish
-from reconciler.daemon.received_orders import received
+from reconciler.daemon.publish import Publication, earlier_receipts, gather, publish
 from reconciler.daemon.source import SourceReader, missing
 from reconciler.errors import Problem
 from reconciler.model.capacity import Observed
+from reconciler.model.event import Event
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Plan
 from reconciler.model.policy import Desired
 from reconciler.model.push import MOST_PATHS, Push
 from reconciler.model.tree import Advance, Identity, Tips, branch_of
-from reconciler.ports import Charts, Clock, ClusterView, Outbox, Repository
+from reconciler.ports import Charts, Clock, ClusterView, EventSink, Repository
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Everything outside this process, by its ports, and the names of who commits and of the two branches."""
+    """Everything outside this process, by its ports, and the names of who commits and of the two branches.
+
+    Events go to all `sinks`.
+    """
 
     repository: Repository
     clusters: ClusterView
     charts: Charts
     clock: Clock
-    outbox: Outbox
     author: Identity
+    sinks: Sequence[EventSink] = ()
     source_branch: str = "main"
     output_branch: str = "placements"
 
@@ -77,7 +79,7 @@ class View(PassInput):
 
     @classmethod
     def of(cls, inputs: PassInput, tips: Tips, plan: Plan) -> View:
-        """Put a plan beside the situation that it was made from, with the requests as the plan leaves them."""
+        """Put a plan beside the input that it was made from, with the requests as the plan leaves them."""
         inputs = inputs.enrolling(left(inputs.ledger.requests, plan))
         parts = {field.name: getattr(inputs, field.name) for field in fields(PassInput)}
         return cls(**parts, tips=tips, plan=plan)
@@ -85,31 +87,20 @@ class View(PassInput):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one pass came to: what it saw, what it wrote, and the commits that carry it (none if nothing changed).
-
-    `branches` are those of clusters that were pushed along, or were put right with nothing else to push. `earlier` are
-    the commits that have received long since what an order of this number asks for once more. `pushes` is how many
-    carried the commits.
-    """
+    """The result of one pass: what it saw, what it wrote, and the commits that carry it (none if nothing changed)."""
 
     view: View
-    rendered: render.Rendered
+    rendered: Rendered
     commits: tuple[CommitId, ...]
-    branches: tuple[Advance, ...] = ()
-    earlier: Mapping[int, CommitId] = field(default_factory=dict)
-    pushes: int = 1
+    branches: tuple[Advance, ...] = ()  # of clusters: pushed along, or put right with nothing else to push
+    events: tuple[Event, ...] = ()  # of the changes, or of branches that were put right
+    earlier: Mapping[int, CommitId] = field(default_factory=dict)  # by order: the commit that received it long since
+    pushes: int = 1  # that carried the commits
 
     @property
     def plan(self) -> Plan:
         """What was decided."""
         return self.view.plan
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """One line for each change that was pushed, or one for branches that were put right."""
-        if self.branches and not self.commits:
-            return (cluster_branches.line(self.branches),)
-        return tuple(line(change) for change in self.rendered.changes)
 
     @property
     def wake_at(self) -> datetime | None:
@@ -128,11 +119,11 @@ def look(world: World, memory: Memory, *, fetch: bool = True, orders: tuple[Orde
     Without `fetch` the branches are taken as last known.
     """
     tips = world.repository.fetch() if fetch else world.repository.tips()
-    inputs = situation_at(world, memory, tips, orders)
+    inputs = read_input(world, memory, tips, orders)
     return View.of(inputs, tips, decide(inputs))
 
 
-def situation_at(
+def read_input(
     world: World, memory: Memory, tips: Tips, orders: tuple[Order, ...], seen: Observed | None = None
 ) -> PassInput:
     """Read both branches as they stand at `tips`, and look at the clusters, unless they were `seen` a moment ago."""
@@ -163,60 +154,73 @@ def situation_at(
     )
 
 
-def write(world: World, view: View) -> render.Rendered:
+def render_plan(world: World, view: View) -> Rendered:
     """Turn a plan into commits, as far as it can be written. Nothing leaves this process yet."""
-    sheets = fill(view.plan, view.desired)
-    material = gather(world.repository, world.charts, view.plan, sheets, view.tips)
-    return render.commits(view.plan, sheets, material, view, world.author)
+    templates = fill(view.plan, view.desired)
+    inputs = gather(world.repository, world.charts, view.plan, templates, view.tips)
+    return commits(view.plan, templates, inputs, view, world.author)
 
 
-def draft(world: World, view: View, decided: Callable[[PassInput], Plan] = decide) -> tuple[View, render.Rendered]:
-    """Write a plan, and decide anew without the places it cannot be written for: the next cluster may do.
+def draft(world: World, view: View, decider: Callable[[PassInput], Plan] = decide) -> tuple[View, Rendered]:
+    """Render a plan, and decide anew without the clusters it cannot be rendered for: the next one may do.
 
     What `plan` on the command line shows ends here.
     """
-    rendered = write(world, view)
+    rendered = render_plan(world, view)
     while rendered.unwritable.keys() - view.unwritable.keys():
         view = replace(view, unwritable=given_up(view, rendered.unwritable))
-        view = View.of(view, view.tips, decided(view))
-        rendered = write(world, view)
+        view = View.of(view, view.tips, decider(view))
+        rendered = render_plan(world, view)
     return view, rendered
 
 
+def store_commits(world: World, view: View, rendered: Rendered) -> tuple[CommitId, ...]:
+    """Write commits on top of the output tip, and return their ids. Nothing leaves this machine yet."""
+    return tuple(world.repository.write(view.tips.output, rendered.commits)) if rendered.commits else ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sending:
+class PendingPush:
     """A pass whose push is under way: what it comes to once `end` has returned.
 
-    `end` waits for the push and tells of it. It raises Conflict when a branch has moved.
+    `end` waits for the push and publishes its events. It raises Conflict when a branch has moved.
     """
 
     outcome: Outcome
     end: Callable[[], None]
 
 
-def put_down(world: World, view: View, rendered: render.Rendered) -> tuple[CommitId, ...]:
-    """Write commits on top of the output tip, and return their ids. Nothing leaves this machine yet."""
-    return tuple(world.repository.write(view.tips.output, rendered.commits)) if rendered.commits else ()
-
-
-def send(world: World, view: View, rendered: render.Rendered, ids: Sequence[CommitId]) -> Sending:
-    """Begin to push what was put down, if there is anything. Raises Conflict when a branch is known to have moved."""
+def begin_push(world: World, memory: Memory, view: View, rendered: Rendered, ids: Sequence[CommitId]) -> PendingPush:
+    """Begin to push stored commits, if there are any. Raises Conflict when a branch is known to have moved."""
+    earlier = earlier_receipts(world.repository, view.tips, view.plan.answers)
     began = time.monotonic()
+    memory.branch.expect(rendered.records)
     written = dict(zip(ids, rendered.commits, strict=True))
     published = publish(world.repository, view, view.tips, written, world.author)
+    if published.commits:
+        memory.branch.wrote(view.tips.output, published.commits[-1], rendered.commits)
+    outcome = Outcome(
+        view=view,
+        rendered=rendered,
+        commits=published.commits,
+        branches=published.branches,
+        events=events.of_push(rendered.changes, published.commits, published.branches, view.now),
+        earlier=earlier,
+    )
 
     def end() -> None:
         published.end()
         took = timedelta(seconds=time.monotonic() - began)
-        for push in _pushes(world, view, rendered, published):
-            world.outbox.pushed(replace(push, took=took))
+        pushes = tuple(replace(push, took=took) for push in _pushes(world, view, rendered, published))
+        if pushes:
+            for sink in world.sinks:
+                sink.publish(outcome.events, pushes)
 
-    outcome = Outcome(view=view, rendered=rendered, commits=published.commits, branches=published.branches)
-    return Sending(outcome=outcome, end=end)
+    return PendingPush(outcome=outcome, end=end)
 
 
-def _pushes(world: World, view: View, rendered: render.Rendered, published: Publication) -> Iterator[Push]:
-    """Say of each branch that has moved where it went. What a cluster's branch caught up with is not known by path."""
+def _pushes(world: World, view: View, rendered: Rendered, published: Publication) -> Iterator[Push]:
+    """Tell of each branch where it moves. What a cluster's branch caught up with is not known by path."""
     repo_url = view.desired.fleet.repo_url
     if published.commits:
         paths = frozenset(path for commit in rendered.commits for path in (*commit.removes, *commit.writes))
@@ -236,16 +240,6 @@ def _pushes(world: World, view: View, rendered: render.Rendered, published: Publ
 def reconcile_once(world: World, memory: Memory, *, fetch: bool = True, orders: tuple[Order, ...] = ()) -> Outcome:
     """Run one pass. Raises Conflict when the output branch moved meanwhile: run it again, with fetch."""
     view, rendered = draft(world, look(world, memory, fetch=fetch, orders=orders))
-    sending = begun(world, memory, view, rendered, put_down(world, view, rendered))
-    sending.end()
-    return sending.outcome
-
-
-def begun(world: World, memory: Memory, view: View, rendered: render.Rendered, ids: Sequence[CommitId]) -> Sending:
-    """Begin to push what was drafted and put down, with all that its orders are to be told."""
-    earlier = received(world.repository, view.tips, view.plan.answers)
-    memory.branch.expect(rendered.records)
-    sending = send(world, view, rendered, ids)
-    if sending.outcome.commits:
-        memory.branch.wrote(view.tips.output, sending.outcome.commits[-1], rendered.commits)
-    return replace(sending, outcome=replace(sending.outcome, earlier=earlier))
+    push = begin_push(world, memory, view, rendered, store_commits(world, view, rendered))
+    push.end()
+    return push.outcome

@@ -15,7 +15,7 @@ from reconciler.daemon.order_batches import OrderBatches, together
 from reconciler.daemon.order_queue import Batch, OrderQueue
 from reconciler.daemon.reconcile import Memory, Outcome, World, reconcile_once
 from reconciler.daemon.snapshot import LatestSnapshot
-from reconciler.daemon.steer import guarded
+from reconciler.daemon.steer import sweep_on_failure
 from reconciler.errors import Conflict
 from reconciler.model.tree import Tips
 
@@ -56,7 +56,7 @@ class Serving:
         until = since + LONGEST_RUSH
         if waiting >= MANY and time.monotonic() < until:
             self._since = since
-            done = guarded(self._world, self._memory, partial(self._receive, until, fetch=fetch))
+            done = sweep_on_failure(self._world, self._memory, partial(self._receive, until, fetch=fetch))
             if done is not None:
                 self._desk.wake(ORDER)
                 return done
@@ -67,7 +67,7 @@ class Serving:
     def _whole(self, batch: Batch, *, fetch: bool) -> Outcome:
         with batch.at_stake():
             attempt = partial(reconcile_once, self._world, self._memory, fetch=fetch, orders=batch.orders)
-            outcome = guarded(self._world, self._memory, attempt)
+            outcome = sweep_on_failure(self._world, self._memory, attempt)
             self._bulletin.post(outcome)
         batch.answer(outcome)
         return outcome

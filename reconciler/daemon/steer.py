@@ -17,7 +17,17 @@ from reconciler.core.commits.write import Rendered
 from reconciler.core.decide.decide import sweep
 from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.daemon.loop import CONFLICT_TRIES, conflict_pause
-from reconciler.daemon.reconcile import Memory, Outcome, View, World, draft, put_down, send, situation_at, write
+from reconciler.daemon.reconcile import (
+    Memory,
+    Outcome,
+    View,
+    World,
+    begin_push,
+    draft,
+    read_input,
+    render_plan,
+    store_commits,
+)
 from reconciler.errors import Conflict, InvalidInput, OverspillError, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import CommitId
@@ -40,10 +50,10 @@ class CommitDraft:
 def survey(world: World, memory: Memory) -> View:
     """Read both branches without looking at any cluster; the plan is empty."""
     tips = world.repository.fetch()
-    return _surveyed(world, memory, tips, _desired(memory, tips))
+    return _view(world, memory, tips, _desired(memory, tips))
 
 
-def _surveyed(world: World, memory: Memory, tips: Tips, desired: Desired) -> View:
+def _view(world: World, memory: Memory, tips: Tips, desired: Desired) -> View:
     ledger = memory.branch.ledger(tips.output)
     memory.enrolment = memory.enrolment.following(desired, ledger.requests)
     return View(
@@ -59,17 +69,17 @@ def _surveyed(world: World, memory: Memory, tips: Tips, desired: Desired) -> Vie
     )
 
 
-def drafted(
+def draft_from_git(
     world: World, memory: Memory, decide: Callable[[PassInput], Plan], *, person: Identity | None = None
 ) -> CommitDraft:
     """Write what `decide` makes of both branches as they stand.
 
     What was asked for is in the name of `person`, everything else as ever.
     """
-    return _written(world, survey(world, memory), decide, person)
+    return _draft(world, survey(world, memory), decide, person)
 
 
-def drafted_in_sight(
+def draft_from_clusters(
     world: World, memory: Memory, decide: Callable[[PassInput], Plan], *, person: Identity
 ) -> CommitDraft:
     """Write what `decide` makes of both branches and of the clusters as they are seen.
@@ -78,24 +88,25 @@ def drafted_in_sight(
     not help.
     """
     tips = world.repository.fetch()
-    inputs = situation_at(world, memory, tips, ())
+    inputs = read_input(world, memory, tips, ())
     view, rendered = draft(world, View.of(inputs, tips, decide(inputs)), decide)
     if rendered.unwritable:
-        told = (f"{workload} on {cluster}: {why}" for (workload, cluster), why in rendered.unwritable.items())
-        raise InvalidInput(f"writing {'; '.join(told)} (mend the template)")
+        problems = (f"{workload} on {cluster}: {why}" for (workload, cluster), why in rendered.unwritable.items())
+        raise InvalidInput(f"writing {'; '.join(problems)} (mend the template)")
     if not view.plan.changes:
         rendered = _NOTHING
-    return CommitDraft(view=view, rendered=_signed(rendered, person))
+    return CommitDraft(view=view, rendered=_sign(rendered, person))
 
 
-def carry_out(world: World, made: CommitDraft) -> Outcome:
+def carry_out(world: World, memory: Memory, draft: CommitDraft) -> Outcome:
     """Push a draft, all of it at once. Raises Conflict when the output branch moved meanwhile: draft it again."""
-    sending = send(world, made.view, made.rendered, put_down(world, made.view, made.rendered))
-    sending.end()
-    return sending.outcome
+    ids = store_commits(world, draft.view, draft.rendered)
+    push = begin_push(world, memory, draft.view, draft.rendered, ids)
+    push.end()
+    return push.outcome
 
 
-def guarded(world: World, memory: Memory, attempt: Callable[[], T]) -> T:
+def sweep_on_failure(world: World, memory: Memory, attempt: Callable[[], T]) -> T:
     """Make an attempt at a pass, and if it fails for a reason of our own, end at least what has lapsed.
 
     Whatever is wrong with a file, an observation, an order or this program, a burst that is over does not wait for it:
@@ -109,17 +120,17 @@ def guarded(world: World, memory: Memory, attempt: Callable[[], T]) -> T:
         with suppress(OverspillError):
             tips = world.repository.fetch()
             nothing = Desired(commit=tips.source or CommitId(""), incomplete=True)
-            carry_out(world, _written(world, _surveyed(world, memory, tips, nothing), sweep, None))
+            carry_out(world, memory, _draft(world, _view(world, memory, tips, nothing), sweep, None))
         raise
 
 
-def _written(world: World, seen: View, decide: Callable[[PassInput], Plan], person: Identity | None) -> CommitDraft:
+def _draft(world: World, seen: View, decide: Callable[[PassInput], Plan], person: Identity | None) -> CommitDraft:
     view = View.of(seen, seen.tips, decide(seen))
-    rendered = write(world, view) if view.plan.changes else _NOTHING
-    return CommitDraft(view=view, rendered=rendered if person is None else _signed(rendered, person))
+    rendered = render_plan(world, view) if view.plan.changes else _NOTHING
+    return CommitDraft(view=view, rendered=rendered if person is None else _sign(rendered, person))
 
 
-def insist(attempt: Callable[[], T], *, random: Callable[[], float]) -> T:
+def retry_conflicts(attempt: Callable[[], T], *, random: Callable[[], float]) -> T:
     """Run an attempt until the branch no longer moves under it; Transient when that does not come to an end."""
     for tries in range(1, CONFLICT_TRIES + 1):
         try:
@@ -139,7 +150,7 @@ def _desired(memory: Memory, tips: Tips) -> Desired:
         return Desired(commit=tips.source, problems=error.problems, incomplete=True)
 
 
-def _signed(rendered: Rendered, person: Identity) -> Rendered:
+def _sign(rendered: Rendered, person: Identity) -> Rendered:
     """Put a person's name on the commits of what the person asked for."""
     # A commit that begins the branch stands before those of the changes.
     first = len(rendered.commits) - len(rendered.changes)

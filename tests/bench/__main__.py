@@ -59,9 +59,6 @@ class Stage:
     def observe(self) -> Observed:
         return self.observed
 
-    def pushed(self, push: object) -> None:
-        """Take note of nothing: what listens to pushes is not what is measured."""
-
 
 @contextmanager
 def daemon(remote: Path, cache: Path, stage: Stage) -> Iterator[Callable[..., Outcome]]:
@@ -73,7 +70,6 @@ def daemon(remote: Path, cache: Path, stage: Stage) -> Iterator[Callable[..., Ou
             clusters=stage,
             charts=Helm(),
             clock=stage,
-            outbox=stage,
             author=Identity(name="Overspill", email="overspill@overspill.dev"),
         )
         memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))

@@ -35,7 +35,6 @@ from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, WorkloadObservation
 from reconciler.model.ids import ClusterName, WorkspaceName
-from reconciler.model.push import Push
 from reconciler.model.workload import WorkloadRef
 from tests.builders.inputs import free, shape
 from tests.builders.openapi import Contract
@@ -123,9 +122,6 @@ class Sight:
         ]
         return Observed(clusters={ClusterName(one.cluster): one for one in seen})
 
-    def pushed(self, push: Push) -> None:
-        """Take note of nothing."""
-
 
 class Daemon:
     """What a caller reaches by HTTP, and the remote that it writes to."""
@@ -192,7 +188,7 @@ def daemon(
     remote.commit("main", FILES)
     clock, sight = SystemClock(), Sight()
     with GitRepository(remote.url, cache=cache, committer=OURS) as repository:
-        world = World(repository=repository, clusters=sight, charts=Helm(), clock=clock, outbox=sight, author=OURS)
+        world = World(repository=repository, clusters=sight, charts=Helm(), clock=clock, author=OURS)
         memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
         bulletin = LatestSnapshot(memory.branch)
         running = Daemon(remote, sight, bulletin)

@@ -13,7 +13,6 @@ from reconciler.errors import Conflict
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
-from reconciler.model.push import Push
 from reconciler.model.workload import WorkloadRef
 from reconciler.ports import Repository
 from tests.builders.inputs import free, shape
@@ -115,9 +114,6 @@ class Passes:
     def observe(self) -> Observed:
         return self._observed
 
-    def pushed(self, push: Push) -> None:
-        """Take note of nothing."""
-
     def restart(self) -> None:
         """Forget everything but git."""
         repository = self.repository
@@ -143,7 +139,7 @@ class Passes:
         return look(self.world(), self.memory)
 
     def world(self) -> World:
-        return World(repository=self.repository, clusters=self, charts=Helm(), clock=self, outbox=self, author=OURS)
+        return World(repository=self.repository, clusters=self, charts=Helm(), clock=self, author=OURS)
 
     def run(self, observed_at: datetime | None = None) -> Outcome:
         """Run passes until one changes nothing, as the loop would; a moved tip is tried again."""

@@ -19,7 +19,6 @@ from reconciler.daemon.source import SourceReader
 from reconciler.errors import Conflict
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, WorkloadObservation
 from reconciler.model.ids import ClusterName
-from reconciler.model.push import Push
 from reconciler.model.workload import WorkloadRef
 from tests.builders.inputs import free, shape
 from tests.builders.passes import BRANCHES, SOURCE_FILES, START, seconds
@@ -56,15 +55,12 @@ class Sky:
         primary = ClusterObservation(cluster=ClusterName("worker-1"), observed_at=self.moment, workloads=workloads)
         return Observed(clusters={"worker-1": primary, "worker-2": free("worker-2", *[8] * 40, at=self.moment)})
 
-    def pushed(self, push: Push) -> None:
-        """Take note of nothing."""
-
 
 def play(remote: Path, cache: Path, barrier: Barrier, workloads: int) -> None:
     """Be one daemon: place five at each moment, then revert them at as many moments."""
     sky, steps = Sky(), workloads // A_STEP
     with GitRepository(str(remote), cache=cache) as repository:
-        world = World(repository=repository, clusters=sky, charts=Helm(), clock=sky, outbox=sky, author=OURS)
+        world = World(repository=repository, clusters=sky, charts=Helm(), clock=sky, author=OURS)
         memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
         for step in range(2 * steps):
             sky.short = min(workloads, A_STEP * (step + 1))

@@ -1,21 +1,26 @@
-"""A line a change; nothing on a quiet pass."""
+"""A line for what is new since the pass before; nothing on a quiet pass."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 import pytest
 from structlog.testing import capture_logs
 
+from reconciler.adapters.event_log import EventLog
+from reconciler.core.commits.events import of_push
 from reconciler.core.commits.write import Rendered
 from reconciler.core.observe.rollouts import ClusterRollouts, RolloutFailure, Rollouts, RolloutSigns
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.reconcile import Outcome, View
 from reconciler.errors import Problem, Severity
 from reconciler.model.capacity import ClusterObservation
+from reconciler.model.event import Event, EventKind
 from reconciler.model.ids import CommitId
 from reconciler.model.plan import Change, Extend, Plan, Reason, Resize, Revert, Suppressed, Why
+from reconciler.model.push import Push
 from reconciler.model.rollout import EngineState
 from reconciler.model.tree import Tips
 from tests.builders.inputs import NOW, SOURCE, VLLM, desired, inputs, placement, seconds, short
@@ -35,7 +40,9 @@ def outcome(
     plan = Plan(changes=changes, suppressed=suppressed)
     made = inputs(*seen, wanted=desired(problems=problems), now=now)
     view = View.of(made, Tips(source=source, output=None), plan)
-    return Outcome(view=view, rendered=Rendered(commits=(), changes=changes, suppressed=()), commits=())
+    commits = (CommitId("c" * 40),) * len(changes)
+    rendered = Rendered(commits=(), changes=changes, suppressed=())
+    return Outcome(view=view, rendered=rendered, commits=commits, events=of_push(changes, commits, (), now))
 
 
 def waiting(message: str, reason: Reason = Reason.NOTHING_FITS) -> Suppressed:
@@ -44,15 +51,37 @@ def waiting(message: str, reason: Reason = Reason.NOTHING_FITS) -> Suppressed:
 
 @pytest.fixture
 def announcer() -> Announcer:
-    return Announcer(source_branch="main")
+    return Announcer(source_branch="main", sinks=(EventLog(),))
 
 
-def test_each_change_is_a_line(announcer: Announcer) -> None:
+def test_each_event_and_each_push_is_a_line() -> None:
+    made = outcome(Revert(placement=placement(), why=Why.EXPIRED, detail=""))
+    push = Push(branch="placements", old=None, new=made.commits[0], commits=1, repo_url="", paths=None)
     with capture_logs() as logs:
-        announcer.tell(outcome(Revert(placement=placement(), why=Why.EXPIRED, detail="")))
-    (entry,) = logs
-    assert entry["event"] == "committed"
-    assert "worker-2" in entry["line"]
+        EventLog().publish(made.events, [push])
+    assert [(entry["event"], entry["line"].partition(" (")[0]) for entry in logs] == [
+        ("pushed", "pushed 1 commit to placements"),
+        ("committed", "revert(llm/vllm): 3 replicas on worker-2"),
+    ]
+
+
+def test_what_is_held_back_is_published_without_a_push_when_it_comes_and_when_it_goes() -> None:
+    published: list[tuple[Event, ...]] = []
+
+    class Chat:
+        def publish(self, events: Sequence[Event], pushes: Sequence[Push]) -> None:
+            assert not pushes
+            published.append(tuple(events))
+
+    announcer = Announcer(source_branch="main", sinks=(Chat(), Chat()))
+    for suppressed in ((waiting("3 replicas fit nowhere"),), (waiting("2 replicas fit nowhere"),), (), ()):
+        announcer.tell(outcome(suppressed=suppressed))
+    first, again, last, _ = published
+    assert first == again
+    assert [(event.kind, event.workload, event.replicas, event.held_by) for (event,) in (first, last)] == [
+        (EventKind.HELD_BACK, VLLM, 3, Reason.NOTHING_FITS),
+        (EventKind.NO_LONGER_HELD_BACK, VLLM, 0, Reason.NOTHING_FITS),
+    ]
 
 
 def test_quiet_pass_says_nothing(announcer: Announcer) -> None:
@@ -109,7 +138,7 @@ def test_end_of_a_suppression_is_told_by_the_line_of_the_change_if_that_was_made
         announcer.tell(outcome(suppressed=(waiting("not yet", reason),)))
         with capture_logs() as logs:
             announcer.tell(outcome(change))
-        assert [entry["event"] for entry in logs] == ["committed"]
+        assert logs == []
 
 
 def test_change_that_was_not_waited_for_does_not_hide_the_end_of_a_suppression(announcer: Announcer) -> None:
@@ -119,8 +148,8 @@ def test_change_that_was_not_waited_for_does_not_hide_the_end_of_a_suppression(a
         announcer.tell(outcome(suppressed=(waiting("not seen", Reason.PRIMARY_UNSEEN),)))
         with capture_logs() as logs:
             announcer.tell(outcome(change))
-        assert [entry["event"] for entry in logs] == ["committed", "no longer held back"]
-        assert logs[1]["line"] == "llm/vllm: no longer held back (PrimaryUnseen)"
+        assert [entry["event"] for entry in logs] == ["no longer held back"]
+        assert logs[0]["line"] == "llm/vllm: no longer held back (PrimaryUnseen)"
 
 
 def test_primary_that_is_seen_a_moment_after_the_start_is_no_line(announcer: Announcer) -> None:
@@ -139,7 +168,7 @@ def test_primary_that_is_not_seen_for_ten_seconds_is_told_and_one_that_was_lost_
             assert len(logs) == (after >= 10)
     assert [entry["event"] for entry in logs] == ["held back"]
     with capture_logs() as logs:
-        Announcer(source_branch="main").tell(outcome(suppressed=(blind,)))
+        Announcer(source_branch="main", sinks=(EventLog(),)).tell(outcome(suppressed=(blind,)))
     assert [entry["event"] for entry in logs] == ["held back"]
 
 

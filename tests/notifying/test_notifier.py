@@ -84,7 +84,7 @@ def test_both_kinds_of_engines_take_the_event_and_its_signature(
     engine: Engine, notify: Callable[..., Notifier], told: list[Report]
 ) -> None:
     notifier = notify(argo_cd(engine), flux(engine))
-    notifier.pushed(PUSH)
+    notifier.publish((), [PUSH])
     engine.until(lambda: len(engine.taken) == 2)
     for event in engine.taken:
         assert (event["ref"], event["before"], event["after"]) == ("refs/heads/placements", A, B)
@@ -97,11 +97,11 @@ def test_both_kinds_of_engines_take_the_event_and_its_signature(
 def test_pushes_while_an_engine_is_slow_become_one_event(engine: Engine, notify: Callable[..., Notifier]) -> None:
     notifier = notify(argo_cd(engine))
     engine.held.clear()
-    notifier.pushed(move(A, B, "one"))
+    notifier.publish((), [move(A, B, "one")])
     engine.until(lambda: len(engine.tries) == 1)
     began = time.monotonic()
     for old, new, path in ((B, C, "two"), (C, D, "three"), (D, E, "four")):
-        notifier.pushed(move(old, new, path))
+        notifier.publish((), [move(old, new, path)])
     assert time.monotonic() - began < 5
     engine.held.set()
     assert notifier.close(ENOUGH) == ()
@@ -115,9 +115,9 @@ def test_a_slow_and_a_dead_engine_hold_up_no_other(engine: Engine, notify: Calla
         slow.held.clear()
         nobody = Engine(url=f"http://127.0.0.1:{dead.getsockname()[1]}")
         notifier = notify(flux(slow), flux(nobody), argo_cd(engine))
-        notifier.pushed(move(A, B, "one"))
+        notifier.publish((), [move(A, B, "one")])
         engine.until(lambda: len(engine.taken) == 1)
-        notifier.pushed(move(B, C, "two"))
+        notifier.publish((), [move(B, C, "two")])
         engine.until(lambda: len(engine.taken) == 2)
         assert slow.taken == []
 
@@ -127,7 +127,7 @@ def test_an_engine_that_fails_is_tried_again_and_reported_once_each_way(
 ) -> None:
     engine.answers = [500, 503]
     notifier = notify(argo_cd(engine))
-    notifier.pushed(PUSH)
+    notifier.publish((), [PUSH])
     engine.until(lambda: len(engine.taken) == 1)
     assert notifier.close(ENOUGH) == ()
     assert [(report.why, report.tries) for report in told] == [("it answers 500", 0), ("", 2)]
@@ -138,11 +138,11 @@ def test_what_could_not_be_told_goes_along_with_the_next_push(
 ) -> None:
     engine.answers = [502] * QUICK.tries
     notifier = notify(argo_cd(engine))
-    notifier.pushed(move(A, B, "one"))
+    notifier.publish((), [move(A, B, "one")])
     engine.until(lambda: len(engine.tries) == QUICK.tries)
     time.sleep(4 * QUICK.longest_backoff)
     assert len(engine.tries) == QUICK.tries
-    notifier.pushed(move(B, C, "two"))
+    notifier.publish((), [move(B, C, "two")])
     engine.until(lambda: len(engine.taken) == 1)
     assert (engine.taken[0]["before"], engine.taken[0]["after"]) == (A, C)
     assert paths(engine.taken[0]) == ["one", "two"]
@@ -153,10 +153,10 @@ def test_what_could_not_be_told_goes_along_with_the_next_push(
 def test_pushes_do_not_hurry_the_tries_of_an_engine_that_fails(engine: Engine, notify: Callable[..., Notifier]) -> None:
     engine.answers = [500] * 100
     notifier = notify(argo_cd(engine), pace=replace(QUICK, first_backoff=0.4, longest_backoff=0.4))
-    notifier.pushed(move(A, B, "one"))
+    notifier.publish((), [move(A, B, "one")])
     engine.until(lambda: len(engine.tries) == 1)
     for number in range(20):
-        notifier.pushed(move(B, B, f"more-{number}"))
+        notifier.publish((), [move(B, B, f"more-{number}")])
     engine.until(lambda: len(engine.tries) == 3)
     waits = [later - earlier for earlier, later in zip(engine.tries, engine.tries[1:], strict=False)]
     assert min(waits) >= 0.19
@@ -176,11 +176,11 @@ def test_a_refusal_is_not_tried_again_until_the_next_push(
 ) -> None:
     engine.secret = SECRET if "404" in says else "another-" * 3
     notifier = notify(replace(endpoint(engine), url=engine.url + path))
-    notifier.pushed(PUSH)
+    notifier.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 1)
     time.sleep(4 * QUICK.longest_backoff)
     assert len(engine.tries) == 1
-    notifier.pushed(move(B, C, "two"))
+    notifier.publish((), [move(B, C, "two")])
     engine.until(lambda: len(engine.tries) == 2)
     (problem,) = notifier.close(ENOUGH)
     assert problem.message == f"was not told of the last push, and sees it when it polls: {says}"
@@ -193,7 +193,7 @@ def test_a_redirect_is_told_and_not_followed(
     with listening() as other:
         engine.answers = [(307, {"Location": other.url + ARGOCD})]
         notifier = notify(argo_cd(engine))
-        notifier.pushed(PUSH)
+        notifier.publish((), [PUSH])
         engine.until(lambda: len(engine.tries) == 1)
         assert len(notifier.close(ENOUGH)) == 1
         assert other.tries == []
@@ -203,7 +203,7 @@ def test_a_redirect_is_told_and_not_followed(
 def test_the_end_brings_what_is_waiting_without_its_back_off(engine: Engine, notify: Callable[..., Notifier]) -> None:
     engine.answers = [500]
     notifier = notify(argo_cd(engine), pace=replace(QUICK, first_backoff=60, longest_backoff=60))
-    notifier.pushed(PUSH)
+    notifier.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 1)
     began = time.monotonic()
     assert notifier.close(ENOUGH) == ()
@@ -216,7 +216,7 @@ def test_the_end_does_not_wait_for_an_engine_longer_than_it_was_told(
 ) -> None:
     engine.held.clear()
     notifier = notify(flux(engine), pace=replace(QUICK, answer=30))
-    notifier.pushed(PUSH)
+    notifier.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 1)
     began = time.monotonic()
     (problem,) = notifier.close(timedelta(seconds=0.3))
@@ -227,7 +227,7 @@ def test_the_end_does_not_wait_for_an_engine_longer_than_it_was_told(
 def test_the_end_gives_up_where_no_time_is_left_for_a_try(engine: Engine, notify: Callable[..., Notifier]) -> None:
     engine.answers = [500] * 10
     notifier = notify(argo_cd(engine), pace=replace(QUICK, first_backoff=60, longest_backoff=60))
-    notifier.pushed(PUSH)
+    notifier.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 1)
     began = time.monotonic()
     assert len(notifier.close(ENOUGH)) == 1
@@ -245,7 +245,7 @@ def test_a_silent_engine_is_given_up_after_its_time_out(
 ) -> None:
     engine.held.clear()
     notifier = notify(argo_cd(engine), pace=replace(QUICK, answer=0.1))
-    notifier.pushed(PUSH)
+    notifier.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 2)
     assert [report.why for report in told] == ["it does not answer"]
 
@@ -254,7 +254,7 @@ def test_argo_cd_is_not_asked_about_a_repository_without_an_address_and_flux_is(
     engine: Engine, notify: Callable[..., Notifier], told: list[Report]
 ) -> None:
     notifier = notify(argo_cd(engine), flux(engine))
-    notifier.pushed(replace(PUSH, repo_url=""))
+    notifier.publish((), [replace(PUSH, repo_url="")])
     engine.until(lambda: len(engine.taken) == 1)
     (problem,) = notifier.close(ENOUGH)
     assert "spec.repoURL" in problem.message
@@ -265,9 +265,9 @@ def test_a_pass_that_could_not_read_the_fleet_tells_the_address_that_was_known(
     engine: Engine, notify: Callable[..., Notifier]
 ) -> None:
     notifier = notify(argo_cd(engine))
-    notifier.pushed(PUSH)
+    notifier.publish((), [PUSH])
     engine.until(lambda: len(engine.taken) == 1)
-    notifier.pushed(replace(move(B, C, "two"), repo_url=""))
+    notifier.publish((), [replace(move(B, C, "two"), repo_url="")])
     engine.until(lambda: len(engine.taken) == 2)
     assert engine.taken[1]["repository"] == engine.taken[0]["repository"]
 
@@ -296,5 +296,5 @@ def test_https_needs_a_certificate_that_somebody_vouches_for(
 
 
 def _told_once(notifier: Notifier) -> list[str]:
-    notifier.pushed(PUSH)
+    notifier.publish((), [PUSH])
     return [problem.message for problem in notifier.close(ENOUGH)]

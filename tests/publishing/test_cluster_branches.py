@@ -13,7 +13,7 @@ from reconciler.adapters.git import GitRepository
 from reconciler.core.commits.cluster_branches import caught_up
 from reconciler.core.decide.decide import sweep
 from reconciler.daemon.reconcile import reconcile_once
-from reconciler.daemon.steer import carry_out, drafted, guarded
+from reconciler.daemon.steer import carry_out, draft_from_git, sweep_on_failure
 from reconciler.errors import Conflict, InvalidInput
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.tree import Advance, branch_of
@@ -166,7 +166,8 @@ def test_a_branch_that_somebody_moved_is_put_right_by_the_next_pass(
     outcome = passes.run_once()
     assert branches(remote) == right
     assert remote.tip("placements") == output
-    assert outcome.lines == ("follow(worker-2): brought to where the output branch stands",)
+    (event,) = outcome.events
+    assert event.line == "follow(worker-2): brought to where the output branch stands"
     if theirs:
         assert remote.git("rev-parse", f"{name}~1") == theirs, "nothing is forced"
     assert output is not None
@@ -346,7 +347,7 @@ def test_a_sweep_without_readable_files_ends_the_burst_in_the_cluster_too(
     with GitRepository(remote.url, cache=tmp_path / "ci") as repository:
         ci = Passes(repository)
         ci.moment = passes.moment + timedelta(seconds=700)
-        carry_out(ci.world(), drafted(ci.world(), ci.memory, sweep))
+        carry_out(ci.world(), ci.memory, draft_from_git(ci.world(), ci.memory, sweep))
     assert remote.files("placements", "clusters") == {}
     assert branches(remote) == dict.fromkeys(WORKERS, EMPTY)
 
@@ -355,7 +356,7 @@ def test_a_sweep_with_nothing_to_end_puts_the_branches_right(remote: Remote, pas
     burst(passes)
     right = branches(remote)
     remote.move(of("worker-2"), None)
-    carry_out(passes.world(), drafted(passes.world(), passes.memory, sweep))
+    carry_out(passes.world(), passes.memory, draft_from_git(passes.world(), passes.memory, sweep))
     assert branches(remote) == right
 
 
@@ -364,7 +365,7 @@ def test_a_daemon_that_fails_at_every_pass_still_ends_the_burst_in_the_cluster(r
     remote.move("main", None)
     passes.advance(700)
     with pytest.raises(InvalidInput, match="source branch"):
-        guarded(passes.world(), passes.memory, lambda: reconcile_once(passes.world(), passes.memory))
+        sweep_on_failure(passes.world(), passes.memory, lambda: reconcile_once(passes.world(), passes.memory))
     assert branches(remote) == dict.fromkeys(WORKERS, EMPTY)
 
 

@@ -29,7 +29,6 @@ from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.reconcile import Memory, World, reconcile_once
 from reconciler.daemon.source import SourceReader
 from reconciler.model.capacity import Observed
-from reconciler.model.push import Push
 from reconciler.ports import ClusterView, Repository
 from tests.builders.remote import Remote
 from tests.fakes.memory_repository import OURS
@@ -59,9 +58,6 @@ class Scene:
 
     def observe(self) -> Observed:
         return self.observed
-
-    def pushed(self, push: Push) -> None:
-        """Take note of nothing."""
 
 
 class Queries:
@@ -120,7 +116,7 @@ def run_steps(repository: Repository, steps: Iterable[Step]) -> Iterator[Step]:
         seen = {one.cluster: one for one in observation_file.read(text.encode(), step.name)}
         scene = Scene(moment=max(one.observed_at for one in seen.values()), observed=Observed(clusters=seen))
         view = step.beside(scene)
-        world = World(repository=repository, clusters=view, charts=Helm(), clock=scene, outbox=scene, author=OURS)
+        world = World(repository=repository, clusters=view, charts=Helm(), clock=scene, author=OURS)
         reconcile_once(world, memory)
         yield step
 

@@ -13,7 +13,7 @@ from reconciler.cli import options, printing
 from reconciler.cli.commands.plan import answer, held_back
 from reconciler.core.commits.cluster_branches import branches_of
 from reconciler.daemon.reconcile import Outcome, reconcile_once
-from reconciler.daemon.steer import insist
+from reconciler.daemon.steer import retry_conflicts
 from reconciler.settings import Settings
 from reconciler.text.wording import count
 
@@ -40,7 +40,7 @@ def once(settings: Settings, form: options.Output) -> None:
     """
     notifier = Notifier(settings.notify)
     with app.connected(settings, notifier) as (world, memory):
-        outcome = insist(lambda: reconcile_once(world, memory), random=random.random)
+        outcome = retry_conflicts(lambda: reconcile_once(world, memory), random=random.random)
     committed(settings, outcome, form, empty="Nothing to change.")
     if form == "table":
         held_back(outcome.rendered.suppressed)
@@ -82,8 +82,8 @@ def committed(settings: Settings, outcome: Outcome, form: options.Output, *, emp
         return
     if not outcome.commits and not outcome.branches:
         printing.say(empty)
-    for told in outcome.lines:
-        printing.say(told)
+    for event in outcome.events:
+        printing.say(event.line)
     if not outcome.commits:
         return
     pushed = f"{count(len(outcome.commits), 'commit')} to {settings.output_branch}"

@@ -22,7 +22,7 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.decide.steps.rebalance import rebalance as shared_anew
 from reconciler.core.decide.steps.steer import find, find_workload, prolong, withdraw
 from reconciler.daemon.reconcile import Memory, View, World
-from reconciler.daemon.steer import CommitDraft, carry_out, drafted, drafted_in_sight, insist
+from reconciler.daemon.steer import CommitDraft, carry_out, draft_from_clusters, draft_from_git, retry_conflicts
 from reconciler.errors import InvalidInput, Problem
 from reconciler.model.plan import Plan
 from reconciler.model.tree import Identity
@@ -75,7 +75,11 @@ def revert(
         return withdraw(inputs, tuple(found.values()), by=person.name, reason=reason, everywhere=everywhere)
 
     _carry_out(
-        settings, partial(drafted, decide=decide, person=person), form, dry_run=dry_run, empty="Nothing to revert."
+        settings,
+        partial(draft_from_git, decide=decide, person=person),
+        form,
+        dry_run=dry_run,
+        empty="Nothing to revert.",
     )
 
 
@@ -117,7 +121,11 @@ def extend(
         return prolong(inputs, found, end, by=person.name, reason=reason)
 
     _carry_out(
-        settings, partial(drafted, decide=decide, person=person), form, dry_run=dry_run, empty="Nothing to extend."
+        settings,
+        partial(draft_from_git, decide=decide, person=person),
+        form,
+        dry_run=dry_run,
+        empty="Nothing to extend.",
     )
 
 
@@ -149,7 +157,7 @@ def rebalance(
 
     _carry_out(
         settings,
-        partial(drafted_in_sight, decide=decide, person=person),
+        partial(draft_from_clusters, decide=decide, person=person),
         form,
         dry_run=dry_run,
         empty="Nothing to rebalance: each cluster has its share.",
@@ -172,7 +180,7 @@ def sweep(settings: Settings, *, dry_run: bool, form: options.Output) -> None:
     It needs the output branch only: no observations, no clusters, not even readable files on the source branch. Run it
     in any CI on a schedule, so that bursts end even when the daemon is gone.
     """
-    _carry_out(settings, partial(drafted, decide=lapsed), form, dry_run=dry_run, empty="Nothing has lapsed.")
+    _carry_out(settings, partial(draft_from_git, decide=lapsed), form, dry_run=dry_run, empty="Nothing has lapsed.")
 
 
 def _carry_out(
@@ -191,7 +199,7 @@ def _carry_out(
             show(made.view, made.rendered, form, empty=empty)
             view = made.view
         else:
-            outcome = insist(lambda: carry_out(world, make(world, memory)), random=random.random)
+            outcome = retry_conflicts(lambda: carry_out(world, memory, make(world, memory)), random=random.random)
             committed(settings, outcome, form, empty=empty)
             view = outcome.view
     printing.problems(problems(view))

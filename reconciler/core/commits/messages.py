@@ -89,9 +89,9 @@ def message(change: Change, *, source: CommitId, history: Sequence[LoggedCommit]
     if isinstance(change, Revert) and history:
         title = f'Revert "{plain(history[-1].subject)}"'
     paragraphs = [title]
-    reasons = "\n".join(wrapped(reason) for reason in _reasons(change) if reason)
-    if reasons:
-        paragraphs.append(reasons)
+    body = "\n".join(map(wrapped, reasons(change)))
+    if body:
+        paragraphs.append(body)
     if isinstance(change, (Revert, Move)) and history:
         paragraphs.append("\n".join(f"This reverts commit {commit.id}." for commit in history))
     paragraphs.append(trailers(change, source))
@@ -145,8 +145,12 @@ def _where(restraint: Restraint) -> str:
     return plain(where(restraint.cluster, restraint.subset)) if restraint.subset else restraint.cluster
 
 
+def reasons(change: Change) -> tuple[str, ...]:
+    """Write the body's paragraphs, one line each, still unbroken."""
+    return tuple(filter(None, _reasons(change)))
+
+
 def _reasons(change: Change) -> Iterable[str]:
-    """Yield the body's paragraphs, one line each, still unbroken."""
     match change:
         case Place(placement=placement, shortage=shortage, choice=choice, refused=refused, detail=detail):
             yield sentence(detail)

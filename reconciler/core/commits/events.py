@@ -1,0 +1,167 @@
+"""From what a pass decided to events: of changes once their commits are pushed, and of what is held back.
+
+Events say what the commits and the terminal say, in the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from reconciler.core.commits import cluster_branches, message_parts, messages
+from reconciler.model.event import Event, EventKind
+from reconciler.model.ids import ClusterName, CommitId, WorkloadId
+from reconciler.model.placement import Phase, Placement
+from reconciler.model.plan import (
+    Amend,
+    Change,
+    Close,
+    Extend,
+    Forget,
+    Hold,
+    Move,
+    Place,
+    Reason,
+    Receive,
+    Release,
+    RequestChange,
+    Resize,
+    Restore,
+    Revert,
+    Suppressed,
+)
+from reconciler.model.tree import Advance
+
+HeldBack = Mapping[tuple[WorkloadId, Reason], Suppressed]
+"""What a pass held back. By workload and reason: the numbers in the message move on at every pass."""
+
+_REQUESTS: Mapping[type[RequestChange], EventKind] = {
+    Receive: EventKind.REQUEST_RECEIVED,
+    Amend: EventKind.REQUEST_CHANGED,
+    Close: EventKind.REQUEST_CLOSED,
+    Forget: EventKind.REQUEST_FORGOTTEN,
+}
+
+
+def with_commits(changes: Sequence[Change], commits: Sequence[CommitId]) -> Iterator[tuple[Change, CommitId]]:
+    """Pair changes with their commits: those that begin a branch stand before them, and carry no change."""
+    return zip(changes, commits[len(commits) - len(changes) :], strict=True)
+
+
+def of_push(
+    changes: Sequence[Change], commits: Sequence[CommitId], branches: Sequence[Advance], at: datetime
+) -> tuple[Event, ...]:
+    """Make an event of each change that a push carries, in the order of their commits.
+
+    Branches of clusters that are put right with nothing else to push are one event.
+    """
+    if branches and not commits:
+        clusters = tuple(advance.cluster for advance in branches)
+        line = cluster_branches.line(branches)
+        return (Event(kind=EventKind.BRANCHES_FOLLOWED, at=at, line=line, clusters=clusters),)
+    return tuple(_event(change, commit, at) for change, commit in with_commits(changes, commits))
+
+
+def of_held_back(before: HeldBack, now: HeldBack, changes: Iterable[Event], at: datetime) -> Iterator[Event]:
+    """Yield what is held back since the pass before, or no longer is; `changes` are the events of this pass.
+
+    An event of a change that was waited for says itself that nothing holds it back any more.
+    """
+    grown, shrunk = _resized(changes)
+    for workload, reason in sorted(before.keys() - now.keys()):
+        if workload not in (shrunk if reason is Reason.SCALE_DOWN_WINDOW else grown):
+            yield Event(
+                kind=EventKind.NO_LONGER_HELD_BACK,
+                at=at,
+                line=f"{workload}: no longer held back ({reason})",
+                workload=workload,
+                held_by=reason,
+            )
+    for key, suppressed in now.items():
+        if key not in before:
+            yield Event(
+                kind=EventKind.HELD_BACK,
+                at=at,
+                line=f"{suppressed.workload}: {suppressed.message}",
+                workload=suppressed.workload,
+                clusters=tuple(sorted({refusal.cluster for refusal in suppressed.refusals})),
+                replicas=suppressed.replicas,
+                reasons=(suppressed.message, *(f"{it.where}: {it.message}" for it in suppressed.refusals)),
+                held_by=suppressed.reason,
+            )
+
+
+def _event(change: Change, commit: CommitId, at: datetime) -> Event:
+    workload, clusters, before, replicas = _subject(change)
+    return Event(
+        kind=_kind(change),
+        at=at,
+        line=messages.line(change),
+        workload=workload,
+        clusters=clusters,
+        before=before,
+        replicas=replicas,
+        reasons=messages.reasons(change),
+        commit=commit,
+    )
+
+
+def _kind(change: Change) -> EventKind:
+    match change:
+        case Place():
+            return EventKind.PLACED
+        case Resize():
+            return EventKind.RESIZED
+        case Extend():
+            return EventKind.EXTENDED
+        case Move():
+            return EventKind.MOVED
+        case Revert(phase=phase):
+            return EventKind.FAILED if phase is Phase.FAILED else EventKind.ENDED
+        case Hold():
+            return EventKind.DELETED
+        case Release():
+            return EventKind.RELEASED
+        case Restore():
+            return EventKind.RESTORED
+        case _:
+            return _REQUESTS[type(change)]
+
+
+def _subject(change: Change) -> tuple[WorkloadId, tuple[ClusterName, ...], int, int]:
+    """Return the workload, the clusters, and the replicas before and after a change."""
+    match change:
+        case Place(placement=placement):
+            return *_where(placement), 0, placement.replicas
+        case Resize(before=before, after=after) | Extend(before=before, after=after):
+            return *_where(after), before.replicas, after.replicas
+        case Move(before=before, after=after):
+            return after.workload, (before.cluster, after.cluster), before.replicas, before.replicas
+        case Revert(placement=placement) | Hold(placement=placement):
+            return *_where(placement), placement.replicas, 0
+        case Restore(drifted=drifted):
+            return *_where(drifted.placement), drifted.placement.replicas, drifted.placement.replicas
+        case Release(workload=workload, restraints=restraints):
+            clusters = {restraint.cluster for restraint in restraints if restraint.cluster is not None}
+            return workload, tuple(sorted(clusters)), 0, 0
+        case _:
+            record = message_parts.record_of(change)
+            return record.workload, record.request.clusters, 0, 0
+
+
+def _where(placement: Placement) -> tuple[WorkloadId, tuple[ClusterName, ...]]:
+    return placement.workload, (placement.cluster,)
+
+
+def _resized(changes: Iterable[Event]) -> tuple[frozenset[WorkloadId], frozenset[WorkloadId]]:
+    """Return the workloads that got replicas elsewhere and those that gave some back."""
+    grown: set[WorkloadId] = set()
+    shrunk: set[WorkloadId] = set()
+    for event in changes:
+        if event.workload is not None and event.kind in _RESIZING:
+            (grown if event.replicas > event.before else shrunk).add(event.workload)
+    return frozenset(grown), frozenset(shrunk)
+
+
+_RESIZING = frozenset({EventKind.PLACED, EventKind.RESIZED, EventKind.ENDED, EventKind.FAILED})
+"""What the demand asks for; that a person deletes a placement is no answer to it."""
