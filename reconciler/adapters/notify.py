@@ -129,7 +129,7 @@ class _Courier:
         with self._changed:
             if not self._waiting and not self._thread.is_alive():
                 return None
-            why = self._why or "it does not answer"
+            why = self._why or "it does not answer in time"
         message = f"was not told of the last push, and sees it when it polls: {why}"
         return Problem(path=str(self._endpoint), message=message, severity=Severity.WARNING)
 

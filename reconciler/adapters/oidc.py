@@ -1,8 +1,9 @@
-"""The keys of an OpenID Connect issuer, and whether a token is signed with one of them.
+"""The keys of an OpenID Connect issuer, and the check of a token's signature by one of them.
 
-The issuer is asked at the first login and not before, so that one that is away keeps no daemon from starting. Its keys
-are kept for an hour; for a token with a key that is not among them it is asked again, but once a minute at most. One
-that did not answer is asked again after five seconds.
+The issuer is asked at the first login and not before: an issuer that is away keeps no daemon from starting. Its keys
+are kept for an hour. For a token with an unknown key it is asked again, but once a minute at most; after a question
+without an answer, again after five seconds. docs/decisions/0013-keys-of-an-issuer.md says why PyJWT's own client of
+keys is not used.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
-from http.client import HTTPException
 from pathlib import Path
 from threading import Lock
 
@@ -22,8 +22,8 @@ import structlog
 
 from reconciler.access.oidc import is_safe
 from reconciler.access.rights import NotAdmitted
-from reconciler.adapters.web import describe_failure, opener
-from reconciler.errors import InvalidInput, Transient
+from reconciler.errors import Transient
+from reconciler.http_client import HttpClient
 from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
 
@@ -34,28 +34,31 @@ ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES
 _TYPES = frozenset({"RSA", "EC"})
 
 _MOST = 1 << 20
+"""Bytes of one answer."""
 _MOST_KEYS = 100
 _MOST_TOKEN = 16 << 10
-"""Characters of a token; more than a header of a request holds elsewhere."""
+"""Characters of a token; other servers take fewer in a request's header."""
 _KEPT = 3600.0
+"""Seconds for which keys are taken without asking again."""
 _PAUSE = 60.0
+"""Seconds between two questions."""
 _PAUSE_AWAY = 5.0
-"""Seconds from a question that was not answered to the next one."""
+"""Seconds from a question without an answer to the next one."""
 _WAIT = 1.0
-"""Seconds that a login waits for another one's question to the issuer; threads are few, and health needs one too."""
+"""Seconds that a login waits while another one asks the issuer: threads are few, and health needs one too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Key:
-    """A key of the issuer; no `identity` and no `algorithm` where it does not say."""
+    """A public key that the issuer publishes."""
 
-    identity: str
-    algorithm: str
+    identity: str  # its kid, or empty
+    algorithm: str  # its alg, or empty: any of ALGORITHMS that its kind allows
     key: jwt.PyJWK
 
 
 class OpenIdProvider:
-    """Knows which tokens an issuer has signed. Safe to use from several threads."""
+    """Checks signatures by the keys of one issuer. Safe to use from several threads."""
 
     def __init__(
         self,
@@ -65,29 +68,25 @@ class OpenIdProvider:
         ticks: Callable[[], float] = time.monotonic,
         patience: timedelta = timedelta(seconds=5),
     ) -> None:
-        """Take an issuer's address, and the file of the authorities that vouch for it where the system's do not.
+        """Take an issuer's address, and the PEM file of its authorities where they are not the system's.
 
-        Raises InvalidInput when there is no such file. `patience` is for each of the two questions.
+        `patience` is for each of the two requests. Raises InvalidInput for a file without certificates.
         """
         self._issuer = issuer
         self._ticks = ticks
-        self._patience = patience.total_seconds()
-        try:
-            self._opener = opener(authorities)
-        except OSError as error:
-            raise InvalidInput(
-                f"reading OVERSPILL_OIDC_CA_FILE: {authorities}: {error.strerror or error} (try a file of PEM)"
-            ) from error
+        self._http = HttpClient(
+            timeout=patience.total_seconds(), authorities=authorities, authorities_from="OVERSPILL_OIDC_CA_FILE"
+        )
         self._lock = Lock()
         self._keys: tuple[_Key, ...] = ()
-        self._asked: float | None = None
-        self._learned: float | None = None
-        self._trouble = ""
+        self._asked: float | None = None  # when the issuer was asked last
+        self._learned: float | None = None  # when it answered last
+        self._trouble = ""  # why it did not answer when it was asked last
 
     def claims(self, token: str) -> Mapping[str, Json]:
-        """Return what a token says, if its signature is right; what it says is still to be judged.
+        """Return the claims of a token whose signature is right; `access.oidc.admitted` judges them.
 
-        Raises NotAdmitted when it is not, and Transient when the issuer's keys cannot be had.
+        Raises NotAdmitted for any other token, and Transient while there are no keys of the issuer.
         """
         identity = _identity(token)
         for key in self._candidates(identity):
@@ -99,30 +98,30 @@ class OpenIdProvider:
         raise NotAdmitted("the token's signature is not right", hint="log in again")
 
     def _candidates(self, identity: str | None) -> tuple[_Key, ...]:
-        """Return the keys that may have signed a token, asking the issuer where need be."""
-        found = self._named(identity)
+        """Return the keys that may have signed a token, and ask the issuer where need be."""
+        keys = self._named(identity)
         now = self._ticks()
         stale = self._learned is None or now - self._learned > _KEPT
-        if found and not stale:
-            return found
-        # Whoever has a key at hand goes on with it while somebody else asks.
-        if self._lock.acquire(timeout=0 if found else _WAIT):
+        if keys and not stale:
+            return keys
+        # A login whose key is at hand goes on with it while another one asks.
+        if self._lock.acquire(timeout=0 if keys else _WAIT):
             try:
                 self._ask(now)
             finally:
                 self._lock.release()
-        found = self._named(identity)
-        if not found and (self._trouble or self._learned is None):
+        keys = self._named(identity)
+        if not keys and (self._trouble or self._learned is None):
             raise Transient(f"asking {self._issuer} for its keys: {self._trouble or 'it has not answered yet'}")
-        if not found:
+        if not keys:
             raise NotAdmitted("the token is signed with a key that the issuer does not have", hint="log in again")
-        return found
+        return keys
 
     def _named(self, identity: str | None) -> tuple[_Key, ...]:
         return tuple(key for key in self._keys if identity is None or key.identity == identity)
 
     def _ask(self, now: float) -> None:
-        """Ask for the keys unless that was done just now. Those that are known stay where nobody answers."""
+        """Ask for the keys, unless that was done just now. The last ones stay where there is no answer."""
         if self._asked is not None and now - self._asked < (_PAUSE_AWAY if self._trouble else _PAUSE):
             return
         self._asked = now
@@ -137,36 +136,26 @@ class OpenIdProvider:
         self._learned, self._trouble = now, ""
 
     def _fetch(self) -> tuple[_Key, ...]:
-        """Find out where the keys are, and read them. Raises Transient."""
+        """Discover where the keys are, and read them. Raises Transient."""
         about = self._get(self._issuer.rstrip("/") + "/.well-known/openid-configuration")
         if about.get("issuer") != self._issuer:
             raise Transient(f"it calls itself {shortened(str(about.get('issuer')), 200)} (try that as the issuer)")
-        where = about.get("jwks_uri")
-        if not isinstance(where, str) or not is_safe(where):
+        address = about.get("jwks_uri")
+        if not isinstance(address, str) or not is_safe(address):
             raise Transient("it names no https address for its keys")
-        listed = self._get(where).get("keys")
+        listed = self._get(address).get("keys")
         if not isinstance(listed, list):
             raise Transient("it lists no keys")
-        keys = [_key(one) for one in listed[:_MOST_KEYS]]
+        keys = [_key(entry) for entry in listed[:_MOST_KEYS]]
         return tuple(key for key in keys if key is not None)
 
     def _get(self, url: str) -> dict[str, Json]:
         """Read an object of JSON. Raises Transient."""
-        end = time.monotonic() + self._patience
-        body = b""
+        answer = self._http.send("GET", url, limit=_MOST)
+        if answer.status != HTTPStatus.OK:
+            raise Transient(f"{url} answers {answer.status}")
         try:
-            with self._opener.open(url, timeout=self._patience) as response:
-                status = int(response.status)
-                while len(body) <= _MOST and (part := response.read1(_MOST)):
-                    body += part
-                    if time.monotonic() > end:  # one that drips would keep us for ever
-                        raise TimeoutError
-        except (OSError, HTTPException, ValueError) as error:
-            raise Transient(describe_failure(error, authorities="OVERSPILL_OIDC_CA_FILE")) from error
-        if status != HTTPStatus.OK:
-            raise Transient(f"{url} answers {status}")
-        try:
-            value = json.loads(body)
+            value = json.loads(answer.body)
         except (ValueError, RecursionError) as error:
             raise Transient(f"{url} does not answer in JSON") from error
         if not isinstance(value, dict):
@@ -177,7 +166,7 @@ class OpenIdProvider:
 _SIGNATURE_ONLY: jwt.types.Options = {
     "verify_signature": True,
     "enforce_minimum_key_length": True,
-    # The rest is judged by core.claims, at a moment that is given.
+    # access.oidc judges the rest, at a moment that is given.
     "verify_exp": False,
     "verify_nbf": False,
     "verify_iat": False,
@@ -189,7 +178,7 @@ _SIGNATURE_ONLY: jwt.types.Options = {
 
 
 def _identity(token: str) -> str | None:
-    """Return which key a token says it is signed with, None where it does not say. Raises NotAdmitted for no token."""
+    """Return the kid of a token, None where it has none. Raises NotAdmitted for a text that is no token."""
     try:
         if len(token) > _MOST_TOKEN:
             raise NotAdmitted("the token is too long")
@@ -200,7 +189,7 @@ def _identity(token: str) -> str | None:
 
 
 def _key(listed: Json) -> _Key | None:
-    """Read one key; None for what is no public key that signs, as in a list for several purposes."""
+    """Read one key of a JWK set; None for one that is broken, or not for signatures."""
     if not isinstance(listed, dict) or listed.get("kty") not in _TYPES or listed.get("use", "sig") != "sig":
         return None
     algorithm = listed.get("alg") or ""

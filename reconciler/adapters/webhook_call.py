@@ -1,55 +1,59 @@
-"""One event to one endpoint: the request, and what its answer means."""
+"""One push event to one endpoint of an engine: the request, and the meaning of its answer."""
 
 from __future__ import annotations
 
-from http.client import HTTPException
 from urllib.parse import urlsplit
-from urllib.request import Request
 
-from reconciler.adapters.web import describe_failure, opener
 from reconciler.core.engines.webhook_event import signed, web_page
+from reconciler.errors import InvalidInput
+from reconciler.http_client import HttpClient, NoAnswer
 from reconciler.model.policy import EngineName
 from reconciler.model.push import Endpoint, Push
 
 _PASSING = frozenset({408, 425, 429})
-"""Answers below 500 that say nothing of what was asked, only of when."""
+"""Statuses below 500 that refuse the moment, and not the event."""
 
 
-class WebhookRejected(Exception):  # noqa: N818 - what it says is an answer
-    """An endpoint does not want the event, and will not want it a second later."""
+class WebhookRejected(Exception):  # noqa: N818 - an answer, not a fault
+    """The endpoint does not take the event, and would not take it a second later."""
 
 
 def announce(endpoint: Endpoint, push: Push, *, timeout: float) -> str:
-    """Tell an endpoint of a push; returns why that failed this time, empty if it did not.
+    """Send a push event to an endpoint; returns why this try failed, empty if it did not.
 
-    `timeout` is in seconds, for the connection and for each part of the answer. Raises Refused.
+    `timeout` is in seconds, for the connection and for each silence. Raises WebhookRejected.
     """
     if endpoint.engine is EngineName.ARGOCD and not web_page(push.repo_url):
         raise WebhookRejected(
             "Argo CD knows a repository by its https or ssh address, and the Fleet's spec.repoURL is none"
         )
     headers, body = signed(endpoint, push)
-    request = Request(endpoint.url, data=body, headers=dict(headers), method="POST")  # noqa: S310 - its scheme was checked when the address was read
     try:
-        with opener().open(request, timeout=timeout) as response:
-            status, location = int(response.status), str(response.headers.get("Location", ""))
-    except (OSError, HTTPException, ValueError) as error:
-        return describe_failure(error)
-    match status // 100:
+        # A client for each event: a connection that is kept from push to push is mostly closed by then.
+        with HttpClient(timeout=timeout) as http:
+            answer = http.send("POST", endpoint.url, headers=dict(headers), body=body, limit=0)
+    except NoAnswer as error:
+        return str(error)
+    except InvalidInput as error:
+        raise WebhookRejected(str(error)) from error
+    match answer.status // 100:
         case 2:
             return ""
         case 3:
-            raise WebhookRejected(_redirection(status, location))
-        case 4 if status not in _PASSING:
-            raise WebhookRejected(_refusal(endpoint.engine, status))
+            raise WebhookRejected(_redirection(answer.status, answer.headers.get("Location", "")))
+        case 4 if answer.status not in _PASSING:
+            raise WebhookRejected(_refusal(endpoint.engine, answer.status))
         case _:
-            return f"it answers {status}"
+            return f"it answers {answer.status}"
 
 
 def _redirection(status: int, location: str) -> str:
-    parts = urlsplit(location)
-    where = f"to {parts.scheme}://{parts.netloc}" if parts.netloc else f"({status})"
-    return f"it redirects {where} (name the address that this leads to)"
+    try:
+        parts = urlsplit(location)
+    except ValueError:  # half an IPv6 address
+        parts = urlsplit("")
+    target = f"to {parts.scheme}://{parts.netloc}" if parts.netloc else f"({status})"
+    return f"it redirects {target} (name the address that this leads to)"
 
 
 def _refusal(engine: EngineName, status: int) -> str:

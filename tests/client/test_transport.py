@@ -57,7 +57,7 @@ def test_server_that_is_not_there_is_transient() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{free.getsockname()[1]}"
-    with Client(address, pace=QUICK) as client, pytest.raises(Transient, match="it cannot be reached"):
+    with Client(address, pace=QUICK) as client, pytest.raises(Transient, match="connection refused"):
         client.placement("bookinfo")
 
 

@@ -187,6 +187,14 @@ def test_a_refusal_is_not_tried_again_until_the_next_push(
     assert engine.taken == []
 
 
+def test_a_redirect_to_no_address_is_a_refusal_like_any_other(
+    engine: Engine, notify: Callable[..., Notifier], told: list[Report]
+) -> None:
+    engine.answers = [(307, {"Location": "https://[::1"})]
+    (problem,) = _told_once(notify(argo_cd(engine)))
+    assert problem.endswith("it redirects (307) (name the address that this leads to)")
+
+
 def test_a_redirect_is_told_and_not_followed(
     engine: Engine, notify: Callable[..., Notifier], told: list[Report]
 ) -> None:
@@ -221,7 +229,7 @@ def test_the_end_does_not_wait_for_an_engine_longer_than_it_was_told(
     began = time.monotonic()
     (problem,) = notifier.close(timedelta(seconds=0.3))
     assert 0.2 < time.monotonic() - began < 4
-    assert problem.message.endswith("it does not answer")
+    assert problem.message.endswith("it does not answer in time")
 
 
 def test_the_end_gives_up_where_no_time_is_left_for_a_try(engine: Engine, notify: Callable[..., Notifier]) -> None:
@@ -247,7 +255,7 @@ def test_a_silent_engine_is_given_up_after_its_time_out(
     notifier = notify(argo_cd(engine), pace=replace(QUICK, answer=0.1))
     notifier.publish((), [PUSH])
     engine.until(lambda: len(engine.tries) == 2)
-    assert [report.why for report in told] == ["it does not answer"]
+    assert [report.why for report in told] == ["it does not answer in time"]
 
 
 def test_argo_cd_is_not_asked_about_a_repository_without_an_address_and_flux_is(

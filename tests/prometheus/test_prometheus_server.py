@@ -39,11 +39,45 @@ def test_a_query_is_answered_with_its_value(metrics: Metrics, server: Prometheus
     assert metrics.asked == [query]
 
 
-def test_a_connection_that_was_closed_meanwhile_is_opened_again(metrics: Metrics, server: PrometheusServer) -> None:
+def test_a_connection_that_is_closed_in_place_of_an_answer_is_opened_again() -> None:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body := Metrics.vector(1)), body)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for queries in (2, 1):  # the first connection ends at the second query
+                connection, _ = listener.accept()
+                with connection:
+                    for number in range(queries):
+                        connection.recv(1 << 16)
+                        if number == 0:
+                            connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with closing(PrometheusServer(url, patience=timedelta(seconds=5))) as server:
+            assert server.ask("up") == 1
+            assert server.ask("up") == 1
+        thread.join(5)
+
+
+def test_prometheus_is_asked_through_a_proxy(metrics: Metrics, monkeypatch: pytest.MonkeyPatch) -> None:
     metrics.values["up"] = 1
-    server.ask("up")
-    server._connection.sock.shutdown(socket.SHUT_RDWR)
-    assert server.ask("up") == 1
+    monkeypatch.delenv("no_proxy")
+    monkeypatch.setenv("http_proxy", metrics.url.removesuffix("/prom"))
+    assert ask("http://prometheus.monitoring.invalid:9090/prom", token=TOKEN) == 1
+    monkeypatch.setenv("no_proxy", "monitoring.invalid")
+    with pytest.raises(Transient):
+        ask("http://prometheus.monitoring.invalid:9090/prom")
+    assert metrics.asked == ["up"]
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "nonsense://127.0.0.1:1"])
+def test_a_proxy_that_cannot_be_used_is_refused_at_the_start(proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("no_proxy")
+    monkeypatch.setenv("all_proxy", proxy)
+    with pytest.raises(InvalidInput, match=r"HTTPS_PROXY, HTTP_PROXY or ALL_PROXY: .*try the http:// or https://"):
+        ask("http://prometheus.example.com:9090")
 
 
 @pytest.mark.parametrize(("status", "kind"), [(400, "bad_data"), (422, "execution"), (503, "timeout")])

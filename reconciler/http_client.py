@@ -1,0 +1,192 @@
+"""Requests to servers of others: Prometheus, OpenID Connect issuers, webhooks of engines, and a daemon of ours.
+
+Proxies are those of HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY. Certificates are checked against a named file,
+else SSL_CERT_FILE or the system's authorities. No redirect is followed: a token is for one address and for no other.
+An answer is bounded in bytes and in time.
+"""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx2
+
+from reconciler import __version__
+from reconciler.errors import InvalidInput, Transient
+from reconciler.text.findings import shortened
+
+_KEPT = 120.0
+"""Seconds that an idle connection is kept: several rounds of Prometheus queries."""
+_MOST_WORDS = 200
+
+
+class NoAnswer(Transient):
+    """A server gave no answer; the text says why in a line without the address, the same at each try."""
+
+
+class ConnectionLost(NoAnswer):
+    """The server closed the connection before it answered, as servers do with one that was idle for long."""
+
+
+class UntrustedCertificate(NoAnswer):
+    """No authority that is trusted here has signed the server's certificate."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpAnswer:
+    """The answer to one request, as far as it was read."""
+
+    status: int
+    reason: str
+    headers: Mapping[str, str]  # names in any case
+    body: bytes = field(repr=False)
+    complete: bool  # false for a body that is longer than was asked for, and was cut
+
+
+class HttpClient:
+    """Sends requests over connections that are kept. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        *,
+        timeout: float,
+        headers: Mapping[str, str] | None = None,
+        authorities: Path | None = None,
+        authorities_from: str = "SSL_CERT_FILE",
+        proxies: bool = True,
+    ) -> None:
+        """Take a time-out in seconds and the headers of every request.
+
+        `authorities` is a PEM file and `authorities_from` the setting that names it. Raises InvalidInput for a file
+        without certificates and for a proxy that cannot be used.
+        """
+        self._timeout = timeout
+        self._authorities_from = authorities_from
+        context = _tls(authorities, authorities_from)
+        try:
+            self._client = httpx2.Client(
+                # Identity: a body is bounded as it comes, and a compressed one could be a thousand times as large.
+                headers={"Accept-Encoding": "identity", "User-Agent": f"overspill/{__version__}", **(headers or {})},
+                verify=context,
+                trust_env=proxies,
+                follow_redirects=False,
+                limits=httpx2.Limits(keepalive_expiry=_KEPT),
+            )
+        except (ImportError, ValueError, httpx2.InvalidURL) as error:
+            message = f"HTTPS_PROXY, HTTP_PROXY or ALL_PROXY: {_first_line(error)}"
+            raise InvalidInput(f"{message} (try the http:// or https:// address of a proxy)") from error
+
+    def __enter__(self) -> Self:
+        """Return the client, to be closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections, for good."""
+        self._client.close()
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        *,
+        limit: int,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        timeout: float | None = None,
+    ) -> HttpAnswer:
+        """Send one request, and read at most `limit` bytes of its answer.
+
+        `timeout` is in seconds, for the connection, for each silence and for the whole body. Raises NoAnswer.
+        """
+        patience = self._timeout if timeout is None else timeout
+        try:
+            request = self._client.build_request(
+                method, url, params=params, headers=headers, content=body, timeout=patience
+            )
+            response = self._client.send(request, stream=True)
+            try:
+                content = b"".join(_bounded(response, limit, patience))
+            finally:
+                response.close()
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
+            raise _no_answer(error, self._authorities_from) from error
+        return HttpAnswer(
+            status=response.status_code,
+            reason=response.reason_phrase,
+            headers=response.headers,
+            body=content[:limit],
+            complete=len(content) <= limit,
+        )
+
+
+def _tls(authorities: Path | None, setting: str) -> ssl.SSLContext:
+    """Load the authorities. Raises InvalidInput."""
+    try:
+        return httpx2.create_ssl_context() if authorities is None else ssl.create_default_context(cafile=authorities)
+    except OSError as error:
+        problem = "it holds no certificate" if isinstance(error, ssl.SSLError) else error.strerror
+        raise InvalidInput(
+            f"reading {authorities or 'SSL_CERT_FILE'}: {problem} (try {setting} with the PEM file of an authority)"
+        ) from error
+
+
+def _bounded(response: httpx2.Response, limit: int, patience: float) -> Iterator[bytes]:
+    """Read a body until it is longer than `limit`. A server that drips must not keep us for ever."""
+    deadline = time.monotonic() + patience
+    size = 0
+    for part in response.iter_raw() if limit else ():
+        yield part
+        size += len(part)
+        if size > limit:
+            return
+        if time.monotonic() > deadline:
+            raise TimeoutError
+
+
+def _no_answer(error: Exception, authorities_from: str) -> NoAnswer:
+    """Say why there was no answer, from the causes that the library wraps."""
+    if isinstance(error, httpx2.ProxyError):
+        return NoAnswer(f"the proxy does not let us through: {_first_line(error)}")
+    if isinstance(error, httpx2.ReadError | httpx2.WriteError | httpx2.RemoteProtocolError):
+        return ConnectionLost(_first_line(error))
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            reason = cause.verify_message.rstrip(".")
+            return UntrustedCertificate(
+                f"its certificate is not trusted: {reason} ({authorities_from} may name its authority)"
+            )
+        if isinstance(cause, TimeoutError | httpx2.TimeoutException):
+            return NoAnswer("it does not answer in time")
+        if isinstance(cause, OSError) and cause.strerror:
+            return NoAnswer(_lowered(cause.strerror))
+    return NoAnswer(_first_line(error))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Walk from an error to what it was raised from."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).splitlines()
+    return _lowered(lines[0] if lines else type(error).__name__)
+
+
+def _lowered(text: str) -> str:
+    return shortened(text[:1].lower() + text[1:], _MOST_WORDS)
