@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from reconciler.adapters.what_if import StillClock, StillView
-from reconciler.core.observe.schedule import next_turn
+from reconciler.core.observe.demand import next_signal_change
 from reconciler.daemon.reconcile import Memory, View, World, look
 
 _MOST_TURNS = 100
@@ -37,7 +37,7 @@ def _turns(view: View, at: datetime) -> list[datetime]:
     windows = [policy.scale_down_window for policy in policies]
     moment = max(view.now, at - max(windows, default=timedelta()))
     turns = [moment] if view.now < moment < at else []
-    while len(turns) < _MOST_TURNS and (turn := next_turn(policies, moment)) is not None and turn < at:
+    while len(turns) < _MOST_TURNS and (turn := next_signal_change(policies, moment)) is not None and turn < at:
         turns.append(turn)
         moment = turn
     return turns

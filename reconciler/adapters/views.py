@@ -8,10 +8,11 @@ from operator import is_
 from types import MappingProxyType
 
 from reconciler.errors import Problem
-from reconciler.model.capacity import ClusterObservation, Observed, ReplicaRequest, SignalFreshness
+from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import Desired, EngineName
 from reconciler.model.rollout import EngineReport
+from reconciler.model.signal import ReplicaRequest, SignalFreshness
 from reconciler.ports import Charts, ClusterView
 
 Reports = Mapping[str, EngineReport]
@@ -43,7 +44,7 @@ class JoinedView:
         asks: dict[WorkloadId, tuple[ReplicaRequest, ...]] = {}
         reports: list[Reports] = []
         reporting: dict[ClusterName, EngineName] = {}
-        hearings: dict[WorkloadId, tuple[SignalFreshness, ...]] = {}
+        freshness: dict[WorkloadId, tuple[SignalFreshness, ...]] = {}
         nameless: dict[ClusterName, str] = {}
         reached_by: dict[ClusterName, str] = {}
         helm = False
@@ -57,8 +58,8 @@ class JoinedView:
             reports.append(seen.reports)
             for workload, asked in seen.asks.items():
                 asks[workload] = asks.get(workload, ()) + asked
-            for workload, heard in seen.hearings.items():
-                hearings[workload] = hearings.get(workload, ()) + heard
+            for workload, answers in seen.freshness.items():
+                freshness[workload] = freshness.get(workload, ()) + answers
             for name, observation in seen.clusters.items():
                 known = clusters.get(name)
                 if known is None or observation.observed_at > known.observed_at:
@@ -67,7 +68,7 @@ class JoinedView:
         return Observed(
             clusters=clusters,
             asks=asks,
-            hearings=hearings,
+            freshness=freshness,
             reports=self._joined(tuple(part for part in reports if part)),
             reporting=reporting,
             nameless=nameless,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from reconciler.model.capacity import Observed, SignalFreshness
+from reconciler.model.capacity import Observed
 from reconciler.model.policy import Desired
+from reconciler.model.signal import SignalFreshness
 from reconciler.ports import ClusterView
 
 
@@ -46,19 +47,19 @@ class StillView:
             name: replace(
                 observation,
                 observed_at=observation.observed_at + self.later,
-                unheard=tuple(self._moved(hearing) for hearing in observation.unheard),
+                stale=tuple(self._moved(freshness) for freshness in observation.stale),
             )
             if abs(self.now - observation.observed_at) <= self.fresh
             else observation
             for name, observation in seen.clusters.items()
         }
-        hearings = {
-            workload: tuple(self._moved(hearing) for hearing in heard) for workload, heard in seen.hearings.items()
+        freshness = {
+            workload: tuple(self._moved(answer) for answer in answers) for workload, answers in seen.freshness.items()
         }
-        return replace(seen, clusters=clusters, hearings=hearings)
+        return replace(seen, clusters=clusters, freshness=freshness)
 
-    def _moved(self, hearing: SignalFreshness) -> SignalFreshness:
-        """Let a signal that is heard now go on being heard."""
-        if hearing.at is None or abs(self.now - hearing.at) > self.fresh:
-            return hearing
-        return replace(hearing, at=hearing.at + self.later)
+    def _moved(self, freshness: SignalFreshness) -> SignalFreshness:
+        """Move the last answer of a signal that is fresh now."""
+        if freshness.at is None or abs(self.now - freshness.at) > self.fresh:
+            return freshness
+        return replace(freshness, at=freshness.at + self.later)

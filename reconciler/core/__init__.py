@@ -16,6 +16,7 @@ The rooms, each of which may use those below it (import-linter enforces the orde
 - `safety`: which objects and commands may be deployed at all
 - `capacity`: whether pods fit on nodes
 - `schema`: bytes as typed files, with the line of every problem
+- `signals`: what says that a workload is missing replicas: schedules, Prometheus, autoscalers, Kueue
 - `workloads`: kinds of workloads, the pods that their objects make, and the rules of pods
 - `expressions`: Jinja expressions of templates, in a sandbox
 """

@@ -12,6 +12,7 @@ from reconciler.model.ids import ClusterName, PlacementName, WorkloadId
 from reconciler.model.policy import EngineName
 from reconciler.model.rollout import EngineReport
 from reconciler.model.scheduling import NodeTerm, PodOnNode, PodRules, RuntimeClass, Taint, Toleration, Unstated, Who
+from reconciler.model.signal import ReplicaRequest, SignalFreshness
 from reconciler.model.units import Quantity, Resources
 from reconciler.model.workload import WorkloadRef
 
@@ -179,36 +180,6 @@ class MissingReplicas:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplicaRequest:
-    """Somebody's word that a workload has been missing replicas since a moment, and why, in words for people.
-
-    `signal` names who says so ("hpa llm/vllm", "kueue queue-a", "prometheus queue-depth", "schedule office-hours").
-    What is `beyond` comes on top of what the workload object itself asks for, as for an autoscaler at its maximum;
-    what is not may be the very replicas that also wait as pods.
-    """
-
-    signal: str
-    replicas: int
-    since: datetime
-    cause: str
-    beyond: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SignalFreshness:
-    """When a signal was last heard, whether or not it asked for anything: of a workload, or of a whole cluster.
-
-    One of a workload comes from elsewhere than its cluster, and `signal` is its name. One of a cluster is of all
-    signals of a kind there, and `signal` is the first word of their names ("hpa", "kueue").
-    `at` is None when it never was; `trouble` says what is in the way, if something is.
-    """
-
-    signal: str
-    at: datetime | None
-    trouble: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadObservation:
     """One workload as its primary cluster reports it. `asks` are the signals that the cluster gives of it.
 
@@ -262,7 +233,7 @@ class ClusterObservation:
     engines say of placements, keyed by directory, where the observation tells. `device_classes` are its DeviceClasses
     by name, each with the CEL expressions that a device has to meet. `runtime_classes` are its RuntimeClasses by name,
     and `limit_ranges` is what a container that requests nothing is given, by namespace; None where nobody says.
-    `unheard` are the kinds of signals of which nobody knows right now what they say; `asks` hold what they said last.
+    `stale` are the kinds of signals that do not answer right now; `asks` of workloads hold their last answers.
     """
 
     cluster: ClusterName
@@ -282,14 +253,14 @@ class ClusterObservation:
     device_classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     runtime_classes: Mapping[str, RuntimeClass] | None = None
     limit_ranges: Mapping[str, Resources] | None = field(default_factory=dict)
-    unheard: tuple[SignalFreshness, ...] = ()
+    stale: tuple[SignalFreshness, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
     """Everything that was seen at one moment, old or new; how old is too old is for `core` to say.
 
-    `asks` are signals of workloads from elsewhere than their cluster, and `hearings` when those were last heard.
+    `asks` are what sources outside the clusters say of workloads, and `freshness` when each signal last answered.
     `reports` is what engines say, keyed by the placement's directory (``clusters/worker-2/vllm-7f3a90c1``); the same
     object for as long as nothing in it has changed, so that who looks at it can tell. `reporting` are the clusters
     with the engine whose objects are all known right now, so that no report of a placement means that this engine does
@@ -301,7 +272,7 @@ class Observed:
 
     clusters: Mapping[ClusterName, ClusterObservation] = field(default_factory=dict)
     asks: Mapping[WorkloadId, tuple[ReplicaRequest, ...]] = field(default_factory=dict)
-    hearings: Mapping[WorkloadId, tuple[SignalFreshness, ...]] = field(default_factory=dict)
+    freshness: Mapping[WorkloadId, tuple[SignalFreshness, ...]] = field(default_factory=dict)
     reports: Mapping[str, EngineReport] = field(default_factory=dict)
     reporting: Mapping[ClusterName, EngineName] = field(default_factory=dict)
     nameless: Mapping[ClusterName, str] = field(default_factory=dict)

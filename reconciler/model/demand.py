@@ -12,33 +12,34 @@ from reconciler.model.ids import ClusterName, WorkloadId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The deficit from this moment on, until the next sample; `asked` if it was not of unschedulable pods alone."""
+    """The deficit from one moment on, until the next sample."""
 
     at: datetime
     deficit: int
     asked: bool = False
+    """Whether another signal than unschedulable pods may have had a part in it."""
 
 
 class Demand(NamedTuple):
-    """One workload's demand as it stands. A tuple, since each pass makes one of every workload.
-
-    `deficit` is the replicas that it is missing now by all signals together, each counted once; `waiting` is what they
-    add up to, in the order in which they fall due, each step by the signal that reaches it. `history` is how the
-    deficit went, oldest first and never empty, the last sample being the present one; how far it reaches back from
-    `observed_at` is how long anybody has watched. `unheard` are signals that cannot be heard, and why: what they may be
-    asking for is not known. `reported` is False when the primary, freshly seen, reports no such workload. `unit` is
-    what one replica is where it goes whole and no manifest says so.
-    """
+    """One workload's demand at one moment. A tuple, since each pass makes one of every workload."""
 
     workload: WorkloadId
     primary: ClusterName
     wanted: int
+    """Replicas that the workload object on the primary asks for."""
     running: int
     deficit: int
+    """Replicas that are missing now by all signals together, each counted once."""
     waiting: tuple[MissingReplicas, ...]
+    """Steps that add up to the deficit, in the order in which they fall due, each by the signal that reaches it."""
     shape: ReplicaShape | None
+    """Resources of one replica, None where nobody knows them."""
     history: tuple[Sample, ...]
+    """The deficit for as long as anybody has watched, oldest first; never empty. The last sample is the present one."""
     observed_at: datetime
     reported: bool = True
-    unheard: tuple[str, ...] = ()
+    """False when the primary, freshly seen, reports no such workload."""
+    stale: tuple[str, ...] = ()
+    """Sentence about each stale signal. Nobody knows what such a signal would ask for."""
     unit: GroupUnit | None = None
+    """Pods of one replica where they are scheduled as a gang and no manifest says so."""

@@ -14,6 +14,7 @@ from reconciler.model.ids import ClusterName, CommitId, WorkloadId, WorkspaceNam
 from reconciler.model.prerequisites import Provides
 from reconciler.model.request import Request
 from reconciler.model.scheduling import Taint, Toleration
+from reconciler.model.signal import Signal
 from reconciler.model.workload import WorkloadTemplate
 from reconciler.model.workload_kind import WorkloadKind
 from reconciler.model.workload_spread import WorkloadSpread
@@ -190,53 +191,14 @@ class Distribution:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
-    """A planned burst: from each start on, for so long, this many replicas are asked for.
-
-    `start` is a crontab's five fields (weekdays 0 to 7, both ends Sunday), read in the IANA time zone `zone`.
-    """
-
-    name: str
-    start: str
-    duration: timedelta
-    zone: str
-    replicas: int
-
-    @property
-    def signal(self) -> str:
-        """How it names itself among the signals of a workload."""
-        return f"schedule {self.name}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
-    """A question to Prometheus, and what its answer comes to in replicas.
-
-    Either `per_replica` is what one replica takes of the value, or more than `above` asks for `replicas`. `text` may
-    hold expressions that name the workload.
-    """
-
-    name: str
-    text: str
-    per_replica: float | None = None
-    above: float | None = None
-    replicas: int = 0
-
-    @property
-    def signal(self) -> str:
-        """How it names itself among the signals of a workload."""
-        return f"prometheus {self.name}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BurstPolicy:
     """When a workload may burst, where to, how far, and how long.
 
-    An empty `workspaces` or `templates` means all. `schedules` and `queries` are the signals that it hears beside what
-    clusters report. `candidates` are in order of preference; empty means every cluster of the workspace by name.
-    `max_replicas` bounds all placements of one workload together. `to_primary` tells that the workspace's primary is a
-    cluster like the others, as it is for what a person asks for. The subsets of a `spread` go before the
-    candidates, of which there are none then unless they are named; the distribution plays no part.
+    An empty `workspaces` or `templates` means all. `signals` are those beside what clusters report. `candidates` are in
+    order of preference; empty means every cluster of the workspace by name. `max_replicas` bounds all placements of one
+    workload together. `to_primary` tells that the workspace's primary is a cluster like the others, as it is for what a
+    person asks for. The subsets of a `spread` go before the candidates, of which there are none then unless they are
+    named; the distribution plays no part.
     """
 
     name: str
@@ -255,8 +217,7 @@ class BurstPolicy:
     rollout_timeout: timedelta = timedelta(minutes=15)
     default_duration: timedelta = timedelta(hours=1)
     max_duration: timedelta | None = None
-    schedules: tuple[Schedule, ...] = ()
-    queries: tuple[Query, ...] = ()
+    signals: tuple[Signal, ...] = ()
     to_primary: bool = False
     distribution: Distribution = Distribution()
     spread: WorkloadSpread | None = None

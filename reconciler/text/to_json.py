@@ -17,6 +17,8 @@ from reconciler.model.workload import Json
 from reconciler.text.timestamps import format_time
 
 _CHANGES = get_args(Change)
+_PUBLISHED = {"stale": "unheard"}
+"""Fields of a Demand whose published name is another one."""
 
 
 def plainly(value: object) -> Json:
@@ -42,7 +44,7 @@ def plainly(value: object) -> Json:
         case Resources():
             return {name: format_quantity(amount) for name, amount in sorted(value.amounts.items())}
         case Demand():
-            return plainly({camel(name): inner for name, inner in value._asdict().items()})
+            return plainly({_PUBLISHED.get(name, camel(name)): inner for name, inner in value._asdict().items()})
         case Mapping():
             return {str(key): plainly(inner) for key, inner in value.items()}
         case list() | tuple():

@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 from reconciler.cli import printing
 from reconciler.errors import Problem, Severity
+from reconciler.model.demand import Demand
+from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Extend, Revert, Why
 from reconciler.model.units import ONE, Quantity, Resources
 from reconciler.text.to_json import plainly
@@ -52,6 +54,26 @@ def test_change_says_which_kind_it_is() -> None:
     extend = Extend(before=PLACEMENT, after=PLACEMENT, detail="asked for")
     assert [plainly(change)["action"] for change in (revert, extend)] == ["Revert", "Extend"]
     assert json.loads(json.dumps(plainly(revert)))["placement"]["name"] == PLACEMENT.name
+
+
+def test_stale_signals_of_a_demand_are_published_as_unheard() -> None:
+    demand = Demand(
+        workload=VLLM,
+        primary=ClusterName("worker-1"),
+        wanted=2,
+        running=2,
+        deficit=0,
+        waiting=(),
+        shape=None,
+        history=(),
+        observed_at=datetime(2026, 11, 20, 10, 15, tzinfo=UTC),
+        stale=("prometheus queue has not answered",),
+    )
+    assert list(plainly(demand)) == [
+        "workload", "primary", "wanted", "running", "deficit", "waiting", "shape", "history", "observedAt", "reported",
+        "unheard", "unit",
+    ]  # fmt: skip # a list of words, filled line by line
+    assert plainly(demand)["unheard"] == ["prometheus queue has not answered"]
 
 
 def shown(*rows: tuple[object, ...], empty: str = "") -> list[str]:

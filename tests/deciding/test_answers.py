@@ -10,11 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.expressions.promql import questions, quoted
-from reconciler.core.observe.prometheus import MOST, SignalLevel, replicas, risen, value
+from reconciler.core.signals.prometheus import MOST, Query, SignalLevel, answer_value, questions, quoted, update_levels
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.policy import Query
 from reconciler.model.workload import WorkloadRef
 from tests.builders.inputs import NOW, VLLM, desired, ordering, seconds
 
@@ -32,7 +30,7 @@ def vector(*numbers: str) -> dict:
     [(vector("47"), 47.0), ({"status": "success", "data": {"resultType": "scalar", "result": [1.5, "3e2"]}}, 300.0)],
 )
 def test_one_value_is_read_from_a_vector_or_a_scalar(answer, expected) -> None:
-    assert value(answer) == expected
+    assert answer_value(answer) == expected
 
 
 @pytest.mark.parametrize(
@@ -52,32 +50,32 @@ def test_one_value_is_read_from_a_vector_or_a_scalar(answer, expected) -> None:
 )
 def test_any_other_answer_is_none_and_says_what_to_change(answer, told) -> None:
     with pytest.raises(InvalidInput, match=re.escape(told)):
-        value(answer)
+        answer_value(answer)
 
 
 @pytest.mark.parametrize(
     ("number", "expected"), [(0, 0), (-5, 0), (0.1, 1), (10, 1), (10.5, 2), (47, 5), (1e300, MOST), (1e-300, 1)]
 )
 def test_a_queue_is_shared_out_among_replicas_and_rounded_up(number: float, expected: int) -> None:
-    assert replicas(QUEUE, number) == expected
+    assert QUEUE.replicas_for(number) == expected
 
 
 @pytest.mark.parametrize("number", ["NaN", "+Inf", "-Inf"])
 def test_what_cannot_be_shared_out_is_no_answer(number: str) -> None:
     with pytest.raises(InvalidInput, match="cannot be divided"):
-        replicas(QUEUE, value(vector(number)))
+        QUEUE.replicas_for(answer_value(vector(number)))
 
 
 @pytest.mark.parametrize(("number", "expected"), [("0.5", 0), ("0.51", 2), ("+Inf", 2), ("NaN", 0), ("-1", 0)])
 def test_a_limit_asks_for_its_replicas_only_while_it_is_passed(number: str, expected: int) -> None:
-    assert replicas(LATENCY, value(vector(number))) == expected
+    assert LATENCY.replicas_for(answer_value(vector(number))) == expected
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=30), st.integers(1, 40))
 def test_each_number_is_asked_for_since_it_was_last_reached(numbers: list[int], window: int) -> None:
     levels: tuple[SignalLevel, ...] = ()
     for tick, number in enumerate(numbers):
-        levels = risen(levels, number, NOW + seconds(tick), NOW + seconds(tick - window))
+        levels = update_levels(levels, number, NOW + seconds(tick), NOW + seconds(tick - window))
     end = len(numbers) - 1
     for wanted in range(1, 7):
         since = next((tick for tick in range(end, -1, -1) if numbers[tick] < wanted), -1) + 1  # by definition
@@ -90,7 +88,7 @@ def test_each_number_is_asked_for_since_it_was_last_reached(numbers: list[int], 
 
 
 def ask_about(text: str, ref: WorkloadRef, workload: WorkloadId = VLLM):
-    wanted = desired(ordering("worker-2", queries=(Query(name="q", text=text, per_replica=1),)), workloads=(workload,))
+    wanted = desired(ordering("worker-2", signals=(Query(name="q", text=text, per_replica=1),)), workloads=(workload,))
     template = replace(wanted.templates[workload], ref=ref)
     return questions(replace(wanted, templates={workload: template}))
 
@@ -103,7 +101,7 @@ def test_a_query_names_the_workload_it_is_asked_about() -> None:
 
 
 def test_a_template_that_counts_no_object_is_not_asked_about() -> None:
-    wanted = desired(ordering("worker-2", queries=(QUEUE,)))
+    wanted = desired(ordering("worker-2", signals=(QUEUE,)))
     template = replace(wanted.templates[VLLM], ref=None)
     assert questions(replace(wanted, templates={VLLM: template})) == ((), ())
 
@@ -128,6 +126,6 @@ def test_an_expression_that_fails_for_one_workload_is_told_and_the_others_are_as
     other = WorkloadId(WorkspaceName("llm"), TemplateName("other"))
     query = Query(name="q", text="up{a='{{ name[100] }}'}", per_replica=1)
     plain = Query(name="p", text="up", per_replica=1)
-    asked, problems = questions(desired(ordering("worker-2", queries=(query, plain)), workloads=(VLLM, other)))
+    asked, problems = questions(desired(ordering("worker-2", signals=(query, plain)), workloads=(VLLM, other)))
     assert [question.query.name for question in asked] == ["p", "p"]
     assert len(problems) == 2

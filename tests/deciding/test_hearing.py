@@ -12,10 +12,12 @@ from reconciler.core.decide.state.pass_input import PassInput
 from reconciler.core.explain.workload import explain
 from reconciler.core.ledger import lifecycle
 from reconciler.core.observe.demand import measure, remembered
-from reconciler.model.capacity import MissingReplicas, Observed, ReplicaRequest, SignalFreshness
+from reconciler.core.signals.prometheus import Query
+from reconciler.model.capacity import MissingReplicas, Observed
 from reconciler.model.demand import Sample
 from reconciler.model.plan import Place, Reason, Release, Revert
-from reconciler.model.policy import BurstPolicy, Desired, Query
+from reconciler.model.policy import BurstPolicy, Desired
+from reconciler.model.signal import ReplicaRequest, SignalFreshness
 from tests.builders.inputs import NOW, SOURCE, VLLM, desired, free, inputs, ledger, ordering, placement, seconds, short
 
 QUEUE = Query(name="queue", text="sum(waiting)", per_replica=10)
@@ -23,24 +25,24 @@ WATCHED = (Sample(at=NOW - timedelta(hours=1), deficit=0, asked=True),)
 
 
 def policy(**fields: object) -> BurstPolicy:
-    return ordering("worker-2", queries=(QUEUE,), scale_down_window=seconds(60), **fields)
+    return ordering("worker-2", signals=(QUEUE,), scale_down_window=seconds(60), **fields)
 
 
 def ask(
-    replicas: int, *, signal: str = QUEUE.signal, cause: str = "is 40, and a replica takes 10", **fields
+    replicas: int, *, signal: str = QUEUE.label, cause: str = "is 40, and a replica takes 10", **fields
 ) -> ReplicaRequest:
     return ReplicaRequest(
         **{"signal": signal, "replicas": replicas, "since": NOW - seconds(50), "cause": cause, "beyond": False} | fields
     )
 
 
-def hearing(at: datetime | None = NOW, trouble: str = "") -> SignalFreshness:
-    return SignalFreshness(signal=QUEUE.signal, at=at, trouble=trouble)
+def answer(at: datetime | None = NOW, trouble: str = "") -> SignalFreshness:
+    return SignalFreshness(signal=QUEUE.label, at=at, trouble=trouble)
 
 
 def heard(
     *asks: ReplicaRequest,
-    hearings: tuple[SignalFreshness, ...] = (hearing(),),
+    answers: tuple[SignalFreshness, ...] = (answer(),),
     missing: int = 0,
     history=WATCHED,
     there=None,
@@ -49,14 +51,14 @@ def heard(
     """Tell of a workload that so many pods of wait, and of what else is asked for it."""
     wanted = wanted or desired(policy())
     base = inputs(short(missing), free("worker-2", 8), wanted=wanted, there=there)
-    seen = replace(base.observed, asks={VLLM: asks} if asks else {}, hearings={VLLM: hearings})
+    seen = replace(base.observed, asks={VLLM: asks} if asks else {}, freshness={VLLM: answers})
     return replace(base, observed=seen, demands=measure(wanted, seen, {VLLM: history}, NOW))
 
 
 def test_hold_outlasts_a_signal_that_is_not_heard() -> None:
     hold = lifecycle.hold(placement(), policy(), NOW - seconds(300))
     there = ledger(restraints={VLLM: (hold,)})
-    assert decide(heard(hearings=(hearing(at=None),), there=there)).changes == ()
+    assert decide(heard(answers=(answer(at=None),), there=there)).changes == ()
     (change,) = decide(heard(there=there)).changes
     assert isinstance(change, Release)
 
@@ -99,20 +101,20 @@ def test_while_only_pods_wait_the_commit_speaks_of_pods() -> None:
 
 
 def test_an_answer_that_is_too_old_brings_nothing_new() -> None:
-    old = hearing(NOW - timedelta(minutes=3), trouble="connection refused")
-    there = heard(ask(4), hearings=(old,))
+    old = answer(NOW - timedelta(minutes=3), trouble="connection refused")
+    there = heard(ask(4), answers=(old,))
     assert decide(there).changes == ()
-    assert there.demands[VLLM].unheard == ("prometheus queue last answered 3m ago (connection refused)",)
+    assert there.demands[VLLM].stale == ("prometheus queue last answered 3m ago (connection refused)",)
 
 
 def test_pods_still_burst_while_prometheus_is_away() -> None:
-    made = decide(heard(ask(4), hearings=(hearing(None),), missing=2))
+    made = decide(heard(ask(4), answers=(answer(None),), missing=2))
     assert [change.placement.replicas for change in made.changes] == [2]
 
 
 def test_nothing_is_given_back_while_a_signal_cannot_be_heard() -> None:
     lent = ledger(placement(replicas=3))
-    there = heard(hearings=(hearing(None, trouble="connection refused"),), there=lent)
+    there = heard(answers=(answer(None, trouble="connection refused"),), there=lent)
     made = decide(there)
     assert made.changes == ()
     assert [(one.reason, one.message) for one in made.suppressed] == [
@@ -125,19 +127,19 @@ def test_nothing_is_given_back_while_a_signal_cannot_be_heard() -> None:
 
 
 def test_a_policy_that_asks_a_prometheus_that_is_not_there_keeps_what_is_lent() -> None:
-    there = heard(hearings=(), there=ledger(placement(replicas=3)))
+    there = heard(answers=(), there=ledger(placement(replicas=3)))
     assert [one.reason for one in decide(there).suppressed] == [Reason.SIGNAL_UNHEARD]
-    assert there.demands[VLLM].unheard == ("prometheus queue is not asked (is a Prometheus configured?)",)
+    assert there.demands[VLLM].stale == ("prometheus queue is not asked (is a Prometheus configured?)",)
 
 
 def test_what_lapses_ends_although_a_signal_cannot_be_heard() -> None:
     lent = ledger(placement(replicas=3, created=NOW - timedelta(hours=1)))
-    assert [type(one) for one in decide(heard(hearings=(hearing(None),), there=lent)).changes] == [Revert]
+    assert [type(one) for one in decide(heard(answers=(answer(None),), there=lent)).changes] == [Revert]
 
 
 def test_a_time_in_which_a_signal_was_not_heard_does_not_count_as_watched() -> None:
     lent = ledger(placement(replicas=3))
-    deaf = heard(hearings=(hearing(None),), there=lent)
+    deaf = heard(answers=(answer(None),), there=lent)
     assert remembered(deaf.demands) == {}
     again = heard(history=remembered(deaf.demands).get(VLLM, ()), there=lent)
     assert [one.reason for one in decide(again).suppressed] == [Reason.SCALE_DOWN_WINDOW]
@@ -159,22 +161,22 @@ def asked(*asks: ReplicaRequest, last: datetime | None, kind: str = "", signal: 
     base = inputs(short(0), free("worker-2", 8), wanted=wanted, there=there)
     cluster = base.observed.clusters["worker-1"]
     workload = replace(cluster.workloads[0], asks=asks, ref=replace(cluster.workloads[0].ref, kind=kind))
-    unheard = (SignalFreshness(signal=signal, at=last, trouble=FORBIDDEN),)
-    cluster = replace(cluster, workloads=(workload,), unheard=unheard)
+    stale = (SignalFreshness(signal=signal, at=last, trouble=FORBIDDEN),)
+    cluster = replace(cluster, workloads=(workload,), stale=stale)
     seen = replace(base.observed, clusters={**base.observed.clusters, "worker-1": cluster})
     return replace(base, observed=seen, demands=measure(wanted, seen, {VLLM: WATCHED}, NOW))
 
 
 def test_what_an_autoscaler_asked_for_last_holds_for_a_while() -> None:
     there = asked(HPA, last=NOW - seconds(60))
-    assert (there.demands[VLLM].unheard, there.demands[VLLM].deficit) == ((), 3)
+    assert (there.demands[VLLM].stale, there.demands[VLLM].deficit) == ((), 3)
     assert [change.placement.replicas for change in decide(there).changes] == [3]
 
 
 def test_nothing_new_comes_of_an_autoscaler_that_cannot_be_seen() -> None:
     there = asked(HPA, last=NOW - timedelta(minutes=3))
     assert decide(there).changes == ()
-    assert there.demands[VLLM].unheard == ("hpa of worker-1 last answered 3m ago (forbids it)",)
+    assert there.demands[VLLM].stale == ("hpa of worker-1 last answered 3m ago (forbids it)",)
 
 
 def test_other_signals_of_a_cluster_go_on_counting() -> None:
@@ -195,9 +197,9 @@ def test_signal_that_a_workload_cannot_have_keeps_nothing_of_it() -> None:
     lent = ledger(placement(replicas=3))
     for kind, signal in (("Job", "hpa"), ("Deployment", "kueue")):
         there = asked(last=None, there=lent, kind=kind, signal=signal)
-        assert there.demands[VLLM].unheard == ()
+        assert there.demands[VLLM].stale == ()
         assert [type(one) for one in decide(there).changes] == [Revert]
-    assert asked(last=None, kind="Job", signal="kueue").demands[VLLM].unheard
+    assert asked(last=None, kind="Job", signal="kueue").demands[VLLM].stale
 
 
 class Seen:
@@ -219,7 +221,7 @@ def test_what_counts_now_counts_when_another_moment_is_looked_at() -> None:
         there = asked(HPA, last=last)
         then = StillView(view=Seen(there.observed), now=NOW, fresh=timedelta(minutes=2), later=later).observe()
         demand = measure(there.desired, then, {}, NOW + later)[VLLM]
-        assert (demand.deficit, bool(demand.unheard)) == (missing, not missing)
+        assert (demand.deficit, bool(demand.stale)) == (missing, not missing)
 
 
 def test_how_long_pods_have_been_few_says_nothing_of_what_else_was_asked_for() -> None:

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from reconciler.core.decide.decide import decide
 from reconciler.core.explain.workload import explain
-from reconciler.core.observe.schedule import first_after, next_turn, planned
+from reconciler.core.observe.demand import next_signal_change
+from reconciler.core.signals.schedule import Schedule, first_after
 from reconciler.model.plan import Place, Reason, Revert
-from reconciler.model.policy import BurstPolicy, Schedule
+from reconciler.model.policy import BurstPolicy
 from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ledger, ordering, placement, plan, seconds, short
 
 OFFICE = Schedule(name="office", start="0 8 * * 1-5", duration=timedelta(hours=10), zone="Europe/Berlin", replicas=3)
@@ -24,24 +25,23 @@ def at(text: str) -> datetime:
 
 
 def policy(*schedules: Schedule) -> BurstPolicy:
-    return ordering("worker-2", "worker-3", schedules=schedules)
+    return ordering("worker-2", "worker-3", signals=schedules)
 
 
 def turns(schedule: Schedule, begin: str, count: int) -> list[str]:
     """List the next moments at which something begins or ends, as UTC."""
     moment, found = at(begin), []
     for _ in range(count):
-        moment = next_turn([policy(schedule)], moment)
+        moment = next_signal_change([policy(schedule)], moment)
         found.append(f"{moment:%m-%dT%H:%M}")
     return found
 
 
 def test_a_window_begins_and_ends_to_the_second() -> None:
-    one = policy(OFFICE)
-    assert planned(one, at("2026-11-20T07:59:59+01:00")) == ()
-    assert [ask.replicas for ask in planned(one, at("2026-11-20T08:00:00+01:00"))] == [3]
-    assert [ask.replicas for ask in planned(one, at("2026-11-20T17:59:59+01:00"))] == [3]
-    assert planned(one, at("2026-11-20T18:00:00+01:00")) == ()
+    assert OFFICE.asks(at("2026-11-20T07:59:59+01:00")) == ()
+    assert [ask.replicas for ask in OFFICE.asks(at("2026-11-20T08:00:00+01:00"))] == [3]
+    assert [ask.replicas for ask in OFFICE.asks(at("2026-11-20T17:59:59+01:00"))] == [3]
+    assert OFFICE.asks(at("2026-11-20T18:00:00+01:00")) == ()
 
 
 def test_weekdays_count_from_sunday_and_seven_is_sunday_too() -> None:
@@ -84,11 +84,11 @@ def test_a_window_over_the_change_lasts_as_long_as_it_says() -> None:
 
 
 def test_windows_that_overlap_count_once_and_do_not_part() -> None:
-    always = policy(Schedule(name="a", start="*/5 * * * *", duration=timedelta(minutes=12), zone="UTC", replicas=2))
+    always = Schedule(name="a", start="*/5 * * * *", duration=timedelta(minutes=12), zone="UTC", replicas=2)
     moment = NOW
     for _ in range(30):
-        assert [ask.replicas for ask in planned(always, moment)] == [2]
-        moment = next_turn([always], moment)
+        assert [ask.replicas for ask in always.asks(moment)] == [2]
+        moment = always.next_change(moment)
 
 
 @settings(deadline=None)  # a zone is read from the disk when it is first asked for
@@ -98,13 +98,13 @@ def test_windows_that_overlap_count_once_and_do_not_part() -> None:
     st.sampled_from(["UTC", "Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe"]),
     st.integers(0, 525_600),
 )
-def test_nothing_changes_between_now_and_the_next_turn(start, minutes, zone, offset) -> None:
-    one = policy(Schedule(name="a", start=start, duration=timedelta(minutes=minutes), zone=zone, replicas=1))
+def test_nothing_changes_between_now_and_the_next_signal_change(start, minutes, zone, offset) -> None:
+    schedule = Schedule(name="a", start=start, duration=timedelta(minutes=minutes), zone=zone, replicas=1)
     now = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=offset)
-    turn = next_turn([one], now)
+    turn = schedule.next_change(now)
     assert turn > now
     for moment in (now + (turn - now) / 2, turn - seconds(1)):
-        assert bool(planned(one, moment)) == bool(planned(one, now))
+        assert bool(schedule.asks(moment)) == bool(schedule.asks(now))
 
 
 def test_a_planned_burst_is_placed_when_it_begins_whatever_the_window() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from reconciler.core.fleet.read_file import assemble, parse_file
-from reconciler.core.observe.schedule import planned
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import Desired
 
@@ -23,7 +22,7 @@ POLICIES = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 def test_each_policy_it_shows_is_in_force_without_a_complaint(policy: str) -> None:
     desired = fleet(policy)
     assert desired.problems == ()
-    assert any(one.schedules or one.queries for one in desired.policies.values())
+    assert any(one.signals for one in desired.policies.values())
 
 
 def test_its_schedule_plans_what_the_page_says_in_its_words() -> None:
@@ -31,7 +30,12 @@ def test_its_schedule_plans_what_the_page_says_in_its_words() -> None:
     (begun,) = re.findall(r"`schedule office-hours plans 3 from (\S+) on`", PAGE)
     desired = fleet(POLICIES[0])
     for now, since in ((begun, begun), (moment, "2026-11-23T06:50:00Z")):
-        (ask,) = [ask for one in desired.policies.values() for ask in planned(one, datetime.fromisoformat(now))]
+        (ask,) = [
+            ask
+            for policy in desired.policies.values()
+            for signal in policy.signals
+            for ask in signal.asks(datetime.fromisoformat(now))
+        ]
         assert (ask.signal, ask.cause) == ("schedule office-hours", f"plans 3 from {since} on")
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.kube import KubeObservations, WatchTiming
-from reconciler.model.capacity import ReplicaRequest
 from reconciler.model.ids import ClusterName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import Connection
+from reconciler.model.signal import ReplicaRequest
 from tests.builders.inputs import cluster as described
 from tests.builders.inputs import desired
 from tests.e2e.control_plane import Cluster, Json

@@ -10,10 +10,11 @@ import pytest
 from reconciler.core.observe.observation_file import read
 from reconciler.core.schema.yaml import parse
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import MissingReplicas, ReplicaRequest
+from reconciler.model.capacity import MissingReplicas
 from reconciler.model.ids import PlacementName
 from reconciler.model.rollout import EngineState
 from reconciler.model.scheduling import NodeRequirement, NodeTerm, Taint, Toleration
+from reconciler.model.signal import ReplicaRequest
 from reconciler.model.units import parse_quantity
 from reconciler.model.workload import WorkloadRef
 from tests.builders.fleet_files import lines, text

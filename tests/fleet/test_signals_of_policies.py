@@ -6,8 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from reconciler.core.signals.prometheus import Query
+from reconciler.core.signals.schedule import Schedule
 from reconciler.model.ids import WorkloadId
-from reconciler.model.policy import Query, Schedule
 from tests.builders.fleet_files import FLEET, errors, load, text
 
 HEAD = "apiVersion: overspill.dev/v1alpha1\nkind: BurstPolicy\nmetadata:\n  name: gpu\nspec:\n  signals:\n"
@@ -38,7 +39,7 @@ def prometheus(**fields: str) -> str:
     return "- name: queue\n  prometheus:\n" + "".join(f"    {name}: {value}\n" for name, value in given.items())
 
 
-def test_schedules_and_queries_are_read_in_their_order() -> None:
+def test_signals_are_read_in_their_order() -> None:
     policy = load(
         with_signals(
             schedule(timeZone="Europe/Berlin")
@@ -46,17 +47,15 @@ def test_schedules_and_queries_are_read_in_their_order() -> None:
             + "- {name: slow, prometheus: {query: latency, above: 0.5, replicas: 2}}"
         )
     ).policies[WorkloadId("llm", "vllm")]
-    assert policy.schedules == (
+    assert policy.signals == (
         Schedule(name="office", start="0 8 * * 1-5", duration=timedelta(hours=10), zone="Europe/Berlin", replicas=3),
-    )
-    assert policy.queries == (
         Query(name="queue", text="sum(up)", per_replica=10.0),
         Query(name="slow", text="latency", above=0.5, replicas=2),
     )
 
 
 def test_a_schedule_without_a_time_zone_is_in_utc() -> None:
-    assert load(with_signals(schedule())).policies[WorkloadId("llm", "vllm")].schedules[0].zone == "UTC"
+    assert load(with_signals(schedule())).policies[WorkloadId("llm", "vllm")].signals[0].zone == "UTC"
 
 
 @pytest.mark.parametrize("start", ["0 8 * * 7", "*/15 8-18 1,15 * mon-fri", "0 0 29 2 *", "0 8 * jan 0"])

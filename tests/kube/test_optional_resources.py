@@ -120,9 +120,9 @@ def test_resource_that_cannot_be_read_is_told_and_keeps_nothing_else_up(clusters
 # signals that were known, and are not any more
 
 
-def unheard(view: KubeObservations) -> list[tuple[str, bool]]:
-    """Say which kinds of signals are unheard, and whether they ever were heard."""
-    return [(one.signal, one.at is not None) for one in seen(view).unheard]
+def stale_signals(view: KubeObservations) -> list[tuple[str, bool]]:
+    """Say which kinds of signals are stale, and whether they ever answered."""
+    return [(one.signal, one.at is not None) for one in seen(view).stale]
 
 
 def signals(view: KubeObservations) -> list[str]:
@@ -141,30 +141,30 @@ def test_signal_that_can_no_longer_be_read_is_unheard_and_not_content(clusters: 
     clusters.one.put("deployments", workload("vllm", 6))
     clusters.one.put("horizontalpodautoscalers", autoscaler())
     view = clusters.following()
-    assert (signals(view), unheard(view)) == (["hpa demo/vllm"], [])
+    assert (signals(view), stale_signals(view)) == (["hpa demo/vllm"], [])
     until_heard(clusters, view)
     clusters.one.refuses[HPAS] = status
     clusters.one.drop()
-    until(lambda: unheard(view) == [("hpa", True)])
+    until(lambda: stale_signals(view) == [("hpa", True)])
     clusters.one.delete("horizontalpodautoscalers", "vllm", "demo")
-    (first,) = seen(view).unheard
+    (first,) = seen(view).stale
     assert ("forbids it" if status == 403 else "answers 500") in first.trouble
     until(lambda: seen(view).observed_at > first.at)
-    assert ([one.at for one in seen(view).unheard], signals(view)) == ([first.at], ["hpa demo/vllm"])
+    assert ([one.at for one in seen(view).stale], signals(view)) == ([first.at], ["hpa demo/vllm"])
     clusters.one.refuses.clear()
-    until(lambda: not unheard(view) and not signals(view))
+    until(lambda: not stale_signals(view) and not signals(view))
 
 
 def test_signal_that_was_never_allowed_is_no_signal(clusters: Fleet) -> None:
     clusters.one.refuses[HPAS] = 403
     view = clusters.following()
-    assert (unheard(view), len(view.observe().problems)) == ([], 1)
+    assert (stale_signals(view), len(view.observe().problems)) == ([], 1)
 
 
 def test_signal_whose_first_list_fails_is_unheard(clusters: Fleet) -> None:
     clusters.one.refuses[HPAS] = 500
     view = clusters.following()
-    until(lambda: unheard(view) == [("hpa", False)])
+    until(lambda: stale_signals(view) == [("hpa", False)])
 
 
 def test_signal_that_is_gone_after_a_refusal_asks_for_nothing(clusters: Fleet) -> None:
@@ -174,9 +174,9 @@ def test_signal_that_is_gone_after_a_refusal_asks_for_nothing(clusters: Fleet) -
     until_heard(clusters, view)
     clusters.one.refuses[HPAS] = 403
     clusters.one.drop()
-    until(lambda: unheard(view))
+    until(lambda: stale_signals(view))
     clusters.one.refuses[HPAS] = 404
-    until(lambda: not unheard(view))
+    until(lambda: not stale_signals(view))
     assert signals(view) == []
 
 

@@ -9,8 +9,9 @@ import pytest
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
 from reconciler.core.observe.kubernetes.part import ChangeEffect
 from reconciler.core.observe.kubernetes.resources import Resource
-from reconciler.model.capacity import ReplicaRequest, WorkloadObservation
+from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
+from reconciler.model.signal import ReplicaRequest
 from reconciler.model.units import format_quantity
 from reconciler.model.workload import WorkloadRef
 from tests.builders.kube_objects import (

@@ -20,10 +20,11 @@ from reconciler.api.app import create_app
 from reconciler.api.server import HttpServer
 from reconciler.daemon.loop import Vitals
 from reconciler.errors import InvalidInput
-from reconciler.model.capacity import ClusterObservation, Observed, ReplicaRequest
+from reconciler.model.capacity import ClusterObservation, Observed
 from reconciler.model.ids import ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.policy import EngineName
 from reconciler.model.rollout import EngineReport, EngineState
+from reconciler.model.signal import ReplicaRequest
 
 TOKEN = "between" + "-us-" + "alone"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -12,9 +12,10 @@ import pytest
 
 from reconciler.adapters.prometheus import NoPrometheus, PrometheusServer, PrometheusSignals
 from reconciler.core.observe.demand import measure
+from reconciler.core.signals.prometheus import Query
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
-from reconciler.model.policy import BurstPolicy, Desired, Query
+from reconciler.model.policy import BurstPolicy, Desired
 from tests.builders.inputs import NOW, VLLM, desired, free, inputs, ordering, seconds, short
 from tests.fakes.prometheus import Metrics
 
@@ -31,7 +32,7 @@ class HandClock:
 
 
 def fleet(*queries: Query, workloads: tuple[WorkloadId, ...] = (VLLM,)) -> Desired:
-    policy: BurstPolicy = ordering("worker-2", queries=queries or (QUEUE,))
+    policy: BurstPolicy = ordering("worker-2", signals=queries or (QUEUE,))
     return desired(policy, workloads=workloads)
 
 
@@ -86,7 +87,7 @@ def test_an_answer_of_nothing_is_heard_and_asks_for_nothing(metrics: Metrics) ->
         view.follow(fleet())
         seen = view.observe()
     assert seen.asks == {}
-    assert [(hearing.signal, hearing.at) for hearing in seen.hearings[VLLM]] == [("prometheus queue", NOW)]
+    assert [(answer.signal, answer.at) for answer in seen.freshness[VLLM]] == [("prometheus queue", NOW)]
     assert seen.problems == ()
 
 
@@ -108,7 +109,7 @@ def test_what_prometheus_has_watched_already_need_not_be_watched_again(metrics: 
         view.follow(fleet())
         assert asked(view.observe()) == [(3, NOW - seconds(30)), (5, NOW)]
         clock.moment = NOW + seconds(15)
-        until(view, lambda seen: seen.hearings[VLLM][0].at == clock.moment)
+        until(view, lambda seen: seen.freshness[VLLM][0].at == clock.moment)
         assert asked(view.observe()) == [(3, NOW - seconds(30)), (5, NOW)]
     assert sum(query.startswith("min_over_time") for query in metrics.asked) == 1
 
@@ -150,14 +151,14 @@ def test_a_daemon_never_waits_for_an_answer(metrics: Metrics) -> None:
         view.follow(fleet())
         seen = view.observe()
         assert time.monotonic() - began < 1
-    assert [hearing.at for hearing in seen.hearings[VLLM]] == [None]
+    assert [answer.at for answer in seen.freshness[VLLM]] == [None]
 
 
 def test_a_command_waits_for_first_answers_only_so_long(metrics: Metrics) -> None:
     metrics.hangs.clear()
     with watching(metrics, patience=0.05) as (view, _):
         view.follow(fleet())
-        assert [hearing.at for hearing in view.observe().hearings[VLLM]] == [None]
+        assert [answer.at for answer in view.observe().freshness[VLLM]] == [None]
 
 
 def test_who_does_not_answer_is_told_once_and_the_last_answer_grows_old(metrics: Metrics) -> None:
@@ -171,10 +172,10 @@ def test_who_does_not_answer_is_told_once_and_the_last_answer_grows_old(metrics:
         assert [str(problem) for problem in seen.problems] == [
             "prometheus: cannot be asked: it answers 500 Internal Server Error"
         ]
-        assert {hearing.at for hearing in seen.hearings[VLLM]} == {NOW}
+        assert {answer.at for answer in seen.freshness[VLLM]} == {NOW}
         assert asked(seen) == [(5, NOW), (2, NOW)]
         metrics.says = None
-        assert until(view, lambda seen: not seen.problems).hearings[VLLM][0].at == NOW + seconds(60)
+        assert until(view, lambda seen: not seen.problems).freshness[VLLM][0].at == NOW + seconds(60)
 
 
 def test_after_it_was_away_for_long_a_number_is_asked_for_since_it_is_heard_again(metrics: Metrics) -> None:
@@ -182,7 +183,7 @@ def test_after_it_was_away_for_long_a_number_is_asked_for_since_it_is_heard_agai
     with watching(metrics) as (view, clock):
         view.follow(fleet())
         clock.moment = NOW + timedelta(minutes=10)
-        seen = until(view, lambda seen: seen.hearings[VLLM][0].at == clock.moment)
+        seen = until(view, lambda seen: seen.freshness[VLLM][0].at == clock.moment)
     assert asked(seen) == [(5, NOW + timedelta(minutes=10))]
 
 
@@ -204,7 +205,7 @@ def test_a_query_that_is_wrong_is_told_and_does_not_stop_the_others(metrics: Met
             " (try '... or vector(0)' if nothing means 0)"
         ),
     ]
-    assert [hearing.at for hearing in seen.hearings[VLLM]] == [None, None, None, NOW]
+    assert [answer.at for answer in seen.freshness[VLLM]] == [None, None, None, NOW]
     assert asked(seen) == [(5, NOW)]
 
 
@@ -252,9 +253,9 @@ def test_while_it_is_away_nothing_is_lent_and_nothing_is_given_back(metrics: Met
         wanted = fleet()
         view.follow(wanted)
         heard = view.observe()
-    seen = replace(inputs(short(0), free("worker-2", 4)).observed, asks=heard.asks, hearings=heard.hearings)
+    seen = replace(inputs(short(0), free("worker-2", 4)).observed, asks=heard.asks, freshness=heard.freshness)
     demand = measure(wanted, seen, {}, NOW)[VLLM]
-    assert (demand.deficit, demand.unheard) == (
+    assert (demand.deficit, demand.stale) == (
         0,
         ("prometheus queue has not answered (it answers 500 Internal Server Error)",),
     )

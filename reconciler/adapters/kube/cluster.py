@@ -21,8 +21,9 @@ from reconciler.core.observe.kubernetes.engine_reports import SELECTOR, FluxObje
 from reconciler.core.observe.kubernetes.part import ChangeEffect
 from reconciler.core.observe.kubernetes.resources import SPOKEN, Watched, needed
 from reconciler.core.workloads.object_key import key_of
-from reconciler.model.capacity import ClusterObservation, SignalFreshness
+from reconciler.model.capacity import ClusterObservation
 from reconciler.model.rollout import EngineReport
+from reconciler.model.signal import SignalFreshness
 from reconciler.model.workload import Json
 from reconciler.ports import Clock
 
@@ -50,7 +51,7 @@ class Silence:
         """Tell whether what a resource said last is kept although its list came to nothing: it is refused by now."""
         return resource in self._at and bool(streams[resource].refusal)
 
-    def unheard(self, streams: Mapping[Watched, Stream]) -> tuple[SignalFreshness, ...]:
+    def stale(self, streams: Mapping[Watched, Stream]) -> tuple[SignalFreshness, ...]:
         """Tell of each kind that cannot be heard now when it last was."""
         found = []
         for resource, kind in SPOKEN.items():
@@ -167,9 +168,9 @@ class FollowedCluster:
                     self._made = self._state.observation(self.target.name, at, unknown)
                     self._unknown = unknown
                     self._dirty = False
-                unheard = self._silence.unheard(self._streams)
-                if (self._made.observed_at, self._made.unheard) != (at, unheard):
-                    self._made = replace(self._made, observed_at=at, unheard=unheard)
+                stale = self._silence.stale(self._streams)
+                if (self._made.observed_at, self._made.stale) != (at, stale):
+                    self._made = replace(self._made, observed_at=at, stale=stale)
             return self._made
 
     def _watched_until(self, seen: datetime) -> datetime:

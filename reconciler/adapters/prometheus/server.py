@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 from http import HTTPStatus
 
-from reconciler.core.observe.prometheus import refusal, value
+from reconciler.core.signals.prometheus import answer_error, answer_value
 from reconciler.errors import InvalidInput, Transient
 from reconciler.http_client import ConnectionLost, HttpAnswer, HttpClient
 from reconciler.model.workload import Json
@@ -39,8 +39,8 @@ class PrometheusServer:
         answer = self._get(query)
         document = _json(answer)
         if answer.status == HTTPStatus.OK and document is not None:
-            return value(document)
-        reason = refusal(document)
+            return answer_value(document)
+        reason = answer_error(document)
         if reason and (answer.status in _QUERY_ERRORS or "timeout" in reason):
             raise InvalidInput(shortened(reason, 300))
         raise Transient(_trouble(answer.status, answer.reason))

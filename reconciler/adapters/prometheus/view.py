@@ -1,4 +1,4 @@
-"""The signals that policies hear from Prometheus, as one view."""
+"""The signals that policies take from Prometheus, as one view."""
 
 from __future__ import annotations
 
@@ -9,39 +9,38 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import Protocol
 
-from reconciler.core.expressions.promql import PrometheusQuestion, questions
-from reconciler.core.observe.prometheus import WatchedQuery, lasting
+from reconciler.core.signals.prometheus import PrometheusQuestion, WatchedQuery, queries_of, questions
 from reconciler.errors import InvalidInput, Problem, Severity, Transient
-from reconciler.model.capacity import Observed, ReplicaRequest, SignalFreshness
+from reconciler.model.capacity import Observed
 from reconciler.model.ids import WorkloadId
 from reconciler.model.policy import Desired
+from reconciler.model.signal import ReplicaRequest, SignalFreshness
 from reconciler.ports import Clock, Wake
 
 WOKEN_BY = "observation"
 EVERY = timedelta(seconds=15)
-"""How often a query is asked: half the scale-up window that policies have by default, and what most scrapes take."""
-_MOST_TOLD = 20
+"""Time between two rounds: half the default scale-up window of policies, and as long as most scrapes take."""
+_MOST_PROBLEMS = 20
 
 
 class PrometheusAddress(Protocol):
-    """What is asked."""
+    """A server that answers queries."""
 
     def ask(self, query: str) -> float:
         """Return a query's one value, or raise Transient or InvalidInput."""
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
         ...
 
 
 class PrometheusSignals:
-    """Asks each query every so often, and keeps the last answers (a `ports.ClusterView`).
+    """Asks each query in rounds, and keeps the last answers (a `ports.ClusterView`).
 
-    Since when a number of replicas has been asked for is what this process has watched. When it begins to, Prometheus
-    is asked once what it has seen throughout the question's window; where it cannot say, that only delays. `wake` is
-    called, from a thread of ours, when a number has changed. `patience` is how long `follow` may wait for first
-    answers; a daemon has none, since it is woken. The thread begins with the first question.
+    Levels of replicas count since this process has watched them. For a new question Prometheus is asked once for the
+    least value throughout the question's window; where it has none, replicas only wait longer. The thread starts with
+    the first question.
     """
 
     def __init__(
@@ -53,6 +52,11 @@ class PrometheusSignals:
         patience: timedelta = timedelta(),
         every: timedelta = EVERY,
     ) -> None:
+        """Ask nothing yet.
+
+        `wake` is called, from the thread, when a number of replicas has changed. `patience` is how long `follow` may
+        wait for first answers; a daemon has none, since it is woken.
+        """
         self._server = server
         self._clock = clock
         self._wake = wake
@@ -74,10 +78,10 @@ class PrometheusSignals:
         """Ask the questions of these policies from now on."""
         if desired is self._followed:
             return
-        asked, problems = questions(desired)
+        asked, unaskable = questions(desired)
         with self._changed:
             fresh = asked != self._questions
-            self._followed, self._unaskable = desired, problems
+            self._followed, self._unaskable = desired, unaskable
             self._questions = asked if fresh else self._questions
             self._max_age = desired.fleet.observation_max_age
             self._watches = {
@@ -93,7 +97,7 @@ class PrometheusSignals:
                 self._changed.wait_for(self._all_settled, self._patience)
 
     def observe(self) -> Observed:
-        """Return what was last answered; never waits for an answer."""
+        """Return the last answers; never wait for new ones."""
         return self._observed
 
     def close(self) -> None:
@@ -103,11 +107,11 @@ class PrometheusSignals:
             self._changed.notify_all()
 
     def _all_settled(self) -> bool:
-        """Tell whether each question was answered or could not be, at least once."""
+        """Tell whether each question has an answer, or trouble that keeps it from having one."""
         return bool(self._trouble) or all(watch.at or watch.trouble for watch in self._watches.values())
 
     def _run(self) -> None:
-        """Ask rounds of questions until closed; new questions begin a round at once."""
+        """Ask rounds of questions until closed; new questions start a round at once."""
         while True:
             with self._changed:
                 asked = self._questions
@@ -115,20 +119,20 @@ class PrometheusSignals:
             if closing:
                 self._server.close()
                 return
-            began = monotonic()
+            start = monotonic()
             self._round(asked)
             with self._changed:
-                rest = self._every - (monotonic() - began)
-                self._changed.wait_for(partial(self._disturbed, asked), max(0.0, rest))
+                rest = self._every - (monotonic() - start)
+                self._changed.wait_for(partial(self._must_act, asked), max(0.0, rest))
 
-    def _disturbed(self, asked: tuple[PrometheusQuestion, ...]) -> bool:
-        """Tell whether there is a reason not to rest."""
+    def _must_act(self, asked: tuple[PrometheusQuestion, ...]) -> bool:
+        """Tell whether the next round, or the end, cannot wait."""
         return self._closing or self._questions is not asked
 
     def _round(self, asked: tuple[PrometheusQuestion, ...]) -> None:
-        """Ask each query once, and publish what has come of it. Who does not answer at all is asked once a round."""
+        """Ask each query once, and publish the answers. A server that does not answer at all is asked once a round."""
         texts = list(dict.fromkeys(question.text for question in asked))
-        if self._first in texts:  # what was not reached the last time goes first
+        if self._first in texts:  # queries that the last round did not get to go first
             at = texts.index(self._first)
             texts = texts[at:] + texts[:at]
         answers: dict[str, float | InvalidInput] = {}
@@ -146,79 +150,77 @@ class PrometheusSignals:
         now = self._clock.now()
         past = {} if trouble else self._past(answers, now)
         with self._changed:
-            before = _numbers(self._observed)
+            before = _levels(self._observed)
             self._trouble = trouble
             self._watches = {
                 question: watch
                 if (answer := answers.get(question.text)) is None
-                else watch.answered(answer, past.get(_lasting(question)), now, self._max_age)
+                else watch.answered(answer, past.get(question.past), now, self._max_age)
                 for question, watch in self._watches.items()
             }
             self._publish()
-            changed = before != _numbers(self._observed)
+            changed = before != _levels(self._observed)
             self._changed.notify_all()
         if changed and self._wake is not None:
             self._wake(WOKEN_BY)
 
     def _past(self, answers: Mapping[str, float | InvalidInput], now: datetime) -> dict[str, float | None]:
-        """Ask for the least value throughout the window of each question that nobody has watched, by the new query."""
-        found: dict[str, float | None] = {}
+        """Ask for the least value throughout the window of each question that is not watched yet, by query."""
+        past: dict[str, float | None] = {}
         for question, watch in list(self._watches.items()):
-            text, answer = _lasting(question), answers.get(question.text)
-            if isinstance(answer, InvalidInput) or not answer or watch.goes_on(now, self._max_age):
+            text, answer = question.past, answers.get(question.text)
+            if isinstance(answer, InvalidInput) or not answer or watch.is_watched(now, self._max_age):
                 continue
             try:
-                if text and text not in found:
-                    found[text] = self._server.ask(text)
+                if text and text not in past:
+                    past[text] = self._server.ask(text)
             except InvalidInput:
-                found[text] = None  # a scalar has no past, and not every server keeps one
+                past[text] = None  # a scalar has no past, and not every server keeps one
             except Transient:
                 break
-        return found
+        return past
 
     def _publish(self) -> None:
-        """Make of all answers what a pass sees."""
+        """Put all answers into the observation that passes read."""
         asks: dict[WorkloadId, tuple[ReplicaRequest, ...]] = {}
-        hearings: dict[WorkloadId, tuple[SignalFreshness, ...]] = {}
+        freshness: dict[WorkloadId, tuple[SignalFreshness, ...]] = {}
         for question, watch in self._watches.items():
             workload = question.workload
-            hearings[workload] = (*hearings.get(workload, ()), watch.hearing(self._trouble))
-            if told := watch.asks():
-                asks[workload] = asks.get(workload, ()) + told
-        self._observed = Observed(asks=asks, hearings=hearings, problems=(*self._unaskable, *self._problems()))
+            freshness[workload] = (*freshness.get(workload, ()), watch.freshness(self._trouble))
+            if requests := watch.asks():
+                asks[workload] = asks.get(workload, ()) + requests
+        self._observed = Observed(asks=asks, freshness=freshness, problems=(*self._unaskable, *self._problems()))
 
     def _problems(self) -> tuple[Problem, ...]:
-        """Tell once that nobody answers, and of each query once what is wrong with it as far as is known.
-
-        A query whose last answer was of no use is not mended because nobody answers now.
-        """
+        """Return one problem if the server does not answer, and one for each query whose last answer was of no use."""
         message = f"cannot be asked: {self._trouble}"
-        away = (Problem(path="prometheus", message=message, severity=Severity.WARNING),) if self._trouble else ()
-        found = {
+        server = (Problem(path="prometheus", message=message, severity=Severity.WARNING),) if self._trouble else ()
+        # A query belongs to many workloads; its problem is listed once.
+        queries = {
             Problem(
                 path=f"policy {question.policy}",
-                message=f"{question.query.signal} tells nothing: {watch.trouble}",
+                message=f"{question.query.label} tells nothing: {watch.trouble}",
                 severity=Severity.WARNING,
             ): None
             for question, watch in self._watches.items()
             if watch.trouble
         }
-        return (*away, *found)[:_MOST_TOLD]
+        return (*server, *queries)[:_MOST_PROBLEMS]
 
 
 class NoPrometheus:
-    """Tells that policies have queries and nobody is asked (a `ports.ClusterView`)."""
+    """Warns that policies have queries and no Prometheus is configured (a `ports.ClusterView`)."""
 
     def __init__(self) -> None:
         self._followed: Desired | None = None
         self._observed = Observed()
 
     def follow(self, desired: Desired) -> None:
-        """See whether any policy in force has a query."""
+        """Look for policies in force that have a query."""
         if desired is self._followed:
             return
         self._followed = desired
-        names = sorted({policy.name for policy in desired.policies.values() if policy.queries})
+        names = sorted({policy.name for policy in desired.policies.values() if queries_of(policy)})
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         problem = Problem(
             path=f"policy {names[0]}{more}" if names else "",
@@ -233,13 +235,8 @@ class NoPrometheus:
         return self._observed
 
 
-def _lasting(question: PrometheusQuestion) -> str:
-    """Write the query for the past of a question; empty where nothing waits for it."""
-    return lasting(question.text, question.window) if question.window else ""
-
-
-def _numbers(observed: Observed) -> object:
-    """Take what a decision depends on of what was answered; the value itself moves all the time."""
+def _levels(observed: Observed) -> object:
+    """Return the part of the answers that a decision depends on; the values themselves move all the time."""
     return {
         workload: [(ask.signal, ask.replicas, ask.since) for ask in asks] for workload, asks in observed.asks.items()
     }

@@ -27,7 +27,7 @@ from reconciler.core.decide.steps.reschedule import move_on_what_finds_no_node
 from reconciler.core.decide.steps.reserve import end_reservations, reservations_that_wait
 from reconciler.core.decide.steps.scale_down import give_back_what_is_not_needed
 from reconciler.core.decide.steps.scale_up import bursts_that_wait
-from reconciler.core.observe.schedule import next_turn
+from reconciler.core.observe.demand import next_signal_change
 from reconciler.model.plan import Plan, Suppressed
 
 
@@ -58,7 +58,7 @@ def decide(inputs: PassInput) -> Plan:
         *reservations_that_wait(inputs, working_plan, finder),
     ]
     serve(waiting, Evictions(inputs=inputs, working_plan=working_plan, finder=finder).after)
-    working_plan.look_again(next_turn(inputs.reach.scheduled(), inputs.now))
+    working_plan.look_again(next_signal_change(inputs.reach.scheduled(), inputs.now))
     return working_plan.plan()
 
 

@@ -494,7 +494,7 @@ def _unheard(demand: Demand, suppressed: tuple[Suppressed, ...]) -> tuple[str, .
     """Tell what cannot be heard, where it does not stand among what is held back already."""
     if any(one.reason is Reason.SIGNAL_UNHEARD for one in suppressed):
         return ()
-    return tuple(f"{why}: nothing new comes of it, and nothing is given back meanwhile." for why in demand.unheard)
+    return tuple(f"{why}: nothing new comes of it, and nothing is given back meanwhile." for why in demand.stale)
 
 
 def _behind(workload: WorkloadId, inputs: PassInput, working_plan: WorkingPlan) -> tuple[str, ...]:

@@ -168,10 +168,11 @@ class ClusterOrder:
         return self._allowed[key]
 
     def scheduled(self) -> tuple[BurstPolicy, ...]:
-        """List the policies that govern a workload and plan bursts, each once."""
+        """List the policies that govern a workload and have a signal that follows the time, each once."""
         if self._scheduled is None:
-            planning = {policy.name: policy for policy in self._desired.policies.values() if policy.schedules}
-            self._scheduled = tuple(planning.values())
+            policies = self._desired.policies.values()
+            timed = (policy for policy in policies if not all(signal.source for signal in policy.signals))
+            self._scheduled = tuple({policy.name: policy for policy in timed}.values())
         return self._scheduled
 
     def adaptive(self) -> tuple[WorkloadId, ...]:

@@ -1,35 +1,37 @@
-"""From what signals say to the replicas each workload is missing, now and over the windows of its policy.
+"""From signals to the replicas each workload is missing, now and over the windows of its policy.
 
-EGS leaves the replica count undefined; ours is: what bursts is what the primary cannot hold now, never what is merely
-starting, and the primary's own count is not touched. What else asks for replicas is put together with it in `merging`.
+EGS leaves the replica count undefined. Here the replicas that burst are those that the primary cannot hold now, never
+those that are merely starting, and the primary's own count is not touched. `core.signals.merge` adds the replicas that
+other signals ask for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from reconciler.core.capacity.chart_gangs import by_unit, unit_of
 from reconciler.core.capacity.gangs import GangWorkload, wholes
-from reconciler.core.observe.merge_signals import due, merged
 from reconciler.core.observe.primary_shape import completed
-from reconciler.core.observe.schedule import planned
-from reconciler.core.observe.signal_freshness import believed, heard, silent
-from reconciler.model.capacity import ClusterObservation, GroupUnit, Observed, ReplicaRequest, WorkloadObservation
+from reconciler.core.signals.cluster import fresh_cluster_asks, stale_kinds
+from reconciler.core.signals.freshness import fresh_asks
+from reconciler.core.signals.merge import due, merge
+from reconciler.model.capacity import ClusterObservation, GroupUnit, Observed, WorkloadObservation
 from reconciler.model.demand import Demand, Sample
 from reconciler.model.ids import ClusterName, WorkloadId
 from reconciler.model.policy import BurstPolicy, Desired, Fleet
+from reconciler.model.signal import ReplicaRequest
 from reconciler.model.units import format_duration
-from reconciler.model.workload import WorkloadRef
+from reconciler.model.workload import WorkloadRef, WorkloadTemplate
 
 History = Mapping[WorkloadId, tuple[Sample, ...]]
-"""How each workload's deficit went, as far as this process has watched; oldest first."""
+"""Each workload's deficit for as long as this process has watched, oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnseenPrimary:
-    """A workload whose primary cannot be seen keeps what it has (docs/concepts.md, "Promises")."""
+    """A workload whose primary cannot be seen keeps what it has and gets nothing new (docs/concepts.md, "Promises")."""
 
     workload: WorkloadId
     message: str
@@ -38,11 +40,8 @@ class UnseenPrimary:
 Demands = Mapping[WorkloadId, Demand | UnseenPrimary]
 
 
-_NONE: tuple[tuple[ReplicaRequest, ...], tuple[ReplicaRequest, ...], tuple[str, ...]] = ((), (), ())
-
-
 def unseen(fleet: Fleet, observed: Observed, cluster: ClusterName, now: datetime) -> str:
-    """Say why a cluster counts as unseen, or return an empty string if it was seen recently.
+    """Return why a cluster counts as unseen, or an empty string if it was seen recently.
 
     An observation from further in the future than the maximum age is as useless as an old one: one of two clocks is
     wrong, and nothing says which.
@@ -60,77 +59,206 @@ def unseen(fleet: Fleet, observed: Observed, cluster: ClusterName, now: datetime
 
 
 def measure(desired: Desired, observed: Observed, history: History, now: datetime) -> Demands:
-    """Work out the demand of every workload that may burst.
+    """Measure the demand of every workload that may burst and whose object on the primary is known.
 
     A workload that its primary, freshly seen, does not report has no pods there that could wait.
     """
-    plans: dict[str, tuple[ReplicaRequest, ...]] = {}
-    reported: dict[ClusterName, dict[tuple[str, str], list[WorkloadObservation]]] = {}
-    blind: dict[ClusterName, str] = {}
-    silence: dict[ClusterName, Mapping[str, str]] = {}
-    moments: dict[ClusterName, datetime] = {}
-    demands: dict[WorkloadId, Demand | UnseenPrimary] = {}
-    grouped, ranges = wholes(desired), any(one.limit_ranges for one in observed.clusters.values())
-    for workload, policy in desired.policies.items():
-        template = desired.templates[workload]
-        if template.ref is None:
-            continue
-        primary = desired.workspaces[workload.workspace].primary
-        if primary not in blind:
-            blind[primary] = unseen(desired.fleet, observed, primary, now)
-            if not blind[primary]:
-                reported[primary] = _by_name(observed.clusters[primary])
-                moments[primary] = min(observed.clusters[primary].observed_at, now)
-                silence[primary] = silent(observed.clusters[primary], desired.fleet, now)
-        if blind[primary]:
-            demands[workload] = UnseenPrimary(workload=workload, message=blind[primary])
-            continue
-        seen = _find(reported[primary], template.ref)
-        plan, asks, unheard = _NONE
-        if policy.schedules:
-            if policy.name not in plans:
-                plans[policy.name] = planned(policy, now)
-            plan = plans[policy.name]
-        if policy.queries or observed.asks:
-            asks, unheard = heard(workload, policy, desired.fleet, observed, now)
-        if silence[primary]:
-            kind = template.ref.kind or (seen.ref.kind if seen else "")
-            left, why = believed(seen.asks if seen else (), kind, silence[primary])
-            seen, unheard = replace(seen, asks=left) if seen else None, unheard + why
-        goes_whole: GangWorkload | None = grouped.get(workload)
-        unit = None
-        if goes_whole is None and workload in grouped and seen is not None and policy.spread is None:
-            unit = unit_of(template, desired.kinds, seen)
-            goes_whole = by_unit(template, unit) if unit is not None else None
+    measurement = _Measurement(
+        desired=desired,
+        observed=observed,
+        history=history,
+        now=now,
+        gangs=wholes(desired),
+        limit_ranges=any(observation.limit_ranges for observation in observed.clusters.values()),
+    )
+    return {
+        workload: measurement.demand(workload, policy, ref)
+        for workload, policy in desired.policies.items()
+        if (ref := desired.templates[workload].ref) is not None
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Primary:
+    """Workloads and signals of one primary cluster, freshly seen."""
+
+    observation: ClusterObservation
+    at: datetime
+    """When the cluster was observed; now, where that is in the future."""
+    stale: Mapping[str, str]
+    """Sentence about each kind of signal that is stale in the cluster."""
+    workloads: Mapping[tuple[str, str], list[WorkloadObservation]]
+    """By namespace and name."""
+
+    @classmethod
+    def of(cls, observation: ClusterObservation, max_age: timedelta, now: datetime) -> _Primary:
+        """Index an observation."""
+        workloads: dict[tuple[str, str], list[WorkloadObservation]] = {}
+        for seen in observation.workloads:
+            workloads.setdefault((seen.ref.namespace, seen.ref.name), []).append(seen)
+        return cls(
+            observation=observation,
+            at=min(observation.observed_at, now),
+            stale=stale_kinds(observation, max_age, now),
+            workloads=workloads,
+        )
+
+    def workload(self, ref: WorkloadRef) -> WorkloadObservation | None:
+        """Find a workload object; None where the cluster has none such."""
+        for seen in self.workloads.get((ref.namespace, ref.name), ()):
+            if ref.may_be(seen.ref):
+                return seen
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measurement:
+    """One measurement of all demands. Facts about a cluster or a policy are worked out once, for all its workloads."""
+
+    desired: Desired
+    observed: Observed
+    history: History
+    now: datetime
+    gangs: Mapping[WorkloadId, GangWorkload | None]
+    limit_ranges: bool
+    """Whether any cluster has LimitRanges."""
+    primaries: dict[ClusterName, _Primary | str] = field(default_factory=dict)
+    """Each primary, or why it is unseen."""
+    timed_asks: dict[str, tuple[ReplicaRequest, ...]] = field(default_factory=dict)
+    """What the time asks for, by policy."""
+
+    def demand(self, workload: WorkloadId, policy: BurstPolicy, ref: WorkloadRef) -> Demand | UnseenPrimary:
+        """Measure the demand of one workload."""
+        # 1. The primary is unseen.
+        name = self.desired.workspaces[workload.workspace].primary
+        primary = self._primary(name)
+        if isinstance(primary, str):
+            return UnseenPrimary(workload=workload, message=primary)
+        # 2. The workload as the primary reports it, without what stale signals of the cluster ask for.
+        seen = primary.workload(ref)
+        stale: tuple[str, ...] = ()
+        if primary.stale:
+            kind = ref.kind or (seen.ref.kind if seen else "")
+            asks, stale = fresh_cluster_asks(seen.asks if seen else (), kind, primary.stale)
+            seen = replace(seen, asks=asks) if seen else None
+        # 3. The signals of its policy.
+        asks, stale_of_policy = self._policy_asks(workload, policy)
+        stale = stale_of_policy + stale
+        # 4. What one replica is: a gang, or a pod whose shape the template completes.
+        template = self.desired.templates[workload]
+        gang, unit = self._gang(workload, policy, template, seen)
         if seen is not None:
-            classes = observed.clusters[primary].runtime_classes
-            seen = (
-                goes_whole.seen(seen)
-                if goes_whole
-                else completed(seen, template, desired.kinds, ranges=ranges, classes=classes)
-            )
-        demands[workload] = _demand(
-            workload,
-            primary,
-            seen,
-            policy=policy,
-            asks=asks,
-            plan=plan,
-            unheard=unheard,
-            history=() if unheard else history.get(workload, ()),
-            at=moments[primary],
-            once=goes_whole is not None and not goes_whole.divisible,
+            seen = gang.seen(seen) if gang else self._with_shape(seen, template, primary.observation)
+            asks += seen.asks
+        # 5. The pods of a gang are missing, and nobody knows how many replicas they make.
+        history = self.history.get(workload, ())
+        wanted, running = (seen.wanted, seen.running) if seen else (0, 0)
+        if unit is not None and unit.unknown and running < wanted:
+            stale = (*stale, unit.unknown)
+        # 6. All signals, added up. A gang that does not divide bursts as one copy, however many are asked for.
+        steps = merge(max(0, wanted - running), seen.waiting if seen else (), asks, policy.scale_up_window)
+        if steps and gang is not None and not gang.divisible:
+            steps = (replace(steps[0], replicas=1),)
+        deficit = sum([step.replicas for step in steps])
+        # 7. Since when. A cluster's word about its pods says nothing of what other signals have asked for meanwhile.
+        asked = bool(asks) or any(signal.source for signal in policy.signals)
+        since = None if asked or seen is None else seen.deficit_since
+        return Demand(
+            workload=workload,
+            primary=name,
+            wanted=wanted,
+            running=running,
+            deficit=deficit,
+            waiting=steps,
+            shape=seen.shape if seen else None,
+            history=_extend(
+                () if stale else history, deficit, since, primary.at, policy.scale_down_window, asked=asked
+            ),
+            observed_at=primary.at,
+            reported=seen is not None,
+            stale=stale,
             unit=unit,
         )
-    return demands
+
+    def _primary(self, name: ClusterName) -> _Primary | str:
+        """Return a primary cluster as it was seen, or why it counts as unseen."""
+        if name not in self.primaries:
+            fleet = self.desired.fleet
+            self.primaries[name] = unseen(fleet, self.observed, name, self.now) or _Primary.of(
+                self.observed.clusters[name], fleet.observation_max_age, self.now
+            )
+        return self.primaries[name]
+
+    def _policy_asks(
+        self, workload: WorkloadId, policy: BurstPolicy
+    ) -> tuple[tuple[ReplicaRequest, ...], tuple[str, ...]]:
+        """Return what the signals of a policy ask for a workload, and a sentence about each stale one."""
+        asks = self.observed.asks.get(workload, ())
+        stale: tuple[str, ...] = ()
+        if policy.signals:
+            asks, stale = fresh_asks(workload, policy, self.observed, self.desired.fleet.observation_max_age, self.now)
+            if policy.name not in self.timed_asks:
+                self.timed_asks[policy.name] = tuple(ask for signal in policy.signals for ask in signal.asks(self.now))
+            asks += self.timed_asks[policy.name]
+        return asks, stale
+
+    def _gang(
+        self, workload: WorkloadId, policy: BurstPolicy, template: WorkloadTemplate, seen: WorkloadObservation | None
+    ) -> tuple[GangWorkload | None, GroupUnit | None]:
+        """Return the gang that a workload is placed as, and its unit where only the primary tells of it."""
+        gang = self.gangs.get(workload)
+        if gang is not None or workload not in self.gangs or seen is None or policy.spread is not None:
+            return gang, None
+        unit = unit_of(template, self.desired.kinds, seen)
+        return (by_unit(template, unit) if unit is not None else None), unit
+
+    def _with_shape(
+        self, seen: WorkloadObservation, template: WorkloadTemplate, primary: ClusterObservation
+    ) -> WorkloadObservation:
+        """Complete the shape of a replica with what its template leaves to clusters."""
+        return completed(seen, template, self.desired.kinds, ranges=self.limit_ranges, classes=primary.runtime_classes)
+
+
+def _extend(
+    history: tuple[Sample, ...], deficit: int, since: datetime | None, at: datetime, window: timedelta, *, asked: bool
+) -> tuple[Sample, ...]:
+    """Add the present deficit to the history, and drop samples that no window looks at any more.
+
+    `since` is the cluster's own word that no more pods than this have been waiting from then on; it replaces samples of
+    times when no other signal asked. A clock that jumped back makes the history worthless, so a new one begins.
+    """
+    # 1. Most workloads, of which there may be very many: nothing has changed, and nothing is to be dropped.
+    if history and since is None and (len(history) == 1 or history[1].at > at - window):
+        last = history[-1]
+        if last.deficit == deficit and last.asked == asked and last.at <= at:
+            return history
+    # 2. The clock jumped back.
+    if history and history[-1].at > at:
+        history = ()
+    # 3. The cluster's word does not reach behind a time when other signals asked.
+    if since is not None and history:
+        ends = (*(sample.at for sample in history[1:]), at)
+        since = max((since, *(end for sample, end in zip(history, ends, strict=True) if sample.asked)))
+    # 4. The present deficit, since the cluster's word or since now.
+    if since is not None and since < at:
+        history = tuple(sample for sample in history if sample.at < since)
+        history += (Sample(at=since, deficit=deficit, asked=asked),)
+    elif not history or history[-1].deficit != deficit or history[-1].asked != asked:
+        history += (Sample(at=at, deficit=deficit, asked=asked),)
+    # 5. The last sample that is as old as the window is the first to keep.
+    first = 0
+    for index, sample in enumerate(history):
+        if sample.at <= at - window:
+            first = index
+    return history[first:]
 
 
 def remembered(demands: Demands) -> History:
-    """Keep what the next pass has to know of this one. A blind or deaf moment forgets: nobody watched."""
+    """Return what the next pass has to know of this one. A moment without a signal is forgotten: nobody watched."""
     return {
         workload: demand.history
         for workload, demand in demands.items()
-        if isinstance(demand, Demand) and not demand.unheard
+        if isinstance(demand, Demand) and not demand.stale
     }
 
 
@@ -140,15 +268,21 @@ def matured(demand: Demand, window: timedelta, now: datetime) -> int:
 
 
 def next_maturity(demand: Demand, window: timedelta, now: datetime) -> datetime | None:
-    """Tell when the next replicas will have been missing for the whole window; None when all have."""
+    """Return when the next replicas will have been missing for the whole window; None when all have."""
     return min((at for step in demand.waiting if (at := due(step, window)) > now), default=None)
 
 
+def next_signal_change(policies: Iterable[BurstPolicy], now: datetime) -> datetime | None:
+    """Return when time alone next changes what a signal of these policies asks for; None where it does not."""
+    changes = (signal.next_change(now) for policy in policies for signal in policy.signals)
+    return min((change for change in changes if change is not None), default=None)
+
+
 def ceiling(demand: Demand, window: timedelta) -> int | None:
-    """Return the largest deficit that was seen within the window: what must not be taken away yet.
+    """Return the largest deficit that was seen within the window: the replicas that must not be taken away yet.
 
     The window ends with the last observation, since nobody has seen anything after it. None when nobody has watched for
-    the whole of it, as after a start; then nothing is taken away at all. The rule is the stabilisation window of
+    the whole window, as after a start; then nothing is taken away at all. The rule is the stabilisation window of
     Kubernetes' HorizontalPodAutoscaler.
     """
     start = demand.observed_at - window
@@ -158,9 +292,9 @@ def ceiling(demand: Demand, window: timedelta) -> int | None:
 
 
 def next_fall(demand: Demand, window: timedelta) -> datetime:
-    """Tell when the window will first hold less than it does now, if the demand stays as it is.
+    """Return when the ceiling within the window will first fall, if the demand stays as it is.
 
-    That is when it has been watched for the whole window, or else when the highest deficit within it leaves it.
+    That is when the demand has been watched for the whole window, or else when its highest deficit leaves the window.
     """
     highest = ceiling(demand, window)
     if highest is None:
@@ -169,94 +303,6 @@ def next_fall(demand: Demand, window: timedelta) -> datetime:
 
 
 def _spans(demand: Demand) -> Iterable[tuple[Sample, datetime]]:
-    """Give each sample with the moment at which it ended; the present one ends with the last observation."""
+    """Pair each sample with the moment at which it ended; the present one ends with the last observation."""
     ends = (*(sample.at for sample in demand.history[1:]), demand.observed_at)
     return zip(demand.history, ends, strict=True)
-
-
-def _by_name(cluster: ClusterObservation) -> dict[tuple[str, str], list[WorkloadObservation]]:
-    found: dict[tuple[str, str], list[WorkloadObservation]] = {}
-    for seen in cluster.workloads:
-        found.setdefault((seen.ref.namespace, seen.ref.name), []).append(seen)
-    return found
-
-
-def _find(
-    reported: Mapping[tuple[str, str], list[WorkloadObservation]], ref: WorkloadRef
-) -> WorkloadObservation | None:
-    for seen in reported.get((ref.namespace, ref.name), ()):
-        if ref.may_be(seen.ref):
-            return seen
-    return None
-
-
-def _demand(
-    workload: WorkloadId,
-    primary: ClusterName,
-    seen: WorkloadObservation | None,
-    *,
-    policy: BurstPolicy,
-    asks: tuple[ReplicaRequest, ...],
-    plan: tuple[ReplicaRequest, ...],
-    unheard: tuple[str, ...],
-    history: tuple[Sample, ...],
-    at: datetime,
-    once: bool,
-    unit: GroupUnit | None,
-) -> Demand:
-    """Put together what is missing; of what there is only `once` elsewhere it is one copy, whoever asks for more."""
-    wanted, running, waiting = (seen.wanted, seen.running, seen.waiting) if seen else (0, 0, ())
-    asks += seen.asks if seen else ()
-    if unit is not None and unit.unknown and running < wanted:  # pods are missing, and nobody knows how many replicas
-        history, unheard = (), (*unheard, unit.unknown)
-    steps = merged(max(0, wanted - running), waiting, asks, plan, policy.scale_up_window)
-    if once and steps:
-        steps = (replace(steps[0], replicas=1),)
-    deficit = sum([step.replicas for step in steps])
-    # Whoever says since when pods have been waiting knows nothing of what else may have been asked for meanwhile.
-    asked = bool(asks or plan or policy.queries)
-    since = None if asked or seen is None else seen.deficit_since
-    return Demand(
-        workload=workload,
-        primary=primary,
-        wanted=wanted,
-        running=running,
-        deficit=deficit,
-        waiting=steps,
-        shape=seen.shape if seen else None,
-        history=_watched(history, deficit, since, at, policy.scale_down_window, asked=asked),
-        observed_at=at,
-        reported=seen is not None,
-        unheard=unheard,
-        unit=unit,
-    )
-
-
-def _watched(
-    history: tuple[Sample, ...], deficit: int, since: datetime | None, at: datetime, window: timedelta, *, asked: bool
-) -> tuple[Sample, ...]:
-    """Add the present deficit to the record, and drop what no window looks at any more.
-
-    `since` is the source's own word that no more pods than this have been waiting from then on; it replaces what we saw
-    of times when nothing else asked. A clock that jumped back makes the record worthless, so it begins anew.
-    """
-    # What most workloads are like, of which there may be very many: all is as it was, and nothing is to be dropped.
-    if history and since is None and (len(history) == 1 or history[1].at > at - window):
-        last = history[-1]
-        if last.deficit == deficit and last.asked == asked and last.at <= at:
-            return history
-    if history and history[-1].at > at:
-        history = ()
-    if since is not None and history:
-        ends = (*(sample.at for sample in history[1:]), at)
-        since = max((since, *(end for sample, end in zip(history, ends, strict=True) if sample.asked)))
-    if since is not None and since < at:
-        history = tuple(sample for sample in history if sample.at < since)
-        history += (Sample(at=since, deficit=deficit, asked=asked),)
-    elif not history or history[-1].deficit != deficit or history[-1].asked != asked:
-        history += (Sample(at=at, deficit=deficit, asked=asked),)
-    first = 0
-    for index, sample in enumerate(history):
-        if sample.at <= at - window:
-            first = index
-    return history[first:]

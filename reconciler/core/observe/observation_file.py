@@ -27,13 +27,13 @@ from reconciler.model.capacity import (
     Node,
     PendingPods,
     Pool,
-    ReplicaRequest,
     ReplicaShape,
     WorkloadObservation,
 )
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.rollout import EngineReport
 from reconciler.model.scheduling import PodOnNode, RuntimeClass, Taint, Unstated, sorted_amounts
+from reconciler.model.signal import ReplicaRequest
 from reconciler.model.units import Resources
 from reconciler.model.workload import Json, WorkloadRef
 from reconciler.text.findings import Finding, Loc

@@ -226,6 +226,5 @@ class BurstPolicyFile(Strict):
             rollout_timeout=spec.rollout_timeout,
             default_duration=spec.duration.default,
             max_duration=spec.duration.max,
-            schedules=tuple(one.schedule.value_of(one.name) for one in spec.signals if one.schedule is not None),
-            queries=tuple(one.prometheus.value_of(one.name) for one in spec.signals if one.prometheus is not None),
+            signals=tuple(signal.value_of() for signal in spec.signals),
         )

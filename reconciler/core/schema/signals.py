@@ -1,10 +1,13 @@
-"""The signals of a BurstPolicy: what asks for replicas beside what clusters report."""
+"""The signals of a BurstPolicy: what asks for replicas beside what clusters report.
+
+A kind of signal is a model here that makes the value of `core.signals`, and a field of `SignalFile`, the register.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Protocol
 from zoneinfo import ZoneInfo, available_timezones
 
 from cronsim import CronSim, CronSimError
@@ -13,50 +16,51 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 from reconciler.core.expressions import dialect
 from reconciler.core.schema.errors import nearest_name
 from reconciler.core.schema.strict_model import Duration, Name, Strict, Text, refusal
-from reconciler.model.policy import Query, Schedule
+from reconciler.core.signals.prometheus import Query
+from reconciler.core.signals.schedule import Schedule
+from reconciler.model.signal import Signal
 from reconciler.text.findings import shortened
 
 _FIELDS = 5
 _EXAMPLE = "try '0 8 * * 1-5'"
 _LONGEST_QUERY = 4096
-"""Characters of a query, which travels in an address that servers bound."""
-_LONGEST = timedelta(days=31)
-"""Of one window: what lasts for longer is no planned burst."""
+"""Characters of a query, which is sent in an address, and servers bound the length of addresses."""
+_LONGEST_WINDOW = timedelta(days=31)
 
 
 def _cron(text: str) -> str:
-    """Refuse what is not a crontab's five fields, or names a day that no month has."""
+    """Refuse a text that is not the five fields of a crontab, or names a day that no month has."""
     if len(text.split()) != _FIELDS or len(text) > _FIELDS * 60:
         raise refusal(f"{shortened(text)!r} is not five fields: minute, hour, day, month, weekday", _EXAMPLE)
     try:
         CronSim(text, datetime(2026, 1, 1, tzinfo=UTC))
     except CronSimError as error:
-        said = str(error).removeprefix("Bad ")
-        raise refusal(f"{shortened(text)!r} has no such {said}", _EXAMPLE) from error
+        field = str(error).removeprefix("Bad ")
+        raise refusal(f"{shortened(text)!r} has no such {field}", _EXAMPLE) from error
     return text
 
 
 def _zone(text: str) -> str:
-    """Refuse what is no IANA time zone; the machine's own is none either, since machines differ."""
+    """Refuse a name that is no IANA time zone, and ``localtime``, since machines differ."""
     try:
         if text != "localtime":
             ZoneInfo(text)
             return text
     except (KeyError, ValueError, OSError):  # not known, not a name at all, or a directory of zones
         pass
-    meant = nearest_name(text[:100], available_timezones()) or "Europe/Berlin"
-    raise refusal(f"{shortened(text)!r} is not a time zone", f"try '{meant}'")
+    suggestion = nearest_name(text[:100], available_timezones()) or "Europe/Berlin"
+    raise refusal(f"{shortened(text)!r} is not a time zone", f"try '{suggestion}'")
 
 
-def _lasting(duration: timedelta) -> timedelta:
-    """Refuse a window that is no burst."""
-    if duration > _LONGEST:
+def _window(duration: timedelta) -> timedelta:
+    """Refuse a window that lasts too long for a burst."""
+    if duration > _LONGEST_WINDOW:
         raise refusal("is longer than 31 days", "try '12h'")
     return duration
 
 
 def _query(text: str) -> str:
-    """Refuse a query whose expressions say what none can."""
+    """Refuse a query that is too long, or whose expressions are not in the dialect of queries."""
     if len(text) > _LONGEST_QUERY:
         raise refusal(f"is longer than {_LONGEST_QUERY} characters", "try a recording rule")
     if dialect.has_expression(text):
@@ -74,7 +78,7 @@ class ScheduleFile(Strict):
     """A planned burst: replicas that are asked for from each start on, for so long."""
 
     start: Cron = Field(description="When it begins: minute, hour, day, month, weekday (0 and 7 are Sunday).")
-    duration: Annotated[Duration, AfterValidator(_lasting)] = Field(description="How long it lasts; 31 days at most.")
+    duration: Annotated[Duration, AfterValidator(_window)] = Field(description="How long it lasts; 31 days at most.")
     time_zone: Zone = Field("UTC", description="The IANA time zone that the start is read in.")
     replicas: Replicas = Field(description="How many replicas are wanted elsewhere meanwhile.")
 
@@ -101,7 +105,7 @@ class PrometheusFile(Strict):
 
     @model_validator(mode="after")
     def _one_way(self) -> PrometheusFile:
-        """Refuse a value that is read in two ways or in none."""
+        """Refuse a signal that reads its value in two ways or in none."""
         if (self.per_replica is None) == (self.above is None):
             both = self.above is not None
             raise refusal(
@@ -109,10 +113,10 @@ class PrometheusFile(Strict):
                 "try two signals" if both else "try perReplica: 10",
             )
         if (self.above is None) != (self.replicas is None):
-            wanting = self.above is not None
+            limited = self.above is not None
             raise refusal(
-                "has above without replicas" if wanting else "has replicas beside perReplica",
-                "try replicas: 1" if wanting else "try without replicas, or above",
+                "has above without replicas" if limited else "has replicas beside perReplica",
+                "try replicas: 1" if limited else "try without replicas, or above",
             )
         return self
 
@@ -123,32 +127,54 @@ class PrometheusFile(Strict):
         )
 
 
+class KindFile(Protocol):
+    """One kind of signal as it stands in a file."""
+
+    def value_of(self, name: str) -> Signal:
+        """Make the model's value."""
+        ...
+
+
 class SignalFile(Strict):
     """One signal, by its name and in exactly one way."""
 
     name: Name = Field(description="What commits and tables call it.")
+    # The register: one line for each kind of signal.
     schedule: ScheduleFile | None = Field(None, description="A planned burst.")
     prometheus: PrometheusFile | None = Field(None, description="A question to Prometheus.")
 
+    @property
+    def kinds(self) -> Mapping[str, KindFile]:
+        """The kinds of signals that the entry gives, by field."""
+        files = {field: getattr(self, field) for field in _KINDS}
+        return {field: file for field, file in files.items() if file is not None}
+
     @model_validator(mode="after")
-    def _one_way(self) -> SignalFile:
+    def _one_kind(self) -> SignalFile:
         """Refuse a signal of two kinds or of none."""
-        if (self.schedule is None) == (self.prometheus is None):
-            both = self.schedule is not None
-            raise refusal(
-                "has both schedule and prometheus" if both else "has neither schedule nor prometheus",
-                "try two signals" if both else "add one of them",
-            )
+        given = list(self.kinds)
+        if not given:
+            raise refusal(f"has neither {' nor '.join(_KINDS)}", "add one of them")
+        if len(given) > 1:
+            raise refusal(f"has both {given[0]} and {given[1]}", "try two signals")
         return self
 
+    def value_of(self) -> Signal:
+        """Make the model's value."""
+        (kind,) = self.kinds.values()
+        return kind.value_of(self.name)
 
-def _told_apart(signals: Sequence[SignalFile]) -> Sequence[SignalFile]:
-    """Refuse two signals of one name: nobody could tell which one a commit speaks of."""
+
+_KINDS = tuple(field for field in SignalFile.model_fields if field != "name")
+
+
+def _unique_names(signals: Sequence[SignalFile]) -> Sequence[SignalFile]:
+    """Refuse two signals of one name: a commit that names one could mean either."""
     names = [signal.name for signal in signals]
-    twice = [name for index, name in enumerate(names) if name in names[:index]]
-    if twice:
-        raise refusal(f"two signals are named {twice[0]}", "try another name")
+    duplicates = [name for index, name in enumerate(names) if name in names[:index]]
+    if duplicates:
+        raise refusal(f"two signals are named {duplicates[0]}", "try another name")
     return signals
 
 
-Signals = Annotated[list[SignalFile], AfterValidator(_told_apart)]
+Signals = Annotated[list[SignalFile], AfterValidator(_unique_names)]

@@ -41,7 +41,7 @@ def _let_go(inputs: PassInput, working_plan: WorkingPlan, demand: Demand, holds:
     signal that is not heard may ask for all there was.
     """
     window = governing(inputs.desired, demand.workload).scale_down_window
-    if demand.unheard or demand.deficit:
+    if demand.stale or demand.deficit:
         return
     if ceiling(demand, window) == 0:
         detail = f"nothing is missing on {demand.primary} any more"

@@ -94,7 +94,7 @@ def _follow_demand(inputs: PassInput, working_plan: WorkingPlan, demand: Demand,
     placed, window = working_plan.replicas(demand.workload), policy.scale_down_window
     if placed <= demand.deficit:
         return
-    if demand.unheard:
+    if demand.stale:
         working_plan.suppress(_deaf(demand, placed))
         return
     highest = ceiling(demand, window)
@@ -122,7 +122,7 @@ def _deaf(demand: Demand, placed: int) -> Suppressed:
     return Suppressed(
         workload=demand.workload,
         reason=Reason.SIGNAL_UNHEARD,
-        message=f"{'; '.join(demand.unheard)}; its {count(placed, 'replica')} elsewhere stay until they expire",
+        message=f"{'; '.join(demand.stale)}; its {count(placed, 'replica')} elsewhere stay until they expire",
         replicas=placed - demand.deficit,
     )
 

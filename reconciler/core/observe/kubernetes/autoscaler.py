@@ -14,7 +14,8 @@ from math import ceil
 
 from reconciler.core.observe.kubernetes.pods import moment
 from reconciler.core.observe.kubernetes.resources import SPOKEN, Owner, Resource, owner_of
-from reconciler.model.capacity import ReplicaRequest, ReplicaShape
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.signal import ReplicaRequest
 from reconciler.model.units import ONE, Quantity, parse_quantity
 from reconciler.model.workload import Json
 

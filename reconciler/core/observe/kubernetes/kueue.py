@@ -10,7 +10,8 @@ from datetime import datetime
 from reconciler.core.observe.kubernetes.pods import controller_of, moment
 from reconciler.core.observe.kubernetes.resources import SPOKEN, Owner, Resource
 from reconciler.core.workloads.pod_shape import replica_shape
-from reconciler.model.capacity import ReplicaRequest, ReplicaShape
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.signal import ReplicaRequest
 from reconciler.model.workload import Json
 from reconciler.text.redaction import redacted
 

@@ -7,7 +7,8 @@ from typing import Protocol
 
 from reconciler.core.observe.kubernetes.record_store import RecordStore
 from reconciler.core.observe.kubernetes.resources import Owner
-from reconciler.model.capacity import ReplicaRequest, ReplicaShape
+from reconciler.model.capacity import ReplicaShape
+from reconciler.model.signal import ReplicaRequest
 
 
 class AskRecord(Protocol):
