@@ -70,7 +70,7 @@ class Reader:
     def programs(self, name: str) -> frozenset[str]:
         """Read names of programs, parted by commas."""
         names = [one.strip() for one in self.text(name, "").split(",")]
-        wrong = [one for one in names if not one or " " in one]
+        wrong = [name for name in names if not name or " " in name]
         if wrong and names != [""]:
             self.refuse(name, f"{wrong[0]!r} is not the name of a program", "aws,gke-gcloud-auth-plugin")
             return frozenset()
@@ -143,17 +143,17 @@ class Reader:
         shared = self.strong_secret(f"{name}_SECRET")
         secrets = {engine: self.strong_secret(f"{name}_SECRET_{engine.upper()}") or shared for engine in EXAMPLES}
         unread = len(self.problems) > known
-        found = []
+        endpoints = []
         for word in dict.fromkeys(self.env.get(PREFIX + name, "").split()):
             try:
                 engine, url = read_endpoint(word)
             except ValueError as error:
                 self.problems.append(Problem(path=PREFIX + name, message=str(error)))
                 continue
-            found.append(Endpoint(engine=engine, url=url, secret=secrets[engine]))
-        if not unread and any(not endpoint.secret for endpoint in found):
+            endpoints.append(Endpoint(engine=engine, url=url, secret=secrets[engine]))
+        if not unread and any(not endpoint.secret for endpoint in endpoints):
             self.refuse(f"{name}_SECRET", "is not set, and engines are told of pushes with a signature only", _MADE)
-        return tuple(found)
+        return tuple(endpoints)
 
     def address(self, name: str) -> str:
         """Read the address of an HTTP server; who asks it is not part of it."""

@@ -73,8 +73,8 @@ class FileObservations:
         clusters: dict[ClusterName, ClusterObservation] = {}
         for file in files:
             for seen in file.good:
-                known = clusters.get(seen.cluster)
-                if known is None or seen.observed_at > known.observed_at:
+                observation = clusters.get(seen.cluster)
+                if observation is None or seen.observed_at > observation.observed_at:
                     clusters[seen.cluster] = seen
         problems = missing + tuple(problem for file in files for problem in file.problems)
         return Observed(clusters=clusters, problems=problems)
@@ -112,31 +112,31 @@ class FileObservations:
 
     def _current(self, path: str, stamp: _Stamp) -> _File:
         """Return what is known of a file, reading it only if its stamp is new."""
-        known = self._files.get(path, _File())
-        if known.stamp == stamp and known.read:
-            return known
+        file = self._files.get(path, _File())
+        if file.stamp == stamp and file.read:
+            return file
         if stamp[1] > MAX_BYTES:
             problem = Problem(path=path, message="is over 1 MiB", hint="try one file for each cluster")
-            return replace(known, stamp=stamp, read=True, problems=(problem,))
+            return replace(file, stamp=stamp, read=True, problems=(problem,))
         try:
             with Path(path).open("rb") as stream:
                 data = stream.read(MAX_BYTES + 1)
                 after = os.fstat(stream.fileno())
         except OSError as error:
             problem = Problem(path=path, message=f"cannot be read: {error.strerror}")
-            return replace(known, stamp=stamp, read=False, problems=(problem,))
+            return replace(file, stamp=stamp, read=False, problems=(problem,))
         if _stamp(after) != stamp:  # it is being written right now
-            return replace(known, stamp=stamp, read=False)
-        if known.good and known.stamp != stamp and not _ends(path, data):
-            return replace(known, stamp=stamp, read=False)
+            return replace(file, stamp=stamp, read=False)
+        if file.good and file.stamp != stamp and not _ends(path, data):
+            return replace(file, stamp=stamp, read=False)
         try:
             seen = observation_file.read(data, path)
         except InvalidInput as error:
             problems = error.problems or (Problem(path=path, message=str(error)),)
-            return replace(known, stamp=stamp, read=True, problems=problems)
+            return replace(file, stamp=stamp, read=True, problems=problems)
         if not data.strip():
             problem = Problem(path=path, message="is empty", hint=_ATOMIC)
-            return replace(known, stamp=stamp, read=True, problems=(problem,))
+            return replace(file, stamp=stamp, read=True, problems=(problem,))
         return _File(stamp=stamp, good=seen)
 
 

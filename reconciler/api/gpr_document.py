@@ -60,12 +60,12 @@ def wait_document(wait: WaitEstimate) -> dict[str, Json]:
 def inventory_document(inventory: GpuInventory) -> dict[str, Json]:
     """Write what GPU nodes there are, what our placements have of them by cluster, and how fresh that is."""
     return {
-        "managedNodes": [_node(one) for one in inventory.managed],
-        "unmanagedNodes": [_node(one) for one in inventory.unmanaged],
-        "allocations": [_allocation(one) for one in inventory.allocations],
+        "managedNodes": [_node(gpu_node) for gpu_node in inventory.managed],
+        "unmanagedNodes": [_node(gpu_node) for gpu_node in inventory.unmanaged],
+        "allocations": [_allocation(allocation) for allocation in inventory.allocations],
         "clusters": [
-            {"clusterName": one.cluster, "observedAt": _moment(one.observed_at), "message": one.message}
-            for one in inventory.clusters
+            {"clusterName": cluster.cluster, "observedAt": _moment(cluster.observed_at), "message": cluster.message}
+            for cluster in inventory.clusters
         ],
     }
 

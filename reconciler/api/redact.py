@@ -38,7 +38,9 @@ def veiled_status(status: ItemStatus, reading: Snapshot, caller: Caller) -> Item
     after = replace(
         status,
         message=veiled(status.message, reading, caller),
-        conditions=tuple(replace(one, message=veiled(one.message, reading, caller)) for one in status.conditions),
+        conditions=tuple(
+            replace(condition, message=veiled(condition.message, reading, caller)) for condition in status.conditions
+        ),
     )
     return status if after == status else after
 

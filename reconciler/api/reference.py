@@ -106,7 +106,9 @@ def chapters(document: Node) -> tuple[Chapter, ...]:
 
 def error_schema(several: tuple[Chapter, ...]) -> OperationBody:
     """Return what every error is answered with, which is the same for all calls; an empty body if there is none."""
-    bodies = (answer.body for one in several for call in one.operations for answer in call.answers if not answer.good)
+    bodies = (
+        answer.body for chapter in several for call in chapter.operations for answer in call.answers if not answer.good
+    )
     return next((body for body in bodies if body.fields), OperationBody())
 
 
@@ -141,7 +143,7 @@ class _Reader:
             title=title,
             told=rest.strip(),
             guarded=guarded,
-            parameters=tuple(self._parameter(one) for one in parameters),
+            parameters=tuple(self._parameter(parameter) for parameter in parameters),
             body=body,
             answers=tuple(answers),
             curl=_curl(method.upper(), path, body, guarded=guarded),
@@ -172,8 +174,8 @@ class _Reader:
         forms = (*schema.get("anyOf", ()), *schema.get("oneOf", ()))
         optional = {f"{above}{name}" for name in self._optional(forms)}
         for part in forms:
-            for one in self._fields(part, above, shown):
-                yield replace(one, required=False) if one.name in optional else one
+            for field in self._fields(part, above, shown):
+                yield replace(field, required=False) if field.name in optional else field
         required = schema.get("required", ())
         for name, inner in schema.get("properties", {}).items():
             known = self._known(inner)

@@ -111,7 +111,7 @@ class Client:
         filters = _filters(workspace, cluster, status, phase, origin)
         params = _given({**filters, "limit": str(limit), "continue": after})
         answer = self._transport.ask("GET", _PLACEMENTS, params=params)
-        items = tuple(_item(one) for one in rows(answer))
+        items = tuple(_item(row) for row in rows(answer))
         more = answer.get("metadata")
         told = more if isinstance(more, Mapping) else {}
         return Page(items=items, total=told.get("total", len(items)), following=told.get("continue") or "")
@@ -153,7 +153,7 @@ class Client:
     def templates(self, *, workspace: str = "") -> list[Mapping[str, Any]]:
         """List the workload templates, as EGS's REST interface has them."""
         answer = self._transport.ask("GET", "/api/v1/workload-template", params=_given({"workspaceName": workspace}))
-        return [one for one in rows(answer) if isinstance(one, Mapping)]
+        return [row for row in rows(answer) if isinstance(row, Mapping)]
 
     def workspaces(self) -> list[Mapping[str, Any]]:
         """List the workspaces that this token may look into, as EGS's REST interface has them."""
@@ -174,7 +174,7 @@ class Client:
         while True:
             params = _given({**filters, "limit": str(_PAGE), "continue": after})
             answer = self._transport.ask("GET", path, params=params)
-            yield from (one for one in rows(answer) if isinstance(one, Mapping))
+            yield from (row for row in rows(answer) if isinstance(row, Mapping))
             more = answer.get("metadata")
             after = str(more.get("continue") or "") if isinstance(more, Mapping) else ""
             if not after:

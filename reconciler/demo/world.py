@@ -28,7 +28,7 @@ class SimulatedWorld:
     @property
     def placed(self) -> dict[str, int]:
         """Count our replicas that have a node, by cluster; clusters without any are left out."""
-        return {one.name: sum(one.bound.values()) for one in self._clusters if one.bound}
+        return {cluster.name: sum(cluster.bound.values()) for cluster in self._clusters if cluster.bound}
 
     @property
     def settled(self) -> bool:

@@ -35,8 +35,8 @@ class PlacementGroup:
         """Sort the placements and sum them up."""
         self.placements = tuple(sorted(placements, key=_path))
         counts: Counter[ClusterName] = Counter()
-        for one in self.placements:
-            counts[one.cluster] += one.replicas
+        for placement in self.placements:
+            counts[placement.cluster] += placement.replicas
         self._sum_up(counts)
 
     def with_(self, placement: Placement) -> PlacementGroup:
@@ -51,7 +51,7 @@ class PlacementGroup:
         gone, copy = self.placements[place], PlacementGroup()
         copy.placements = (*self.placements[:place], *self.placements[place + 1 :])
         counts = {**self._counts, gone.cluster: self._counts[gone.cluster] - gone.replicas}
-        if all(one.cluster != gone.cluster for one in copy.placements):
+        if all(placement.cluster != gone.cluster for placement in copy.placements):
             del counts[gone.cluster]
         copy._sum_up(counts)
         return copy
@@ -91,8 +91,8 @@ class Placements(Mapping[str, Placement]):
             workloads.setdefault(placement.workload, []).append(placement)
             clusters.setdefault(placement.cluster, []).append(placement)
         self._workloads: tuple[WorkloadId, ...] | None = None
-        self._by_workload = {workload: PlacementGroup(found) for workload, found in workloads.items()}
-        self._by_cluster = {cluster: PlacementGroup(found) for cluster, found in clusters.items()}
+        self._by_workload = {workload: PlacementGroup(placements) for workload, placements in workloads.items()}
+        self._by_cluster = {cluster: PlacementGroup(placements) for cluster, placements in clusters.items()}
         self._expiries: list[tuple[datetime, str]] = sorted(
             (placement.expires_at, path) for path, placement in self._by_path.items()
         )
@@ -115,10 +115,14 @@ class Placements(Mapping[str, Placement]):
             copy = Placements()
             copy._by_path = self._by_path.changed(put, gone)
             copy._by_workload = _regrouped(
-                self._by_workload, [(one.workload, one) for one in old], [(one.workload, one) for one in put.values()]
+                self._by_workload,
+                [(placement.workload, placement) for placement in old],
+                [(placement.workload, placement) for placement in put.values()],
             )
             copy._by_cluster = _regrouped(
-                self._by_cluster, [(one.cluster, one) for one in old], [(one.cluster, one) for one in put.values()]
+                self._by_cluster,
+                [(placement.cluster, placement) for placement in old],
+                [(placement.cluster, placement) for placement in put.values()],
             )
             copy._expiries = self._expiries.copy()
             for placement in old:
@@ -126,7 +130,7 @@ class Placements(Mapping[str, Placement]):
             for placement in put.values():
                 insort(copy._expiries, (placement.expires_at, placement.path))
         copy._before = self._mark
-        copy._touched = frozenset(one.workload for one in (*old, *put.values()))
+        copy._touched = frozenset(placement.workload for placement in (*old, *put.values()))
         return copy
 
     def touched_since(self, earlier: Placements) -> Collection[WorkloadId] | None:

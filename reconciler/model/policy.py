@@ -226,7 +226,7 @@ class BurstPolicy:
     def fills_in_order(self) -> bool:
         """Whether each cluster is filled as far as it goes before the next is looked at."""
         plain = self.spread is None and self.distribution == Distribution()
-        return plain and not any(one.min_replicas for one in self.candidates)
+        return plain and not any(candidate.min_replicas for candidate in self.candidates)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,7 +83,7 @@ class History:
         """Tell whether history goes on behind one of these commits where the mirror's ends."""
         shallow = self._shallow()
         ends = [CommitId(one) for one in ids if one in shallow]
-        return any(parse(one, raw).parents for one, raw in zip(ends, self._reader.read(ends), strict=True))
+        return any(parse(commit, raw).parents for commit, raw in zip(ends, self._reader.read(ends), strict=True))
 
     def _steps(self, tip: CommitId) -> Iterator[None]:
         """Deepen by more and more commits, once for each step taken.

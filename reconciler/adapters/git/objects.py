@@ -66,7 +66,7 @@ def parse_directories(tree: bytes) -> dict[str, TreeId]:
 
 def parse_clusters(tree: bytes) -> dict[ClusterName, TreeId]:
     """Read the directories of clusters in the one that holds them; what has another name is somebody's own."""
-    return {ClusterName(name): one for name, one in parse_directories(tree).items() if is_name(name)}
+    return {ClusterName(name): tree_id for name, tree_id in parse_directories(tree).items() if is_name(name)}
 
 
 class Missing(Exception):  # noqa: N818 -- no error yet: the caller fetches what is missing

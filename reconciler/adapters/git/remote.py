@@ -115,8 +115,8 @@ def _with_scheme(url: str, given: Credentials, shown: str) -> Remote:
     if name and not password and not given.password:
         # https://token@host/... : a name alone opens nothing, so it is a token, which goes with any name.
         name, password = "", name
-    found = replace(given, username=name or given.username, password=given.password or password)
-    return Remote(url=urlunsplit(parts._replace(netloc=netloc)), protocols=parts.scheme, credentials=found)
+    credentials = replace(given, username=name or given.username, password=given.password or password)
+    return Remote(url=urlunsplit(parts._replace(netloc=netloc)), protocols=parts.scheme, credentials=credentials)
 
 
 def _is_loopback(host: str) -> bool:

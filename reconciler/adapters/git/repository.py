@@ -170,9 +170,9 @@ class GitRepository:
         answers = self._tracking.local(
             ["cat-file", "--batch-check"], stdin="".join(f"{one}\n" for one in asked).encode()
         )
-        found = parse_checks(answers)
-        here = {commit for commit, one in zip(commits, found, strict=False) if one is not None}
-        files = zip(wanted, found[len(commits) :], strict=True)
+        blobs = parse_checks(answers)
+        here = {commit for commit, blob in zip(commits, blobs, strict=False) if blob is not None}
+        files = zip(wanted, blobs[len(commits) :], strict=True)
         return {place: blob for place, blob in files if place[0] in here}
 
     def last_written(self, tip: CommitId) -> CommitId | None:
@@ -217,10 +217,10 @@ class GitRepository:
         with self._whole():
             tops = [
                 parse_directories(tree).get(ROOT)
-                for tree in self._tracking.reader.read([f"{checked_id(one)}^{{tree}}" for one in commits])
+                for tree in self._tracking.reader.read([f"{checked_id(commit)}^{{tree}}" for commit in commits])
             ]
-            there = list({top: None for top in tops if top is not None})
-            inside = dict(zip(there, map(parse_clusters, self._tracking.reader.read(there)), strict=True))
+            tree_ids = list({top: None for top in tops if top is not None})
+            inside = dict(zip(tree_ids, map(parse_clusters, self._tracking.reader.read(tree_ids)), strict=True))
         return [inside[top] if top else {} for top in tops]
 
     def project(self, projections: Sequence[Projection]) -> list[Advance]:

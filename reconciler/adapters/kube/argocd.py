@@ -70,19 +70,21 @@ class FollowedArgoCD:
     @property
     def followed(self) -> list[FollowedObjects]:
         """What is followed there."""
-        return [one for one in (self._applications, self._logins) if one is not None]
+        return [
+            followed_objects for followed_objects in (self._applications, self._logins) if followed_objects is not None
+        ]
 
     async def close(self) -> None:
         """Stop, and close the connection."""
         await cancel([self._beat])
-        for one in self.followed:
-            await one.close()
+        for followed_objects in self.followed:
+            await followed_objects.close()
         await self._server.close()
 
     async def settle(self) -> None:
         """Wait until all has been listed, or has failed once."""
-        for one in self.followed:
-            await one.settled.wait()
+        for followed_objects in self.followed:
+            await followed_objects.settled.wait()
 
     def reports(self) -> Mapping[str, EngineReport] | None:
         """Return what Argo CD says of placements; the same object for as long as nothing has changed.
@@ -96,7 +98,7 @@ class FollowedArgoCD:
 
     def troubles(self) -> tuple[str, ...]:
         """Say what is not looked at, and why."""
-        return tuple(trouble for one in self.followed for trouble in one.troubles())
+        return tuple(trouble for followed_objects in self.followed for trouble in followed_objects.troubles())
 
     async def read(self) -> None:
         """Wait for the first list of the logins, or for its failure, as long as one waits for a connection."""
@@ -113,5 +115,5 @@ class FollowedArgoCD:
             return self._secrets.login(cluster)
 
     def _heard(self) -> None:
-        for one in self.followed:
-            one.heard()
+        for followed_objects in self.followed:
+            followed_objects.heard()

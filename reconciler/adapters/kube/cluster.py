@@ -53,12 +53,12 @@ class Silence:
 
     def stale(self, streams: Mapping[Watched, Stream]) -> tuple[SignalFreshness, ...]:
         """Tell of each kind that cannot be heard now when it last was."""
-        found = []
+        signal_freshnesses = []
         for resource, kind in SPOKEN.items():
             stream, at = streams.get(resource), self._at.get(resource)
             if stream is not None and not stream.heard and (at is not None or not stream.refusal):
-                found.append(SignalFreshness(signal=kind, at=at, trouble=stream.refusal or stream.trouble))
-        return tuple(found)
+                signal_freshnesses.append(SignalFreshness(signal=kind, at=at, trouble=stream.refusal or stream.trouble))
+        return tuple(signal_freshnesses)
 
 
 class FollowedCluster:
@@ -122,7 +122,7 @@ class FollowedCluster:
             anew = self._state.follow(target.refs, target.marks, target.kinds)
             self._dirty = True
             resources = needed(target.refs, target.kinds) | self._state.customs
-        gone = {one for one in self._tasks if one not in resources or one in anew}
+        gone = {task for task in self._tasks if task not in resources or task in anew}
         await cancel([self._tasks.pop(resource) for resource in gone])
         with self._lock:
             for resource in gone:
@@ -184,16 +184,18 @@ class FollowedCluster:
 
         A watch that works and says nothing says that nothing has changed.
         """
-        speaking = any(one.speaks for one in self._streams.values())
-        needed = [one for one in self._streams.values() if not one.resource.optional]
-        return min([alive, *(self._listed_at.get(one.resource, alive) for one in needed if one.mute or not speaking)])
+        speaking = any(stream.speaks for stream in self._streams.values())
+        needed = [stream for stream in self._streams.values() if not stream.resource.optional]
+        return min(
+            [alive, *(self._listed_at.get(stream.resource, alive) for stream in needed if stream.mute or not speaking)]
+        )
 
     def trouble(self) -> str:
         """Say what goes wrong; empty while all is well, or while a stream merely comes back after a break."""
         if why := self._server.trouble():
             return why
         with self._lock:
-            troubled = [one for one in self._failing() if one.failures > 1 or not one.listed]
+            troubled = [stream for stream in self._failing() if stream.failures > 1 or not stream.listed]
             return troubled[0].trouble if troubled else muted(self._streams.values(), self._pace)
 
     def lacks(self) -> tuple[str, ...]:
@@ -201,8 +203,11 @@ class FollowedCluster:
         with self._lock:
             if self._failing():
                 return ()
-            optional = [one for one in self._streams.values() if one.resource.optional]
-        told = ((one.resource.full_name, one.refusal or (one.trouble if one.failures > 1 else "")) for one in optional)
+            optional = [stream for stream in self._streams.values() if stream.resource.optional]
+        told = (
+            (stream.resource.full_name, stream.refusal or (stream.trouble if stream.failures > 1 else ""))
+            for stream in optional
+        )
         lacking = [f"{name} are not looked at: {trouble}" for name, trouble in told if trouble]
         return tuple(sorted(lacking)) + (self._engine.troubles() if self._engine is not None else ())
 
@@ -297,10 +302,10 @@ class FollowedCluster:
             self._engine.heard()
 
     def _complete(self) -> bool:
-        return all(one.listed or (one.resource.optional and one.failures) for one in self._streams.values())
+        return all(stream.listed or (stream.resource.optional and stream.failures) for stream in self._streams.values())
 
     def _failing(self) -> list[Stream]:
-        return [one for one in self._streams.values() if one.failures and not one.resource.optional]
+        return [stream for stream in self._streams.values() if stream.failures and not stream.resource.optional]
 
     def _note(self, effect: ChangeEffect) -> None:
         if effect:

@@ -69,16 +69,16 @@ class FollowedObjects:
         A resource that is not served has no objects; of one that we may not list, nothing is known, and of one whose
         watch keeps changes from us, only what was.
         """
-        if self._stood_at is None or any(one.refusal or one.mute for one in self._streams):
+        if self._stood_at is None or any(stream.refusal or stream.mute for stream in self._streams):
             return False
         return (self._clock.now() - self._stood_at).total_seconds() <= 2 * self._pace.beat
 
     def troubles(self) -> tuple[str, ...]:
         """Say what is not looked at, and why; nothing while a stream merely comes back after a break."""
         told = [
-            f"{one.resource.full_name} are not looked at: {one.refusal or one.trouble}"
-            for one in self._streams
-            if one.refusal or one.failures > 1 or (one.failures and not one.listed)
+            f"{stream.resource.full_name} are not looked at: {stream.refusal or stream.trouble}"
+            for stream in self._streams
+            if stream.refusal or stream.failures > 1 or (stream.failures and not stream.listed)
         ]
         silent = muted(self._streams, self._pace)
         return (*told, *((silent,) if silent else ()))
@@ -112,7 +112,7 @@ class FollowedObjects:
 
     def heard(self) -> None:
         """Take note of a sign of life, while nothing is missing."""
-        if self.complete() and not any(one.failures or one.refusal for one in self._streams):
+        if self.complete() and not any(stream.failures or stream.refusal for stream in self._streams):
             self._stood_at = self._clock.now()
 
     def _note(self, effect: ChangeEffect) -> None:

@@ -43,8 +43,8 @@ def router(callers: Callers, management: Management) -> APIRouter:
         workspace, _, name = workload.partition("/")
         reading = management.reading()
         demand(caller_of(request), AccessRole.VIEWER, WorkspaceName(workspace))
-        told = _told(reading, WorkspaceName(workspace), TemplateName(name))
-        return answer(veiled(plainly(told), reading, caller_of(request)))
+        explanation = _told(reading, WorkspaceName(workspace), TemplateName(name))
+        return answer(veiled(plainly(explanation), reading, caller_of(request)))
 
     return routes
 

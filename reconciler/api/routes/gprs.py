@@ -109,13 +109,15 @@ def router(callers: Callers, management: Management) -> APIRouter:
         if filters.workspace_name:
             demand(caller_of(request), AccessRole.VIEWER, WorkspaceName(filters.workspace_name))
         reading = management.reading()
-        found = [one for one in derived.of(reading) if _fits(one, filters, caller_of(request))]
+        gpr_views = [gpr_view for gpr_view in derived.of(reading) if _fits(gpr_view, filters, caller_of(request))]
         start = paging.offset_of(filters.continue_)
         end = start + filters.limit
-        following = paging.offset(end) if end < len(found) else ""
+        following = paging.offset(end) if end < len(gpr_views) else ""
         return {
-            **answer(veiled([gpr_document(one) for one in found[start:end]], reading, caller_of(request))),
-            "metadata": {"total": len(found), "limit": filters.limit, "continue": following},
+            **answer(
+                veiled([gpr_document(gpr_view) for gpr_view in gpr_views[start:end]], reading, caller_of(request))
+            ),
+            "metadata": {"total": len(gpr_views), "limit": filters.limit, "continue": following},
         }
 
     @routes.get(
@@ -142,13 +144,13 @@ def router(callers: Callers, management: Management) -> APIRouter:
         """Give the GPUs of a placement back now: a burst is reverted and held back, a request is ended."""
         caller = caller_of(request)
         gpr_id = await read_as(read_release, request)
-        known = await run_in_threadpool(derived.of, management.reading())
-        gpr = _found(known, caller, gpr_id)
+        gpr_views = await run_in_threadpool(derived.of, management.reading())
+        gpr = _found(gpr_views, caller, gpr_id)
         demand(caller, AccessRole.EDITOR, gpr.workspace)
         order = Order(
             number=0,
             verb=Verb.DELETE,
-            name=_releasable(gpr, known),
+            name=_releasable(gpr, gpr_views),
             workspace=gpr.workspace,
             author=orders.author(caller),
             within=None,
@@ -170,8 +172,10 @@ def router(callers: Callers, management: Management) -> APIRouter:
         asking = await read_as(read_asking, request)
         demand(caller_of(request), AccessRole.VIEWER, asking.workspace)
         reading = management.reading()
-        found = await run_in_threadpool(waits, asking, reading.view, reading.view.plan)
-        return answer(veiled([wait_document(one) for one in found], reading, caller_of(request)))
+        wait_estimates = await run_in_threadpool(waits, asking, reading.view, reading.view.plan)
+        return answer(
+            veiled([wait_document(wait_estimate) for wait_estimate in wait_estimates], reading, caller_of(request))
+        )
 
     @routes.get(
         "/api/v1/inventory/list",
@@ -182,8 +186,8 @@ def router(callers: Callers, management: Management) -> APIRouter:
     def stock(request: Request) -> dict[str, Any]:
         """List the GPU nodes of the clusters that the caller's workspaces have, and what placements have there."""
         within = seen(caller_of(request))
-        found = inventory(management.reading().view, None if within is None else frozenset(within))
-        return answer(inventory_document(found))
+        gpu_inventory = inventory(management.reading().view, None if within is None else frozenset(within))
+        return answer(inventory_document(gpu_inventory))
 
     return routes
 
@@ -211,7 +215,7 @@ def _releasable(gpr: GprView, known: tuple[GprView, ...]) -> str:
         raise _kept(f"earlyRelease needs GPUs, and the GPR is {gpr.state.value}", gpr)
     if gpr.placement is not None and not gpr.workload.request:
         return gpr.placement
-    if sum(one.workload == gpr.workload and one.cluster is not None for one in known) > 1:
+    if sum(gpr_view.workload == gpr.workload and gpr_view.cluster is not None for gpr_view in known) > 1:
         raise _kept(f"{gpr.workload} has GPUs on several clusters, and gives them back together", gpr)
     return gpr.name
 

@@ -41,7 +41,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
 
         They are files of the fleet repository and changed by pull requests there: whoever tries it here is told where.
         """
-        return answer([_written(one) for one in _shown(request, management, workspace)])
+        return answer([_written(template) for template in _shown(request, management, workspace)])
 
     @routes.get(
         f"{PATH}/{{name}}",
@@ -52,16 +52,16 @@ def router(callers: Callers, management: Management) -> APIRouter:
     )
     def template(request: Request, name: str, workspace: _Workspace = "") -> dict[str, Any]:
         """Read one template."""
-        found = [one for one in _shown(request, management, workspace) if one.name == name]
-        if not found:
+        templates = [template for template in _shown(request, management, workspace) if template.name == name]
+        if not templates:
             raise HttpError(HTTPStatus.NOT_FOUND, "Workload Template not found", hint=f"GET {PATH} lists them")
-        if len(found) > 1:
+        if len(templates) > 1:
             raise HttpError(
                 HTTPStatus.CONFLICT,
-                f"{name} is in several workspaces: {listed(one.workspace for one in found)}",
-                hint=f"try ?workspaceName={found[0].workspace}",
+                f"{name} is in several workspaces: {listed(template.workspace for template in templates)}",
+                hint=f"try ?workspaceName={templates[0].workspace}",
             )
-        return answer(_written(found[0]))
+        return answer(_written(templates[0]))
 
     @routes.post(PATH, include_in_schema=False, response_model=None)
     def create() -> NoReturn:
@@ -72,7 +72,9 @@ def router(callers: Callers, management: Management) -> APIRouter:
     @routes.delete(f"{PATH}/{{name}}", include_in_schema=False, response_model=None)
     def change(request: Request, name: str) -> NoReturn:
         """Say in which file a template is changed."""
-        files = [one.path for one in _shown(request, management, "") if one.name == name and one.path]
+        files = [
+            template.path for template in _shown(request, management, "") if template.name == name and template.path
+        ]
         raise _by_pull_request(management, f"change {listed(files) or 'the file that it is in'}", "GET")
 
     return routes
@@ -92,9 +94,11 @@ def _shown(request: Request, management: Management, workspace: str) -> list[Wor
     desired, caller = management.reading().view.desired, caller_of(request)
     if workspace:
         demand(caller, AccessRole.VIEWER, WorkspaceName(workspace))
-    known = {WorkspaceName(workspace)} if workspace else {*visible(caller, desired.workspaces)}
+    workspaces = {WorkspaceName(workspace)} if workspace else {*visible(caller, desired.workspaces)}
     return [
-        one for workload, one in sorted(desired.templates.items()) if not one.request and workload.workspace in known
+        template
+        for workload, template in sorted(desired.templates.items())
+        if not template.request and workload.workspace in workspaces
     ]
 
 

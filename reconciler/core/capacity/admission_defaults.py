@@ -35,8 +35,8 @@ def admitted(shape: ReplicaShape, seen: ClusterObservation) -> ReplicaShape:
     whole = dict(left.spare)
     given = {name: amount for name, amount in _defaults(shape, left, seen).items() if name not in whole}
     shape = replace(shape, requests=_with(shape.requests, given, left.defaults), unstated=None)
-    found = _class(left, seen)
-    return shape if found is None else _of_class(shape, found, left)
+    runtime_class = _class(left, seen)
+    return shape if runtime_class is None else _of_class(shape, runtime_class, left)
 
 
 def brought(shape: ReplicaShape, manifests: Iterable[Mapping[str, Json]]) -> ReplicaShape:
@@ -49,9 +49,9 @@ def brought(shape: ReplicaShape, manifests: Iterable[Mapping[str, Json]]) -> Rep
         if group_kind(manifest) == "node.k8s.io/RuntimeClass" and at(manifest, ("metadata", "name")) == name:
             shape = replace(shape, unstated=left._replace(runtime_class=""))
             try:
-                found = read_runtime_class(manifest)
-                if all(isinstance(text, str) for text in _texts(found)):
-                    return _of_class(shape, found, left)
+                runtime_class = read_runtime_class(manifest)
+                if all(isinstance(text, str) for text in _texts(runtime_class)):
+                    return _of_class(shape, runtime_class, left)
             except (AttributeError, LookupError, TypeError, ValueError):
                 pass
             return replace(shape, obstacle=f"nobody can read what its RuntimeClass {name} adds to pods")
@@ -82,13 +82,13 @@ def remedy(shape: ReplicaShape, seen: ClusterObservation) -> str:
 
 def _obstacle(left: Unstated, shape: ReplicaShape, seen: ClusterObservation) -> tuple[str, str]:
     """Say what keeps anybody from knowing what is added to a pod, or has the API server refuse it; and the way out."""
-    name, found = left.runtime_class, _class(left, seen)
+    name, runtime_class = left.runtime_class, _class(left, seen)
     if name and seen.runtime_classes is None:
         rights = "by the rights of bootstrap/rbac.yaml, or in its observation"
         return f"nobody says what RuntimeClass {name} adds to pods there", f"let its RuntimeClasses be seen: {rights}"
-    if name and found is None:
+    if name and runtime_class is None:
         return f"has no RuntimeClass {name}", f"create RuntimeClass {name} there"
-    selector, wanted = shape.node_selector, found.node_selector if found is not None else {}
+    selector, wanted = shape.node_selector, runtime_class.node_selector if runtime_class is not None else {}
     key = next((key for key, value in wanted.items() if selector.get(key, value) != value), None)
     if key is not None:
         others = f"wants nodes with {key}={wanted[key]}, and its pods want {key}={selector[key]}"
@@ -110,8 +110,8 @@ def _obstacle(left: Unstated, shape: ReplicaShape, seen: ClusterObservation) -> 
 def _texts(found: RuntimeClass) -> Iterator[object]:
     """Yield what has to be text in a RuntimeClass at which no API server has looked."""
     yield from (*found.overhead.amounts, *found.node_selector, *found.node_selector.values())
-    for one in found.tolerations:
-        yield from (one.key, one.operator, one.value, one.effect)
+    for toleration in found.tolerations:
+        yield from (toleration.key, toleration.operator, toleration.value, toleration.effect)
 
 
 def _class(left: Unstated, seen: ClusterObservation) -> RuntimeClass | None:
@@ -126,7 +126,7 @@ def _beyond(shape: ReplicaShape, left: Unstated, seen: ClusterObservation) -> st
 
 def _defaults(shape: ReplicaShape, left: Unstated, seen: ClusterObservation) -> Mapping[str, Quantity]:
     """Add up what containers are given that request nothing: the most that a namespace of theirs gives."""
-    named = {one.namespace for one in shape.who if one.namespace}
+    named = {who.namespace for who in shape.who if who.namespace}
     found: dict[str, Quantity] = {}
     ranges = seen.limit_ranges or {}
     for namespace in named or ranges:

@@ -23,7 +23,7 @@ def tightest_first(room: ClusterCapacity, wanted: Iterable[_T], shape: Callable[
     alike = {shape(one).likeness: shape(one) for one in found}
     if len(alike) <= 1:
         return found
-    choices = {likeness: room.choices(one) for likeness, one in alike.items()}
+    choices = {likeness: room.choices(shape) for likeness, shape in alike.items()}
     return sorted(found, key=lambda one: choices[shape(one).likeness])
 
 

@@ -41,9 +41,11 @@ class Charted(GangWorkload):
         copies, size = replicas if self.counts else 1, sum(number for _, number in self.unit.pods)
         parts = tuple(PodSet(shape=shape, replicas=number * copies) for shape, number in self.unit.pods)
         parts = tuple(part for part in parts if part.replicas)
-        found = needs_of(Pods(parts=parts, strange=()), DeploySpec())
+        requirements = needs_of(Pods(parts=parts, strange=()), DeploySpec())
         if not parts:
-            return GangCount(needs=replace(found, unknown=self.unit.unknown), gangs=(), pods=0, groups=0, enough=0)
+            return GangCount(
+                needs=replace(requirements, unknown=self.unit.unknown), gangs=(), pods=0, groups=0, enough=0
+            )
         groups = max(1, self.unit.groups)
         gang = Gang(
             name=self.unit.name,
@@ -54,7 +56,7 @@ class Charted(GangWorkload):
             requests=total(shape.requests.times(number // groups) for shape, number in self.unit.pods),
         )
         return GangCount(
-            needs=found,
+            needs=requirements,
             gangs=(gang,),
             pods=size * copies,
             groups=self.unit.groups * copies,

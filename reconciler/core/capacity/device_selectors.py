@@ -101,11 +101,11 @@ class _Parser:
         text = expression.strip()
         at = 0
         while at < len(text):
-            found = _TOKEN.match(text, at)
-            if found is None or len(text) > _LONGEST:
+            match = _TOKEN.match(text, at)
+            if match is None or len(text) > _LONGEST:
                 raise _BeyondUsError
-            self._tokens.append((found.lastgroup or "", found[found.lastgroup or 0]))
-            at = found.end()
+            self._tokens.append((match.lastgroup or "", match[match.lastgroup or 0]))
+            at = match.end()
 
     def either(self, depth: int) -> Selector:
         """Read what ``||`` joins."""

@@ -107,7 +107,10 @@ class ClusterDevices:
         for option in request.options:
             matching = [stock for stock in stocks if self._meets(option, stock.kind)]
             if option.every:
-                if matching and all(not one.family and _left(node, one, handed) == one.total for one in matching):
+                if matching and all(
+                    not device_stock.family and _left(node, device_stock, handed) == device_stock.total
+                    for device_stock in matching
+                ):
                     for stock in matching:
                         handed.take(node, stock, stock.total)
                     return True

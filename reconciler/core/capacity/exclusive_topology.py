@@ -185,8 +185,8 @@ def _holds(room: ClusterCapacity, nodes: Nodes, key: str, value: str, unit: Doma
 def _inside(inner: TopologyDomains, key: str, value: str) -> TopologyDomains:
     """Keep units to a domain that they are within."""
     units = tuple(
-        replace(one, pods=tuple((_within(shape, key, value), number) for shape, number in one.pods))
-        for one in inner.units
+        replace(unit, pods=tuple((_within(shape, key, value), number) for shape, number in unit.pods))
+        for unit in inner.units
     )
     return replace(inner, units=units)
 
@@ -257,7 +257,9 @@ def exclusive(manifest: Mapping[str, Json], kinds: Kinds) -> ExclusiveTopology |
     kind = known(manifest, kinds)
     if kind is None:
         return None
-    pods = [one for one in made(manifest, kinds) if one.replicas] if kind.name in (_LWS, _JOBSET) else []
+    pods = (
+        [pods_made for pods_made in made(manifest, kinds) if pods_made.replicas] if kind.name in (_LWS, _JOBSET) else []
+    )
     if not pods:
         return None
     return _of_set(manifest, kind, pods) if kind.name == _LWS else _of_jobs(manifest, kind, pods)
@@ -291,7 +293,7 @@ def _of_set(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[PodsMad
     if not number:
         return None
     whole, part = _annotated(manifest, (), kind.apart), _annotated(manifest, (), SUBGROUPS)
-    shapes = [(_shape(manifest, one), (one.replicas or 0) // number) for one in pods]
+    shapes = [(_shape(manifest, pod), (pod.replicas or 0) // number) for pod in pods]
     inner, outside = _subgroups(manifest, shapes, part) if part else (None, ())
     every = number * sum(each for _, each in shapes)
     marked = {} if whole else {_GROUP_KEY: every}
@@ -354,13 +356,13 @@ def _of_jobs(manifest: Mapping[str, Json], kind: WorkloadKind, pods: list[PodsMa
     units: list[DomainUnit] = []
     loose: list[tuple[ReplicaShape, int]] = []
     keys: set[str] = set()
-    for one in pods:
-        shape, number = _shape(manifest, one), one.replicas or 0
-        key = _annotated(manifest, (*one.place.item, "template"), kind.apart) or _annotated(manifest, (), kind.apart)
+    for pod in pods:
+        shape, number = _shape(manifest, pod), pod.replicas or 0
+        key = _annotated(manifest, (*pod.place.item, "template"), kind.apart) or _annotated(manifest, (), kind.apart)
         if not key:
             loose.append((shape, number))
             continue
-        jobs = at(manifest, (*one.place.item, "replicas"))
+        jobs = at(manifest, (*pod.place.item, "replicas"))
         several = jobs if type(jobs) is int and jobs > 0 else 1
         keys.add(key)
         units += [DomainUnit(pods=((shape, number // several),))] * min(several, _MOST)

@@ -82,8 +82,8 @@ class GangWorkload(ABC):
     @property
     def unknown(self) -> str:
         """Say why nobody knows what it takes, empty where that is known."""
-        one = self._counted(1)
-        return "" if one.gangs else one.needs.unknown or "nothing of it makes pods that run in groups"
+        gang_count = self._counted(1)
+        return "" if gang_count.gangs else gang_count.needs.unknown or "nothing of it makes pods that run in groups"
 
     @property
     def shape(self) -> ReplicaShape | None:
@@ -137,16 +137,16 @@ class GangWorkload(ABC):
 
     def _runs(self, pods: int) -> bool:
         """Tell whether so many pods are enough for the one copy that there is, and not all of it."""
-        one = self._counted(1)
-        return 0 < one.enough < one.pods and one.enough <= pods and not self.divisible
+        gang_count = self._counted(1)
+        return 0 < gang_count.enough < gang_count.pods and gang_count.enough <= pods and not self.divisible
 
     def _counted(self, replicas: int) -> GangCount:
-        found = self._known.get(replicas)
-        if found is None:
+        gang_count = self._known.get(replicas)
+        if gang_count is None:
             if len(self._known) >= _MOST:
                 self._known.clear()
-            found = self._known[replicas] = self._count(replicas)
-        return found
+            gang_count = self._known[replicas] = self._count(replicas)
+        return gang_count
 
     @abstractmethod
     def _count(self, replicas: int) -> GangCount: ...
@@ -181,8 +181,8 @@ def more(needed: PodRequirements, there: PodRequirements) -> PodRequirements:
             needed, main=PodSet(shape=needed.main.shape, replicas=0), others=(), domains=(), loose=(), marked={}
         )
     units = tuple(
-        replace(one, units=one.units[len(had_.units) :])
-        for one, had_ in zip(needed.domains, there.domains, strict=False)
+        replace(topology_domains, units=topology_domains.units[len(had_.units) :])
+        for topology_domains, had_ in zip(needed.domains, there.domains, strict=False)
     )
     marked = {mark: max(0, number - there.marked.get(mark, 0)) for mark, number in needed.marked.items()}
     return replace(needed, main=parts[0], others=tuple(parts[1:]), domains=units, marked=marked)
@@ -200,14 +200,14 @@ class ManifestGang(GangWorkload):
         spec = filled(self.spec, replicas)
         pods = pods_in(spec, self.kinds)
         own = [pods_in(one, self.kinds) for one in _objects(spec, self.ref)]
-        number = sum(part.replicas for one in own for part in one.parts)
-        gangs = [gang for one in own for gang in one.gangs] if number else pods.gangs
+        number = sum(part.replicas for pods in own for part in pods.parts)
+        gangs = [gang for pods in own for gang in pods.gangs] if number else pods.gangs
         return GangCount(
             needs=needs_of(pods, self.spec),
             gangs=pods.gangs,
             pods=number or sum(gang.groups * gang.size for gang in gangs),
             groups=sum(gang.groups for gang in gangs),
-            enough=sum(part.start for one in own for part in one.parts),
+            enough=sum(part.start for pods in own for part in pods.parts),
         )
 
 
@@ -294,7 +294,7 @@ def in_groups(spec: DeploySpec, kinds: Kinds = NONE) -> bool:
 def filled(spec: DeploySpec, replicas: int) -> DeploySpec:
     """Fill in the expressions that read ``replicas`` and nothing else; all others stay for when more is known."""
     values = sandbox.variables({"replicas": replicas})
-    manifests = tuple(replace(one, manifest=_filled(one.manifest, values)) for one in spec.manifests)
+    manifests = tuple(replace(manifest, manifest=_filled(manifest.manifest, values)) for manifest in spec.manifests)
     return replace(spec, manifests=manifests)
 
 
@@ -317,15 +317,15 @@ def _filled(value: Json, values: dict[str, Json]) -> Json:
 def _objects(spec: DeploySpec, ref: WorkloadRef | None) -> Iterator[DeploySpec]:
     """Yield the parts of a spec that make an object of this kind and name."""
     steps = {step.name: step for step in spec.steps if step.type is StepType.MANIFEST}
-    for one in spec.manifests if ref is not None else ():
-        same = ref is not None and at(one.manifest, ("metadata", "name")) == ref.name
-        group = group_kind(one.manifest).partition("/")[0]
-        kind = ref is not None and ref.kind in {"", one.manifest.get("kind")} and ref.group in {"", group}
-        if same and kind and one.name in steps:
-            yield replace(spec, manifests=(one,), steps=(steps[one.name],))
+    for manifest in spec.manifests if ref is not None else ():
+        same = ref is not None and at(manifest.manifest, ("metadata", "name")) == ref.name
+        group = group_kind(manifest.manifest).partition("/")[0]
+        kind = ref is not None and ref.kind in {"", manifest.manifest.get("kind")} and ref.group in {"", group}
+        if same and kind and manifest.name in steps:
+            yield replace(spec, manifests=(manifest,), steps=(steps[manifest.name],))
 
 
 def _deployed(spec: DeploySpec) -> list[Mapping[str, Json]]:
     """List the manifests that a step names."""
     named = {step.name for step in spec.steps if step.type is StepType.MANIFEST}
-    return [one.manifest for one in spec.manifests if one.name in named]
+    return [manifest.manifest for manifest in spec.manifests if manifest.name in named]

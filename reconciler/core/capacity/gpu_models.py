@@ -52,15 +52,15 @@ def gpus(node: Node, pool: Pool) -> tuple[Gpus, ...]:
     """List what kinds of GPUs a node has that pods can request or claim, by resource."""
     labels = {**pool.labels, **node.labels} if node.labels else pool.labels
     totals = node.allocatable.amounts
-    found = []
+    gpuses = []
     for resource in sorted({*totals, *node.free.amounts}):
         if not is_gpu(resource) or resource.startswith(CLASS_PREFIX):
             continue
         total = _whole(totals[resource]) if resource in totals else None
         if total == 0:
             continue
-        found.append(_requested(resource, labels, total, _whole(node.free.amounts.get(resource, Quantity(0)))))
-    return (*found, *_claimed(node))
+        gpuses.append(_requested(resource, labels, total, _whole(node.free.amounts.get(resource, Quantity(0)))))
+    return (*gpuses, *_claimed(node))
 
 
 def closed_gpus(node: ClosedNode) -> tuple[Gpus, ...]:
@@ -101,9 +101,9 @@ def _requested(resource: str, labels: Mapping[str, str], total: int | None, free
     vendor = resource.rpartition("/")[0]
     sliced = _MIG.fullmatch(resource.rpartition("/")[2])
     own = f"{resource}.product"  # where GPUs are cut up differently, each kind of slice has labels of its own
-    clouds = (one for one in sorted(labels) if names_model(one) and not one.startswith(tuple(_MODELS)))
+    clouds = (label for label in sorted(labels) if names_model(label) and not label.startswith(tuple(_MODELS)))
     keys = (own, *_MODELS.get(vendor, ()), *clouds)
-    key = next((one for one in keys if labels.get(one)), "")
+    key = next((key for key in keys if labels.get(key)), "")
     model = labels.get(key, "")
     return Gpus(
         resource=resource,

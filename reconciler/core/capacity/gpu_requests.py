@@ -37,9 +37,9 @@ def shapes(ask: GpuAsk, seen: ClusterObservation, *, dedicated: bool = False) ->
     Kubernetes' ExtendedResourceToleration has it. Where nodes are `dedicated` each pod takes all GPUs of its node.
     Parts of GPUs are meant only by who names their model. None when no node has such GPUs.
     """
-    found = [one for one in _FOUND.of(seen) if _meant(ask, one)]
+    founds = [one for one in _FOUND.of(seen) if _meant(ask, one)]
     ways: dict[tuple[str, int, str], list[_Found]] = {}
-    for one in found:
+    for one in founds:
         needed = (one.gpus.count or 0) if dedicated else ask.gpus
         if needed >= ask.gpus:
             claimed = one.gpus.model if one.gpus.resource in seen.device_classes else ""

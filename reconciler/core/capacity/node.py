@@ -84,7 +84,7 @@ def ways(shape: ReplicaShape, nodes: list[NodeCapacity]) -> list[list[NodeCapaci
         return [nodes]
     if all(pods_fitting(node, shape) >= sum(stock.free for stock in node.devices) for node in nodes):
         return [nodes]
-    return [alone, [replace(node, devices=tuple(one for one in node.devices if one.shared)) for node in nodes]]
+    return [alone, [replace(node, devices=tuple(device for device in node.devices if device.shared)) for node in nodes]]
 
 
 def apart(held: list[int], size: int, limit: int) -> int:
@@ -119,10 +119,10 @@ def serves(node: NodeCapacity, shape: ReplicaShape) -> bool:
 def admits(node: NodeCapacity, shape: ReplicaShape) -> bool:
     """Tell whether pods may go to a node by its labels and taints; to each of those that some room is on."""
     if node.one_of:
-        return all(admits(one, shape) for one in node.one_of)
+        return all(admits(node_capacity, shape) for node_capacity in node.one_of)
     return selected(shape, node.labels, node.name) and repelled(shape.tolerations, node.taints) is None
 
 
 def within_any(node: NodeCapacity, shut: frozenset[Domain]) -> bool:
     """Tell whether a pod may be kept out of a node, or of one of those that some room is on."""
-    return bool(shut) and any(within(one.labels, shut) for one in node.one_of or (node,))
+    return bool(shut) and any(within(node_capacity.labels, shut) for node_capacity in node.one_of or (node,))

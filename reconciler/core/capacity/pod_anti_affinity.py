@@ -86,7 +86,7 @@ def _on(pods: Iterable[PodOnNode], *labels: Mapping[str, str]) -> dict[tuple[Kee
     found: dict[tuple[KeepsOut, str], None] = {}
     for pod in pods:
         for rule in pod.keeps:
-            value = next((one[rule.key] for one in reversed(labels) if rule.key in one), None)
+            value = next((label[rule.key] for label in reversed(labels) if rule.key in label), None)
             if value is not None:
                 found[rule, value] = None
     return found

@@ -130,7 +130,7 @@ def likeness(request: Request, pods: Pods) -> Hashable:
         request.ask,
         request.terms.dedicated,
         counted,
-        (*(one.likeness for one in pods.domains), *pods.marked.items()),
+        (*(domain.likeness for domain in pods.domains), *pods.marked.items()),
     )
 
 
@@ -188,21 +188,21 @@ def pods_in(spec: DeploySpec, kinds: Kinds = NONE) -> Pods:
     for name in named:
         try:
             others = tuple(manifests[other] for other in named if other in manifests)
-            found, made_of = _parts(manifests[name], kinds, others)
-            gang = _gang(manifests[name], kinds, found)
+            podses, made_of = _parts(manifests[name], kinds, others)
+            gang = _gang(manifests[name], kinds, podses)
             apart = exclusive(manifests[name], kinds)
         except MALFORMED:
             strange.append(f"{name}{_said(manifests[name], kinds)}")
             continue
-        parts += found
+        parts += podses
         pods += made_of
         gangs += () if gang is None else (gang,)
         if apart is not None:
             marked.update(apart.marked)
         if apart is not None and apart.domains is not None:
             domains.append(apart.domains)
-            found = tuple(PodSet(shape=shape, replicas=number) for shape, number in apart.loose)
-        loose += found
+            podses = tuple(PodSet(shape=shape, replicas=number) for shape, number in apart.loose)
+        loose += podses
     return Pods(
         parts=tuple(replace(part, shape=unmingled(part.shape, pods)) for part in parts),
         strange=tuple(strange),
@@ -246,19 +246,21 @@ def _parts(
     parts: dict[Hashable, PodSet] = {}
     pods: list[tuple[Hashable, PodOnNode]] = []
     roles: list[PodRole] = []
-    for one in made(manifest, kinds, others):
-        if one.replicas is None:
+    for pods_made in made(manifest, kinds, others):
+        if pods_made.replicas is None:
             raise ValueError("nobody knows how many pods it makes")
-        metadata = metadata_of(manifest, one.place)
-        shape = shape_of(one, manifest, others)
+        metadata = metadata_of(manifest, pods_made.place)
+        shape = shape_of(pods_made, manifest, others)
         alike = parts.get(shape.likeness)
         shape = replace(shape, who=joined((shape, alike.shape))) if alike else shape
-        pods.append((shape.likeness, pod_on_node(one.spec, metadata)))
-        parts[shape.likeness] = PodSet(shape=shape, replicas=one.replicas + (alike.replicas if alike else 0))
-        roles.append(PodRole(likeness=shape.likeness, gpus=gpus_of_pod(shape), pods=one.replicas, least=one.least))
+        pods.append((shape.likeness, pod_on_node(pods_made.spec, metadata)))
+        parts[shape.likeness] = PodSet(shape=shape, replicas=pods_made.replicas + (alike.replicas if alike else 0))
+        roles.append(
+            PodRole(likeness=shape.likeness, gpus=gpus_of_pod(shape), pods=pods_made.replicas, least=pods_made.least)
+        )
     kind = known(manifest, kinds)
     least = starting(roles, manifest, kind) if kind is not None else {}
-    return tuple(replace(one, least=least.get(likeness)) for likeness, one in parts.items() if one.replicas), pods
+    return tuple(replace(pods, least=least.get(likeness)) for likeness, pods in parts.items() if pods.replicas), pods
 
 
 def _gang(manifest: Mapping[str, Json], kinds: Kinds, parts: tuple[PodSet, ...]) -> Gang | None:

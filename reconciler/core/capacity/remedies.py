@@ -39,7 +39,11 @@ def _hindrance(room: ClusterCapacity, seen: ClusterObservation, shape: ReplicaSh
     """Find the taint of a node that a replica could use but for it; None where no taint is in the way."""
     if room.count(replace(shape, tolerations=_ALL), wanted) <= room.count(shape, wanted):
         return None
-    able = (one for one in nodes_of(seen) if selected(shape, one.labels, one.name) and pods_fitting(one, shape))
+    able = (
+        node_capacity
+        for node_capacity in nodes_of(seen)
+        if selected(shape, node_capacity.labels, node_capacity.name) and pods_fitting(node_capacity, shape)
+    )
     return next((taint for node in able if (taint := repelled(shape.tolerations, node.taints)) is not None), None)
 
 

@@ -219,12 +219,14 @@ class ClusterCapacity:
         """Give back of the room of replicas that had a node what a newcomer can surely have, wherever they were."""
         shape, newcomer = self.admitted(shape), self.admitted(newcomer)
         self._change(shape)
-        pods, there = replicas * shape.group_size, [node for node in self._nodes if held_by(node, shape)]
-        places = [min(held_by(node, shape), replicas) if shape.apart else held_by(node, shape) for node in there]
+        pods, node_capacities = replicas * shape.group_size, [node for node in self._nodes if held_by(node, shape)]
+        places = [
+            min(held_by(node, shape), replicas) if shape.apart else held_by(node, shape) for node in node_capacities
+        ]
         known = sure(places, pods)
-        for node, number in zip(there, known, strict=True):
+        for node, number in zip(node_capacities, known, strict=True):
             node.free = total([node.free, pod_on(node, shape).times(number)])
-        unsure = [node for node, most, number in zip(there, places, known, strict=True) if number < most]
+        unsure = [node for node, most, number in zip(node_capacities, places, known, strict=True) if number < most]
         if newcomer.rules is not None and (newcomer.rules.together or newcomer.rules.evenly):
             self._change(newcomer)  # nobody knows which pods it will find there
         if newcomer.devices or newcomer.rules or not all(serves(node, newcomer) for node in unsure):
@@ -314,7 +316,7 @@ class ClusterCapacity:
         if not shape.devices:
             return self._counted(shape, limit, nodes)
         nodes = list(nodes)
-        return max(self._counted(shape, limit, way) for way in ways(shape, nodes))
+        return max(self._counted(shape, limit, node_capacities) for node_capacities in ways(shape, nodes))
 
     def _shortfall(self, shape: ReplicaShape) -> str:
         if shape.obstacle:

@@ -154,13 +154,13 @@ def _tempts(seat: Seat, spreads: Iterable[_TopologySpread]) -> bool:
     """Tell whether the first pod may be taken to a node, be it a foolish choice."""
     if not seat.holds and not seat.tempting:
         return False
-    return all(one.rule.key in seat.labels and one.spare(seat.labels[one.rule.key]) for one in spreads)
+    return all(spread.rule.key in seat.labels and spread.spare(seat.labels[spread.rule.key]) for spread in spreads)
 
 
 def _climbed(rules: PodRules, spreads: Sequence[_TopologySpread], left: Iterable[Seat], seats: Iterable[Seat]) -> int:
     """Count from the finest domains up what each takes at the least before its rule stops it."""
     usable = [seat for seat in left if seat.holds and seat.has(rules.all)]
-    by_key = {one.rule: one for one in spreads}
+    by_key = {spread.rule: spread for spread in spreads}
     ordered = _ordered((*rules.apart, *rules.evenly), seats)
     if ordered is None:
         return int(any(_tempts(seat, spreads) for seat in usable))

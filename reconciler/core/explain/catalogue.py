@@ -66,9 +66,9 @@ class Catalogue:
         """Find what has this name in some workspaces (None: in all). A request hides a burst of its workspace."""
         _, _, named = self._sorted()
         allowed = None if within is None else frozenset(within)
-        found = [item for item in named.get(name, ()) if allowed is None or item.workspace in allowed]
-        requested = {item.workspace for item in found if item.origin is Origin.REQUEST}
-        return [item for item in found if item.origin is Origin.REQUEST or item.workspace not in requested]
+        catalogue_items = [item for item in named.get(name, ()) if allowed is None or item.workspace in allowed]
+        requested = {item.workspace for item in catalogue_items if item.origin is Origin.REQUEST}
+        return [item for item in catalogue_items if item.origin is Origin.REQUEST or item.workspace not in requested]
 
     def page(
         self,
@@ -106,9 +106,9 @@ class Catalogue:
                 for workload, record in self.requests.items()
             ]
             items += (
-                CatalogueItem(key=(one.workload.workspace, one.name, one.cluster), subject=one)
-                for one in self.placements.values()
-                if one.origin is Origin.BURST
+                CatalogueItem(key=(placement.workload.workspace, placement.name, placement.cluster), subject=placement)
+                for placement in self.placements.values()
+                if placement.origin is Origin.BURST
             )
             items.sort(key=lambda item: item.key)
             housed: dict[str, list[CatalogueItem]] = {}

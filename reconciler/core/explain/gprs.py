@@ -80,14 +80,16 @@ class GprView:
 
 def gprs(inputs: PassInput, plan: Plan) -> tuple[GprView, ...]:
     """List all GPRs: those with the highest priority first, then the oldest, then by name."""
-    found = [
+    gpr_views = [
         *_placed(inputs, plan),
         *_reserved(inputs),
         *_waiting(inputs, plan),
         *_ended(inputs),
     ]
     now = inputs.now
-    return tuple(sorted(found, key=lambda one: (-one.priority, one.asked_at or now, one.workspace, one.name, one.id)))
+    return tuple(
+        sorted(gpr_views, key=lambda one: (-one.priority, one.asked_at or now, one.workspace, one.name, one.id))
+    )
 
 
 def _placed(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
@@ -190,8 +192,10 @@ def _waiting(inputs: PassInput, plan: Plan) -> Iterator[GprView]:
 
 def _why(held: Suppressed) -> str:
     """Say why something is held back, and of each cluster that is not in there already why it was refused."""
-    beside = (one for one in held.refusals if f"{one.cluster}: {clause(one.message)}" not in held.message)
-    refused = "; ".join(f"{one.cluster}: {one.message}" for one in beside)
+    beside = (
+        refusal for refusal in held.refusals if f"{refusal.cluster}: {clause(refusal.message)}" not in held.message
+    )
+    refused = "; ".join(f"{refusal.cluster}: {refusal.message}" for refusal in beside)
     return f"{held.message} ({refused})" if refused else held.message
 
 

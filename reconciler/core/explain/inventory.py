@@ -90,13 +90,17 @@ def inventory(inputs: PassInput, within: frozenset[WorkspaceName] | None = None)
     unmanaged.
     """
     desired, observed = inputs.desired, inputs.observed
-    told = [one for name, one in sorted(desired.workspaces.items()) if within is None or name in within]
-    ours = {cluster for workspace in told for cluster in workspace.everywhere}
+    workspaces = [
+        workspace for name, workspace in sorted(desired.workspaces.items()) if within is None or name in within
+    ]
+    ours = {cluster for workspace in workspaces for cluster in workspace.everywhere}
     others = {*desired.clusters, *observed.clusters} - ours if within is None else set()
     return GpuInventory(
         managed=tuple(_nodes(inputs, ours)),
         unmanaged=tuple(_nodes(inputs, others)),
-        allocations=tuple(_allocations(inputs, {one.name for one in told} if within is not None else None)),
+        allocations=tuple(
+            _allocations(inputs, {workspace.name for workspace in workspaces} if within is not None else None)
+        ),
         clusters=tuple(_sight(inputs, name) for name in sorted(ours | others)),
     )
 

@@ -67,8 +67,8 @@ def _added(record: RequestRecord, inputs: PassInput, candidates: Sequence[Candid
     for candidate in candidates:
         seen = inputs.observed.clusters.get(candidate.cluster)
         if seen is not None:
-            found = needs(record.request, seen, kinds=inputs.desired.kinds)
-            yield from added(seen, (part.shape for part in found.parts))
+            requirements = needs(record.request, seen, kinds=inputs.desired.kinds)
+            yield from added(seen, (part.shape for part in requirements.parts))
 
 
 def _assessment(
@@ -86,7 +86,7 @@ def _assessment(
     return Assessment(
         cluster=candidate.cluster,
         rank=candidate.rank,
-        placed=sum(one.replicas for one in here if one.cluster == candidate.cluster),
+        placed=sum(placement.replicas for placement in here if placement.cluster == candidate.cluster),
         fits=0 if isinstance(answer, Refusal) else answer[0].replicas,
         limit=None,
         free=finder.rooms.room(candidate.cluster, record.request.workspace).free(needed.main.shape)
@@ -117,7 +117,7 @@ def _conclusion(
         until = f" until {format_time(stands.ends_at)}" if stands.ends_at else ""
         yield f"It has {placed} of {count(stands.wanted, 'placement')}{until}."
     # 3. It waits.
-    yield from (describe_suppressed(one) for one in held)
+    yield from (describe_suppressed(suppressed) for suppressed in held)
     if placed < stands.wanted:
         yield from (
             f"To use {refusal.cluster}: {refusal.remedy} ({refusal.message})."

@@ -43,9 +43,9 @@ class RequestState:
 def held_back(plan: Plan) -> Mapping[WorkloadId, tuple[Suppressed, ...]]:
     """Group what a plan holds back of requests, by request."""
     found: defaultdict[WorkloadId, list[Suppressed]] = defaultdict(list)
-    for one in plan.suppressed:
-        if one.workload.request:
-            found[one.workload].append(one)
+    for suppressed in plan.suppressed:
+        if suppressed.workload.request:
+            found[suppressed.workload].append(suppressed)
     return {workload: tuple(held) for workload, held in found.items()}
 
 
@@ -108,5 +108,5 @@ def _message(
         why = gang_health.describe_partial_gang(inputs, placement) or (ailment.message if ailment is not None else "")
         if why:
             said.append(f"{placement.cluster}: {why}")
-    said += [f"{one.reason}: {one.message}" for one in held]
+    said += [f"{suppressed.reason}: {suppressed.message}" for suppressed in held]
     return "; ".join(said)

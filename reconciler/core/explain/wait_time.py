@@ -73,7 +73,7 @@ def addable(cluster: Cluster, seen: ClusterObservation) -> Iterator[tuple[Scalab
     labels = [{**pool.labels, **node.labels} for pool in seen.pools for node in pool.nodes]
     labels += [dict(node.labels) for node in seen.closed]
     for nodes in cluster.autoscaling:
-        there = sum(nodes.labels.items() <= one.items() for one in labels)
+        there = sum(nodes.labels.items() <= label.items() for label in labels)
         if there < nodes.most:
             yield nodes, nodes.most - there
 
@@ -116,13 +116,13 @@ def waits(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[WaitEstimat
     own = workspace.everywhere if workspace else ()
     named = asking.clusters or (workspace.clusters if workspace else ())
     ahead = _ahead(asking, inputs, plan)
-    found = [
+    wait_estimates = [
         _Prospect(asking=asking, inputs=inputs, plan=plan, queue=ahead, name=name).wait()
         if name in own
         else _foreign(asking, name)
         for name in named
     ]
-    return tuple(sorted(found, key=lambda one: timedelta.max if one.wait is None else one.wait))
+    return tuple(sorted(wait_estimates, key=lambda one: timedelta.max if one.wait is None else one.wait))
 
 
 def spelt(wait: timedelta) -> str:
@@ -172,16 +172,16 @@ def _ahead(asking: GpuDemand, inputs: PassInput, plan: Plan) -> tuple[_Ahead, ..
         measured = demand if isinstance(demand, Demand) else None
         waited = [step.since for step in measured.waiting] if measured else []
         since = record.received_at if record else min(waited, default=inputs.now)
-        one = _Ahead(
+        ahead = _Ahead(
             workload=held.workload,
             request=request,
             shape=measured.shape if measured else None,
             replicas=held.replicas,
             kinds=inputs.desired.kinds,
         )
-        queue.append((-priority(held.workload, inputs), since, one))
+        queue.append((-priority(held.workload, inputs), since, ahead))
     mine = (-asking.priority, asking.since or datetime.max.replace(tzinfo=inputs.now.tzinfo))
-    return tuple(one for urgency, since, one in sorted(queue, key=lambda each: each[:2]) if (urgency, since) < mine)
+    return tuple(ahead for urgency, since, ahead in sorted(queue, key=lambda each: each[:2]) if (urgency, since) < mine)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +208,7 @@ class _Prospect:
         working_plan, capped = self._working_plan(now), self._limited(ways, now) is not None
         ends = sorted(self._ending(working_plan, capped=capped), key=lambda one: (one.expires_at, one.name))
         given_back = self._reservations(working_plan, capped=capped)
-        moments = sorted({now, *(max(now, one.expires_at) for one in ends), *delays, *(end for _, end in given_back)})
+        moments = sorted({now, *(max(now, end.expires_at) for end in ends), *delays, *(end for _, end in given_back)})
         index = bisect_left(moments, True, key=lambda moment: self._fits(ways, moment))
         if index == len(moments):
             limited = self._limited(ways, moments[-1])
@@ -222,12 +222,12 @@ class _Prospect:
         if self._limited(ways, moment) is not None:
             return False
         room = self._left(moment)
-        return any(room.count(way, 1) for way in ways)
+        return any(room.count(shape, 1) for shape in ways)
 
     def _limited(self, ways: tuple[ReplicaShape, ...], moment: datetime) -> Refusal | None:
         """Say that the workspace has as many GPRs as it may at a moment; what has one there needs no other."""
         working_plan, workload = self._working_plan(moment), self.asking.workload
-        if workload is not None and any(one.cluster == self.name for one in working_plan.of(workload)):
+        if workload is not None and any(placement.cluster == self.name for placement in working_plan.of(workload)):
             return None
         later = replace(self.inputs, now=moment)
         return CandidateFinder(later, working_plan).limited(self.asking.workspace, self.name, ways[0])
@@ -238,12 +238,12 @@ class _Prospect:
         clusters = {**self.inputs.observed.clusters, self.name: seen}
         later = replace(self.inputs, now=moment, observed=replace(self.inputs.observed, clusters=clusters))
         room = CandidateFinder(later, working_plan).rooms.room(self.name, self.asking.workspace)
-        remaining = {one.path for one in working_plan.on(self.name)}
+        remaining = {placement.path for placement in working_plan.on(self.name)}
         for placement in self._all():
             if placement.path not in remaining:
                 room.give(placement.shape, replica_count.bound(placement, seen))
-        for one in self._rivals():
-            for part in one.parts(seen):
+        for rival in self._rivals():
+            for part in rival.parts(seen):
                 shape, wanted = part.room
                 room.take(shape, room.count(shape, wanted))
         return room
@@ -260,17 +260,19 @@ class _Prospect:
 
     def _ending(self, working_plan: WorkingPlan, *, capped: bool) -> tuple[Placement, ...]:
         """List the placements whose end brings room there, or (`capped`) lets the workspace have another GPR."""
-        own = (one for one in working_plan.placed() if capped and one.workspace == self.asking.workspace)
-        elsewhere = (one for workload in own for one in working_plan.of(workload) if one.cluster != self.name)
+        own = (workload for workload in working_plan.placed() if capped and workload.workspace == self.asking.workspace)
+        elsewhere = (
+            placement for workload in own for placement in working_plan.of(workload) if placement.cluster != self.name
+        )
         return (*working_plan.on(self.name), *elsewhere)
 
     def _reservations(self, working_plan: WorkingPlan, *, capped: bool) -> list[tuple[WorkloadId, datetime]]:
         """List what others have reserved there, or (`capped`) the workspace itself anywhere, and until when."""
         mine = self.asking.workspace
         found = [
-            (one.workload, end_of(one, self.inputs.desired))
-            for one in reserved(self.inputs, working_plan)
-            if (capped if one.request.workspace == mine else one.cluster == self.name)
+            (record.workload, end_of(record, self.inputs.desired))
+            for record in reserved(self.inputs, working_plan)
+            if (capped if record.request.workspace == mine else record.cluster == self.name)
         ]
         return [(workload, end) for workload, end in found if end is not None]
 
@@ -290,7 +292,7 @@ class _Prospect:
                 return self.name in reach.allowed(one.workload)
             return one.request is not None and self.name in (one.request.clusters or (self.name,))
 
-        return tuple(one for one in self.queue if may(one))
+        return tuple(ahead for ahead in self.queue if may(ahead))
 
     def _reasons(
         self,
@@ -304,7 +306,7 @@ class _Prospect:
         if moment == now:
             return [f"there is room for {described(self.asking.ask)}"]
         ends, given_back = ending
-        times = [(str(one.name), one.expires_at) for one in ends]
+        times = [(str(end.name), end.expires_at) for end in ends]
         times += [(f"reservation {workload}", end) for workload, end in given_back]
         ended = [f"{name} at {format_time(end)}" for name, end in times if now < end <= moment]
         reasons = [f"when {listed(ended)} {'ends' if len(ended) == 1 else 'end'}"] if ended else []
@@ -315,7 +317,7 @@ class _Prospect:
 
     def _answer(self, at: datetime | None, *reasons: str) -> WaitEstimate:
         seen = self.inputs.observed.clusters.get(self.name)
-        ahead = tuple(one.workload for one in self._rivals() if one.wants_gpus(seen))
+        ahead = tuple(rival.workload for rival in self._rivals() if rival.wants_gpus(seen))
         queued = (f"after {listed(map(str, ahead))}",) if ahead and at != self.inputs.now else ()
         return WaitEstimate(
             cluster=self.name,

@@ -81,23 +81,23 @@ def check(spec: DeploySpec) -> tuple[Finding, ...]:
     leaves = list(_leaves(spec))
     if sum(len(text) for _, text in leaves) > MAX_TEXT:
         return (Finding(loc=("spec",), message=f"the texts that have expressions hold over {MAX_TEXT:,} characters"),)
-    found = [
+    findings = [
         Finding(loc=loc, message=fault.message, hint=fault.hint)
         for loc, text in leaves
         for fault in dialect.read(text).faults
     ]
-    found += [
+    findings += [
         Finding(loc=loc, message="expressions are not read here", hint=_READ)
         for loc, text in _fixed(spec)
         if has_expression(text)
     ]
-    found += [
+    findings += [
         Finding(loc=loc, message="expressions are not read in keys", severity=Severity.WARNING)
         for root, value in _expressive(spec)
         for loc, key in _keys(root, value)
         if has_expression(key)
     ]
-    return tuple(found)
+    return tuple(findings)
 
 
 def uses(spec: DeploySpec, name: str) -> bool:

@@ -42,7 +42,7 @@ def admit(
     """
     seen = desired.workspaces
     if within is not None:
-        seen = {name: one for name, one in seen.items() if name in within}
+        seen = {name: workspace for name, workspace in seen.items() if name in within}
     workspace = home(draft.workspace, draft.used, seen)
     if isinstance(workspace, Finding):
         return (draft.spelling.of(workspace),)
@@ -69,36 +69,36 @@ class AdmissionResult:
 
 def examine(draft: RequestDraft, workspace: Workspace, desired: Desired) -> AdmissionResult:
     """Make a request of a draft in its workspace, and find what is wrong with it or worth a warning."""
-    found: list[Finding] = []
-    template = _template(draft, workspace, desired, found)
+    findings: list[Finding] = []
+    template = _template(draft, workspace, desired, findings)
     if template is not None:
         draft = _copied(draft, template)
     limits = desired.limits.get(workspace.name)
-    found += _places(draft, workspace)
+    findings += _places(draft, workspace)
     if not draft.reserves:
-        found += rules.check_safety(draft.spec, workspace, kinds=desired.kinds)
+        findings += rules.check_safety(draft.spec, workspace, kinds=desired.kinds)
         for index, resource in enumerate(draft.spec.manifests):
             loc: Loc = ("spec", "manifestResources", index, "manifest")
-            found += _of_pods(resource, loc, desired.kinds)
+            findings += _of_pods(resource, loc, desired.kinds)
     if limits is not None:
-        found += _limited(draft, limits)
+        findings += _limited(draft, limits)
     if (draft.spec.burst_duration or _terms(draft).exit_duration) is None:
         lasting = UNSAID if limits is None else limits.longest
         message = f"says nothing about how long: it ends after {format_duration(lasting)}"
         hint = "try exitDuration: 1h" if draft.reserves else "try burstDuration: 1h"
-        found.append(Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING))
+        findings.append(Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING))
     request = draft.request(workspace.name, limits)
     unknown = needs(request, kinds=desired.kinds).unknown
     if unknown:
         message = f"{unknown}, so it counts as nothing"
         hint = "declare it in gprDetails: numberOfGPUs, numberOfGPUNodes"
-        found.append(Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING))
-    if not (draft.reserves or any(finding.severity is Severity.ERROR for finding in found)):
+        findings.append(Finding(loc=("spec",), message=message, hint=hint, severity=Severity.WARNING))
+    if not (draft.reserves or any(finding.severity is Severity.ERROR for finding in findings)):
         clusters = request.clusters or workspace.destinations
-        found += untaken(request.spec, workspace, clusters, desired.clusters)
-    told = tuple(draft.spelling.of(finding) for finding in found)
-    wrong = any(finding.severity is Severity.ERROR for finding in found)
-    return AdmissionResult(request=None if wrong else request, findings=told, unknown=unknown)
+        findings += untaken(request.spec, workspace, clusters, desired.clusters)
+    spelled = tuple(draft.spelling.of(finding) for finding in findings)
+    wrong = any(finding.severity is Severity.ERROR for finding in spelled)
+    return AdmissionResult(request=None if wrong else request, findings=spelled, unknown=unknown)
 
 
 def _of_pods(resource: ManifestResource, loc: Loc, kinds: Kinds) -> Iterator[Finding]:
@@ -122,7 +122,7 @@ def too_much(ask: GpuAsk, limits: GpuLimits, where: str) -> Iterator[Finding]:
     if limits.memory is not None and ask.memory > limits.memory:
         message = f"{ask.memory} GB are more than the {limits.memory} GB that a GPU may have {where}"
         yield Finding(loc=("memoryPerGpu",), message=message, hint=f"try {limits.memory}")
-    if limits.shapes and ask.shape and not any(of_model(one, ask.shape) for one in limits.shapes):
+    if limits.shapes and ask.shape and not any(of_model(shape, ask.shape) for shape in limits.shapes):
         message = f"{shortened(ask.shape)} is not among the GPUs that a GPR may have {where}"
         yield Finding(loc=("gpuShape",), message=message, hint=nearest(ask.shape, limits.shapes))
 
@@ -153,15 +153,15 @@ def _terms(draft: RequestDraft) -> GprTerms:
 def _limited(draft: RequestDraft, limits: WorkspaceLimits) -> Iterator[Finding]:
     """Hold a draft to the policy of its workspace. One that says nothing of a GPR is bound in its duration alone."""
     root: Loc = ("spec",) if draft.reserves else ("spec", "gprDetails")
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if draft.terms is not None:
-        found += beyond(draft.terms, limits)
+        findings += beyond(draft.terms, limits)
     if draft.ask is not None:
-        found += too_much(draft.ask, limits.limits, f"in workspace {limits.workspace}")
+        findings += too_much(draft.ask, limits.limits, f"in workspace {limits.workspace}")
         for name in draft.clusters:
             if name in limits.by_cluster:
-                found += too_much(draft.ask, limits.by_cluster[name], f"on {name} in workspace {limits.workspace}")
-    yield from (replace(finding, loc=(*root, *finding.loc)) for finding in found)
+                findings += too_much(draft.ask, limits.by_cluster[name], f"on {name} in workspace {limits.workspace}")
+    yield from (replace(finding, loc=(*root, *finding.loc)) for finding in findings)
     lasting = draft.spec.burst_duration
     if lasting is not None and lasting > limits.longest:
         yield _too_long(("spec", "burstDuration"), lasting, limits)

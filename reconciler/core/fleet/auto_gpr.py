@@ -28,7 +28,11 @@ def gpr_template(
     none.
     """
     binding = desired.bindings.get(workspace)
-    bound = next((one for one in binding.clusters if one.cluster == cluster), None) if binding is not None else None
+    bound = (
+        next((cluster_binding for cluster_binding in binding.clusters if cluster_binding.cluster == cluster), None)
+        if binding is not None
+        else None
+    )
     usable = [name for name in named if binding is None or (bound is not None and name in listed(bound))]
     if binding is not None and binding.auto and bound is not None:
         usable.append(bound.default)
@@ -56,7 +60,7 @@ def implied(template: WorkloadTemplate, draft: TemplateDraft, desired: Desired) 
     binding = desired.bindings.get(template.workspace)
     if binding is None or not binding.auto or draft.auto is False:
         return None
-    bound = {one.cluster: one for one in binding.clusters}
+    bound = {cluster.cluster: cluster for cluster in binding.clusters}
     clusters = draft.clusters or (() if draft.bursts_anywhere else tuple(bound))
     if not clusters and not draft.bursts_anywhere:
         return None  # a policy that names no cluster would burst to all of them

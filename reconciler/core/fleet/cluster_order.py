@@ -93,7 +93,9 @@ def _by_subset(
     """Lay out the clusters of each subset. What runs on the primary is its own; no rung leads there."""
     others = sorted(name for name in workspace.clusters if name in clusters and name != workspace.primary)
     described = [clusters[name] for name in others]
-    found = ((one.name, subset.name) for subset in spread.subsets for one in described if takes(subset, one))
+    found = (
+        (cluster.name, subset.name) for subset in spread.subsets for cluster in described if takes(subset, cluster)
+    )
     return tuple(
         Candidate(cluster=cluster, rank=rank, limit=None, subset=subset)
         for rank, (cluster, subset) in enumerate(found, start=1)
@@ -179,7 +181,9 @@ class ClusterOrder:
         """List the workloads whose replicas go to a later subset where they find no node, by name."""
         if self._adaptive is None:
             spreads = ((workload, policy.spread) for workload, policy in self._desired.policies.items())
-            self._adaptive = tuple(sorted(one for one, spread in spreads if spread and spread.reschedule is not None))
+            self._adaptive = tuple(
+                sorted(workload for workload, spread in spreads if spread and spread.reschedule is not None)
+            )
         return self._adaptive
 
     def banned(self, workload: WorkloadId, name: ClusterName) -> Refusal | None:

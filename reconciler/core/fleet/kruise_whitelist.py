@@ -55,8 +55,8 @@ def whitelist(value: Mapping[str, Json]) -> tuple[Whitelist | None, tuple[Findin
     if not isinstance(entries, list):
         return None, (_wrong("has no list of workloads", 'try {"workloads": []}'),)
     found = [_entry(number, entry) for number, entry in enumerate(entries)]
-    problems = tuple(one for one in found if isinstance(one, Finding))
-    kinds = tuple(one for one in found if isinstance(one, WorkloadKind))
+    problems = tuple(finding for finding in found if isinstance(finding, Finding))
+    kinds = tuple(finding for finding in found if isinstance(finding, WorkloadKind))
     return (None, problems) if problems else (Whitelist(kinds=tuple(_merged(kinds))), ())
 
 
@@ -92,11 +92,11 @@ def _merged(kinds: tuple[WorkloadKind, ...]) -> Iterator[WorkloadKind]:
     for index, kind in enumerate(kinds):
         alike = [one for one in kinds if (one.name, one.replicas) == (kind.name, kind.replicas)]
         if all(one.name != kind.name for one in kinds[:index]):
-            versions = tuple(dict.fromkeys(version for one in alike for version in one.versions))
+            versions = tuple(dict.fromkeys(version for kind in alike for version in kind.versions))
             yield WorkloadKind(
                 group=kind.group,
                 kind=kind.kind,
-                versions=versions if all(one.versions for one in alike) else (),
+                versions=versions if all(kind.versions for kind in alike) else (),
                 replicas=kind.replicas,
                 checked=kind.checked,
             )

@@ -52,7 +52,7 @@ def counted_before(
             continue
         key = (workspaces[template.workspace].primary, ref.namespace, ref.name)
         rivals = counting.setdefault(key, [])
-        first = next((other for known, other in rivals if known.may_be(ref)), None)
+        first = next((other for workload_ref, other in rivals if workload_ref.may_be(ref)), None)
         if first is None:
             rivals.append((ref, template))
         else:

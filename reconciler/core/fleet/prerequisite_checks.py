@@ -85,20 +85,20 @@ def warn_unprovided(
 
     DeviceClasses are passed over: a cluster that does not name one may still be seen to have it.
     """
-    said = [one for one in prerequisites if one.category is not Category.DEVICE_CLASSES]
+    said = [prerequisite for prerequisite in prerequisites if prerequisite.category is not Category.DEVICE_CLASSES]
     lacks = {cluster.name: lacked(cluster, said) for cluster in clusters}
     if not lacks or not all(lacks.values()):
         return
-    everywhere = [one for one in said if all(one in found for found in lacks.values())]
+    everywhere = [prerequisite for prerequisite in said if all(prerequisite in lack for lack in lacks.values())]
     if everywhere:
         first, *others = wanted = everywhere
         which = f"none of {listed(lacks)} has" if len(lacks) > 1 else f"{listed(lacks)} has no"
         nor = f", nor {listed(map(called, others))}" if others else ""
         message = f"{which} {called(first)}, which {plain(first.by)} needs{nor}"
     else:
-        wanted = [found[0] for found in lacks.values()]
-        message = listed(f"{name} has no {called(found[0])}" for name, found in lacks.items())
-    fields = listed(dict.fromkeys(f"spec.provides.{one.category}" for one in wanted))
+        wanted = [lack[0] for lack in lacks.values()]
+        message = listed(f"{name} has no {called(prerequisites[0])}" for name, prerequisites in lacks.items())
+    fields = listed(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in wanted))
     them = "them" if len(wanted) > 1 else "it"
     yield Finding(
         loc=_place(spec, wanted[0]),
@@ -171,11 +171,11 @@ def _untold(prerequisites: Sequence[Prerequisite], clusters: Sequence[Cluster]) 
     lacks = {cluster.name: found for cluster in clusters if (found := unknown(cluster, prerequisites))}
     if not lacks:
         return
-    things = [one for one in prerequisites if any(one in found for found in lacks.values())]
+    things = [prerequisite for prerequisite in prerequisites if any(prerequisite in lack for lack in lacks.values())]
     message = (
         f"nobody says whether {listed(lacks)} {'has' if len(lacks) == 1 else 'have'} {listed(map(called, things))}"
     )
-    fields = listed(dict.fromkeys(f"spec.provides.{one.category}" for one in things))
+    fields = listed(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in things))
     yield Finding(loc=("spec",), message=message, hint=f"list it in the Cluster's {fields}", severity=Severity.WARNING)
 
 

@@ -76,13 +76,13 @@ def prerequisites(spec: DeploySpec, workspace: Workspace, kinds: Kinds) -> tuple
             if (category, name) not in own:
                 found.setdefault((category, name), Prerequisite(category=category, name=name, by=by))
     shared = workspace.shared_networking
-    if shared is not None and (services := [one for one in objects if service(one)]):
+    if shared is not None and (services := [prerequisite for prerequisite in objects if service(prerequisite)]):
         by = shortened(f"Service {at(services[0], ('metadata', 'name'))}")
         kind = Category.KINDS, export_kind(shared)
         if kind not in own:
             found.setdefault(kind, Prerequisite(category=Category.KINDS, name=kind[1], by=by))
     order = list(Category)
-    return tuple(sorted(found.values(), key=lambda one: (order.index(one.category), one.name)))
+    return tuple(sorted(found.values(), key=lambda needed: (order.index(needed.category), needed.name)))
 
 
 def objects_of(spec: DeploySpec) -> Iterator[Mapping[str, Json]]:

@@ -45,8 +45,10 @@ def shared(spec: DeploySpec, annotations: Mapping[str, str], found: list[Finding
     content = put(root, path(way), _SHARE)
     return replace(
         spec,
-        helm=tuple(replace(one, values=content) if one.name == name else one for one in spec.helm),
-        manifests=tuple(replace(one, manifest=content) if one.name == name else one for one in spec.manifests),
+        helm=tuple(replace(chart, values=content) if chart.name == name else chart for chart in spec.helm),
+        manifests=tuple(
+            replace(manifest, manifest=content) if manifest.name == name else manifest for manifest in spec.manifests
+        ),
     )
 
 

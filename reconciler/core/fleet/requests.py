@@ -43,8 +43,8 @@ def limits(work: FleetObjects, workspaces: Mapping[WorkspaceName, Workspace]) ->
         bounds = placed.value.spec.cluster_gpu_constraints
         if name in workspaces:
             wrong: list[tuple[Loc, str]] = [
-                (("spec", "clusterGPUConstraints", index, "clusterName"), one.cluster_name)
-                for index, one in enumerate(bounds)
+                (("spec", "clusterGPUConstraints", index, "clusterName"), cluster_limits_file.cluster_name)
+                for index, cluster_limits_file in enumerate(bounds)
             ]
             work.tell_unknown(placed, "Cluster", wrong, workspaces[name].clusters)
     return {name: placed.value.value_of() for name, placed in found.items()}
@@ -67,26 +67,28 @@ def _bound(work: FleetObjects, placed: DeclaredValue[BindingFile], desired: Desi
     """Find what a binding names that is not there or that does not belong together."""
     workspace = WorkspaceName(placed.value.metadata.name)
     policy = desired.limits.get(workspace)
-    for index, one in enumerate(placed.value.spec.clusters):
+    for index, cluster_binding_file in enumerate(placed.value.spec.clusters):
         root: Loc = ("spec", "clusters", index)
         if workspace in desired.workspaces:
-            known = desired.workspaces[workspace].clusters
-            work.tell_unknown(placed, "Cluster", [((*root, "clusterName"), one.cluster_name)], known)
-        named = places((*root, "templates"), one.templates)
-        if one.default_template_name is not None:
-            named.insert(0, ((*root, "defaultTemplateName"), one.default_template_name))
+            clusters = desired.workspaces[workspace].clusters
+            work.tell_unknown(
+                placed, "Cluster", [((*root, "clusterName"), cluster_binding_file.cluster_name)], clusters
+            )
+        named = places((*root, "templates"), cluster_binding_file.templates)
+        if cluster_binding_file.default_template_name is not None:
+            named.insert(0, ((*root, "defaultTemplateName"), cluster_binding_file.default_template_name))
         work.tell_unknown(placed, "GPRTemplate", named, desired.gpr_templates)
         for loc, name in named:
             template = desired.gpr_templates.get(name)
             if template is None:
                 continue
-            if template.cluster != one.cluster_name:
-                message = f"GPRTemplate {name} is for {template.cluster}, not for {one.cluster_name}"
+            if template.cluster != cluster_binding_file.cluster_name:
+                message = f"GPRTemplate {name} is for {template.cluster}, not for {cluster_binding_file.cluster_name}"
                 yield Finding(loc=loc, message=message, hint="each template is for one cluster")
             for finding in () if policy is None else admission.beyond(template.terms, policy):
                 message = f"GPRTemplate {name}: {finding.loc[-1]}: {finding.message}"
                 yield Finding(loc=loc, message=message, hint=finding.hint)
-        if one.default_template_name is None and len(one.templates) > 1:
+        if cluster_binding_file.default_template_name is None and len(cluster_binding_file.templates) > 1:
             message = "names several templates, and no default"
             yield Finding(loc=root, message=message, hint="try defaultTemplateName: ...")
 

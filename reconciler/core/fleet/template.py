@@ -69,16 +69,16 @@ class TemplateDraft:
 
 def draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Finding, ...]]:
     """Make a draft of a file that fits the schema, and find what is wrong between its parts."""
-    found: list[Finding] = []
-    spec = shared(deploy_spec.deploy_spec(file.spec, found), file.metadata.annotations, found)
-    found += deploy_spec.check(spec)
-    ref = _ref(file, spec, found)
-    broken = any(finding.severity is Severity.ERROR for finding in found)
+    findings: list[Finding] = []
+    spec = shared(deploy_spec.deploy_spec(file.spec, findings), file.metadata.annotations, findings)
+    findings += deploy_spec.check(spec)
+    ref = _ref(file, spec, findings)
+    broken = any(finding.severity is Severity.ERROR for finding in findings)
     uses_replicas = broken or render.uses(spec, "replicas")
-    group_size = _group_size(file, spec, found)
+    group_size = _group_size(file, spec, findings)
     if uses_replicas or not goes_whole(spec, ref, group_size):
         own = None if broken else unbounded(spec)
-        found += [own] if own is not None else [] if uses_replicas else [UNSHARED]
+        findings += [own] if own is not None else [] if uses_replicas else [UNSHARED]
     value = TemplateDraft(
         name=TemplateName(file.metadata.name),
         workspace=None if file.spec.workspace_name is None else WorkspaceName(file.spec.workspace_name),
@@ -97,7 +97,7 @@ def draft(file: WorkloadTemplateFile) -> tuple[TemplateDraft, tuple[Finding, ...
         clusters=tuple(ClusterName(name) for name in dict.fromkeys(file.spec.cluster_names)),
         spelling=Spelling(names={"helmConfig": deploy_spec.charts_field(file.spec)}),
     )
-    return value, tuple(value.spelling.of(finding) for finding in found)
+    return value, tuple(value.spelling.of(finding) for finding in findings)
 
 
 def _group_size(file: WorkloadTemplateFile, spec: DeploySpec, found: list[Finding]) -> int | None:

@@ -25,14 +25,14 @@ def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
 
     `kinds` are those that the fleet repository declares.
     """
-    placed = [(one.manifest, _namespace(one.manifest)) for one in spec.manifests]
+    placed = [(manifest.manifest, _namespace(manifest.manifest)) for manifest in spec.manifests]
     scaled = autoscaled_replicas.targets(placed)
     owned = [autoscaled_replicas.owned(manifest, namespace, scaled, kinds) for manifest, namespace in placed]
     if not any(owned):
         return _only_begins(spec)
     rest = tuple(
-        replace(one, manifest=autoscaled_replicas.without(one.manifest, way))
-        for one, way in zip(spec.manifests, owned, strict=True)
+        replace(manifest, manifest=autoscaled_replicas.without(manifest.manifest, way))
+        for manifest, way in zip(spec.manifests, owned, strict=True)
     )
     if render.uses(replace(spec, manifests=rest), "replicas"):
         return None
@@ -48,7 +48,9 @@ def unbounded(spec: DeploySpec, kinds: Kinds = NONE) -> Finding | None:
 
 def _only_begins(spec: DeploySpec) -> Finding | None:
     """Warn of a share that stands nowhere but where Ray's own autoscaler writes its number over it."""
-    kinds = [str(one.manifest["kind"]) for one in spec.manifests if autoscaled_replicas.rays(one.manifest)]
+    kinds = [
+        str(manifest.manifest["kind"]) for manifest in spec.manifests if autoscaled_replicas.rays(manifest.manifest)
+    ]
     if not kinds or not render.uses(spec, "replicas"):
         return None
     rest = []

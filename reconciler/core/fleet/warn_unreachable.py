@@ -31,27 +31,30 @@ def warn_unreachable(
     if not (label or policy.require_labels or least.min_clusters):
         return
     usable = {
-        one.name: [
+        workspace.name: [
             clusters[candidate.cluster]
-            for candidate in order(policy, one, clusters)
-            if candidate.cluster in clusters and candidate.cluster in one.clusters
+            for candidate in order(policy, workspace, clusters)
+            if candidate.cluster in clusters and candidate.cluster in workspace.clusters
         ]
-        for one in workspaces
+        for workspace in workspaces
     }
-    usable = {name: there for name, there in usable.items() if there}
+    usable = {name: clusters for name, clusters in usable.items() if clusters}
     yield from _requiring(policy, usable)
     for name, there in usable.items():
-        required = [one for one in there if policy.require_labels.items() <= one.labels.items()]
+        required = [cluster for cluster in there if policy.require_labels.items() <= cluster.labels.items()]
         usable[name] = required or there  # where none is left, the rest is told of all
     if label:
-        without = [name for name, there in usable.items() if all(label not in one.labels for one in there)]
+        without = [
+            name for name, clusters in usable.items() if all(label not in cluster.labels for cluster in clusters)
+        ]
         if without:
             yield _unlabelled((*_CONSTRAINT, "spreadByLabel"), label, without, usable[without[0]])
         groups = {
-            name: sorted({one.labels[label] for one in there if label in one.labels}) for name, there in usable.items()
+            name: sorted({cluster.labels[label] for cluster in clusters if label in cluster.labels})
+            for name, clusters in usable.items()
         }
         yield from _too_few((*_CONSTRAINT, "minGroups"), least.min_groups, groups, f" of {label}")
-    names = {name: [str(one.name) for one in there] for name, there in usable.items()}
+    names = {name: [str(cluster.name) for cluster in clusters] for name, clusters in usable.items()}
     yield from _too_few((*_DISTRIBUTION, "minClusters"), least.min_clusters, names)
 
 
@@ -60,12 +63,16 @@ def _requiring(policy: BurstPolicy, usable: Mapping[WorkspaceName, Sequence[Clus
     loc: Loc = ("spec", "requireLabels")
     alone = False
     for key, value in sorted(policy.require_labels.items()):
-        without = [name for name, there in usable.items() if all(one.labels.get(key) != value for one in there)]
+        without = [
+            name for name, clusters in usable.items() if all(cluster.labels.get(key) != value for cluster in clusters)
+        ]
         if without:
             alone = True
             yield _unlabelled((*loc, key), f"{key}={value}", without, usable[without[0]])
     wanted = policy.require_labels.items()
-    none = [name for name, there in usable.items() if not any(wanted <= one.labels.items() for one in there)]
+    none = [
+        name for name, clusters in usable.items() if not any(wanted <= cluster.labels.items() for cluster in clusters)
+    ]
     if none and not alone:
         message = f"no cluster that it may use in workspace {none[0]} has all of them together: nothing goes out"
         yield Finding(loc=loc, message=message, hint="label a Cluster with all", severity=Severity.WARNING)
@@ -74,7 +81,7 @@ def _requiring(policy: BurstPolicy, usable: Mapping[WorkspaceName, Sequence[Clus
 def _unlabelled(loc: Loc, wanted: str, workspaces: Sequence[str], there: Sequence[Cluster]) -> Finding:
     """Say that no cluster of these workspaces has a label, or a label's value; `there` are those of the first."""
     _, of, _ = wanted.partition("=")
-    known = sorted({f"{key}={value}" if of else key for one in there for key, value in one.labels.items()})
+    known = sorted({f"{key}={value}" if of else key for cluster in there for key, value in cluster.labels.items()})
     which = few(workspaces)
     return Finding(
         loc=loc,

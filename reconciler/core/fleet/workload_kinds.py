@@ -82,12 +82,12 @@ def _declared(file: WorkloadKindFile) -> WorkloadKind:
         kind=spec.kind,
         versions=tuple(spec.versions),
         replicas=file.ways,
-        templates=tuple(_template(one) for one in spec.pod_templates),
+        templates=tuple(_template(pod_template) for pod_template in spec.pod_templates),
         together=None
         if together is None
         else Group(
             called=together.called,
-            counts=tuple(_count(one) for one in together.counts),
+            counts=tuple(_count(count) for count in together.counts),
             gang=path(together.minimum_path) if together.minimum_path else (),
             label=together.pod_label,
         ),
@@ -97,7 +97,9 @@ def _declared(file: WorkloadKindFile) -> WorkloadKind:
 
 
 def _template(file: PodTemplateFile) -> PodTemplate:
-    counts = (replace(_count(one), enough=path(one.minimum_path) if one.minimum_path else ()) for one in file.counts)
+    counts = (
+        replace(_count(count), enough=path(count.minimum_path) if count.minimum_path else ()) for count in file.counts
+    )
     return template(file.path, *counts, optional=file.optional)
 
 
@@ -109,8 +111,8 @@ def tell_astray(work: FleetObjects, templates: Iterable[WorkloadTemplate]) -> No
     """Warn of paths that lead nowhere in any object, each at its field, with the name that was probably meant."""
     objects: dict[str, list[Mapping[str, Json]]] = {}
     for owner in templates:
-        for one in owner.spec.manifests:
-            objects.setdefault(group_kind(one.manifest), []).append(one.manifest)
+        for manifest in owner.spec.manifests:
+            objects.setdefault(group_kind(manifest.manifest), []).append(manifest.manifest)
     for placed in work.all(WorkloadKindFile):
         spec = placed.value.spec
         made = objects.get(f"{spec.group}/{spec.kind}", [])
@@ -127,8 +129,8 @@ def _paths(file: WorkloadKindFile) -> Iterator[tuple[Loc, Path, bool]]:
     for index, pods in enumerate(file.spec.pod_templates):
         loc: Loc = ("spec", "podTemplates", index)
         yield (*loc, "path"), path(pods.path), not pods.optional
-        for number, one in enumerate(pods.counts):
-            yield (*loc, "counts", number, "path"), path(one.path), False
+        for number, pod_count_file in enumerate(pods.counts):
+            yield (*loc, "counts", number, "path"), path(pod_count_file.path), False
 
 
 def _astray(made: list[Mapping[str, Json]], loc: Loc, way: Path, kind: str, *, needed: bool) -> Finding | None:
@@ -175,7 +177,9 @@ def unknown_kind(ref: WorkloadRef, spec: DeploySpec, declared: Kinds) -> Finding
     It is a warning alone: an object of any kind that owns pods is found by its name.
     """
     known = {(kind.kind, kind.group) for kind in (*BUILT_IN.values(), *declared.values())}
-    made = {(one.manifest.get("kind"), group_kind(one.manifest).partition("/")[0]) for one in spec.manifests}
+    made = {
+        (manifest.manifest.get("kind"), group_kind(manifest.manifest).partition("/")[0]) for manifest in spec.manifests
+    }
     if not ref.kind or any(kind == ref.kind and ref.group in ("", group) for kind, group in {*known, *made}):
         return None
     # Somebody may write the kind's plural, or another group.
@@ -200,7 +204,7 @@ def told_apart(ref: WorkloadRef | None, spec: DeploySpec, declared: Kinds) -> Wo
         return ref
     if len({kind.group for kind in (*BUILT_IN.values(), *declared.values()) if kind.kind == ref.kind}) <= 1:
         return ref
-    made = [one.manifest for one in spec.manifests if one.manifest.get("kind") == ref.kind]
+    made = [manifest.manifest for manifest in spec.manifests if manifest.manifest.get("kind") == ref.kind]
     named = [one for one in made if at(one, ("metadata", "name")) == ref.name]
     groups = {group_kind(one).partition("/")[0] for one in named or (() if has_chart(spec) else made)}
     return replace(ref, group=groups.pop()) if len(groups) == 1 else ref

@@ -100,7 +100,11 @@ class LedgerRecords:
                 broken[path] = record
         owners = ((path, _ledger_of(path)) for path in files)
         # A request that was moved is gone from its own place; with a copy elsewhere it still stands there.
-        named = [one for path, one in owners if one is not None and (not one.request or path == request_path(one))]
+        named = [
+            workload
+            for path, workload in owners
+            if workload is not None and (not workload.request or path == request_path(workload))
+        ]
         written = [workload for workload in named if not workload.request]
         asked = [workload for workload in named if workload.request]
         anchored = {record.cluster for record in files.values() if isinstance(record, Anchor)}

@@ -58,7 +58,10 @@ def _rule(rule: PodRule) -> dict[str, Json]:
     return {
         "key": rule.key,
         "namespaces": list(rule.namespaces),
-        "selector": [{"key": one.key, "operator": one.operator, "values": list(one.values)} for one in rule.selector],
+        "selector": [
+            {"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)}
+            for requirement in rule.selector
+        ],
         "wide": rule.wide,
     }
 
@@ -137,12 +140,15 @@ class PodRulesRecord(BaseModel):
             apart=tuple(rule.value() for rule in self.apart),
             together=tuple(rule.value() for rule in self.together),
             evenly=tuple(rule.value() for rule in self.evenly),
-            ports=tuple(HostPort(port=one.port, protocol=one.protocol, address=one.address) for one in self.ports),
+            ports=tuple(HostPort(port=port.port, protocol=port.protocol, address=port.address) for port in self.ports),
         )
 
 
 def _selector(requirements: Iterable[LabelRequirementRecord]) -> tuple[LabelRequirement, ...]:
-    return tuple(LabelRequirement(key=one.key, operator=one.operator, values=tuple(one.values)) for one in requirements)
+    return tuple(
+        LabelRequirement(key=requirement.key, operator=requirement.operator, values=tuple(requirement.values))
+        for requirement in requirements
+    )
 
 
 _CONFIG_replicafile = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
@@ -190,7 +196,10 @@ def read_shape(text: str) -> ReplicaShape:
 
 
 def _requirements(requirements: tuple[NodeRequirement, ...]) -> list[Json]:
-    return [{"key": one.key, "operator": one.operator, "values": list(one.values)} for one in requirements]
+    return [
+        {"key": requirement.key, "operator": requirement.operator, "values": list(requirement.values)}
+        for requirement in requirements
+    ]
 
 
 def _option(option: DeviceOption) -> Json:
@@ -234,7 +243,10 @@ class NodeTermRecord(BaseModel):
 
     def value(self) -> NodeTerm:
         """Return the value that the rest of the program uses."""
-        labels, fields = (tuple(one.value() for one in side) for side in (self.labels, self.fields_))
+        labels, fields = (
+            tuple(node_requirement_record.value() for node_requirement_record in side)
+            for side in (self.labels, self.fields_)
+        )
         return NodeTerm(labels=labels, fields=fields)
 
 

@@ -76,22 +76,26 @@ def check_safety(
     nothing is put off.
     """
     rules = _Rules(workspace=workspace, rendered=rendered, kinds=kinds)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for index, chart in enumerate(spec.helm):
-        found.extend(_chart(chart, ("spec", "helmConfig", index), rules))
+        findings.extend(_chart(chart, ("spec", "helmConfig", index), rules))
     for index, resource in enumerate(spec.manifests):
         loc = ("spec", "manifestResources", index, "manifest")
-        found += [
+        findings += [
             *_object(resource.manifest, loc, rules),
             *pod_template.check_pod_template(resource.manifest, loc, kinds),
         ]
-        told = {finding.loc for finding in found}
-        found += [one for one in pod_counts.check_counts(resource.manifest, loc, kinds) if one.loc not in told]
+        told = {finding.loc for finding in findings}
+        findings += [
+            check_count
+            for check_count in pod_counts.check_counts(resource.manifest, loc, kinds)
+            if check_count.loc not in told
+        ]
         if spec.deletion_policy is DeletionPolicy.DELETE:
-            found.extend(_kept(resource.manifest, loc))
+            findings.extend(_kept(resource.manifest, loc))
     for index, command in enumerate(spec.commands):
-        found.extend(_command(command.cmd, ("spec", "cmdExec", index, "cmd"), spec, rules))
-    return tuple(found)
+        findings.extend(_command(command.cmd, ("spec", "cmdExec", index, "cmd"), spec, rules))
+    return tuple(findings)
 
 
 def exact_version(version: str) -> bool:
@@ -104,15 +108,15 @@ def objects(
 ) -> tuple[Finding, ...]:
     """Check the objects of a chart that Overspill has rendered; `loc` is the chart's place, since they have none."""
     rules = _Rules(workspace=workspace, rendered=True, kinds=kinds)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for manifest in manifests:
         name = _metadata(manifest).get("name", "")
         what = f"the chart makes {shortened(str(manifest.get('kind', '')))} {shortened(str(name))}"
-        found.extend(
+        findings.extend(
             Finding(loc=loc, message=f"{what}: {finding.message}", hint=finding.hint)
             for finding in _object(manifest, (), rules)
         )
-    return tuple(found)
+    return tuple(findings)
 
 
 def _chart(chart: HelmConfig, loc: Loc, rules: _Rules) -> Iterator[Finding]:
@@ -216,19 +220,19 @@ def _numbers(manifest: Mapping[str, Json], kind: str, loc: Loc, rules: _Rules) -
 
 def _command(cmd: str, loc: Loc, spec: DeploySpec, rules: _Rules) -> Iterator[Finding]:
     """Check a command line as it is written, and what it becomes: quoting can hide a text from the first look."""
-    found = [*_words(cmd.split(), loc), *_leaves(cmd, loc)]
+    findings = [*_words(cmd.split(), loc), *_leaves(cmd, loc)]
     outcome = None if rules.later(cmd) else commands.read(cmd)
     if outcome is None:
         pass
     elif refusal := commands.refusal(outcome, rules.workspace.command_jobs, spec.service_account):
-        found.append(Finding(loc=loc, message=refusal.message, hint=refusal.hint))
+        findings.append(Finding(loc=loc, message=refusal.message, hint=refusal.hint))
     elif isinstance(outcome, commands.Makes):
         inside = _contents(outcome.manifest, group_kind(outcome.manifest), (), rules)
-        found += [replace(finding, loc=loc) for finding in inside]
+        findings += [replace(finding, loc=loc) for finding in inside]
     elif isinstance(outcome, commands.Runs | commands.Checks):
-        found += [replace(finding, loc=loc) for finding in _leaves(list(outcome.argv), ())]
-        found += [*_words(outcome.argv, loc), *_namespace(outcome.namespace, loc, rules)]
-    yield from dict.fromkeys(found)
+        findings += [replace(finding, loc=loc) for finding in _leaves(list(outcome.argv), ())]
+        findings += [*_words(outcome.argv, loc), *_namespace(outcome.namespace, loc, rules)]
+    yield from dict.fromkeys(findings)
 
 
 def _words(words: Iterable[str], loc: Loc) -> Iterator[Finding]:

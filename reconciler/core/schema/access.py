@@ -146,7 +146,7 @@ def read(data: bytes, path: str) -> Access:
     else:
         findings = tuple(_twice(file))
     if findings:
-        problems = (found.problem(path=path, line=document.line(found.loc)) for found in findings)
+        problems = (finding.problem(path=path, line=document.line(finding.loc)) for finding in findings)
         raise InvalidInput(problems=tuple(sorted(problems)))
     return file.value_of()
 

@@ -44,10 +44,10 @@ _BOUNDS = {
 def complaints(error: ValidationError, model: type[BaseModel]) -> tuple[Finding, ...]:
     """Turn the errors of a validation into findings, at most a hundred; `model` is what was validated."""
     errors = error.errors(include_url=False)
-    found = [_finding(details, model) for details in errors[:_MOST]]
+    findings = [_finding(details, model) for details in errors[:_MOST]]
     if len(errors) > _MOST:
-        found.append(Finding(message=f"has {len(errors) - _MOST} more problems"))
-    return tuple(found)
+        findings.append(Finding(message=f"has {len(errors) - _MOST} more problems"))
+    return tuple(findings)
 
 
 def nearest_name(word: str, known: Iterable[str]) -> str:
@@ -160,7 +160,7 @@ def _model_at(model: type[BaseModel], loc: Loc) -> type[BaseModel] | None:
             for name, field in owner.model_fields.items()
             if part in (field.alias, name)
         ]
-        models = [found for annotation in annotations for found in _models(annotation)]
+        models = [model for annotation in annotations for model in _models(annotation)]
     return models[0] if models else None
 
 

@@ -81,4 +81,6 @@ class NodeTermFile(Strict):
     def value_of(self) -> NodeTerm:
         """Make the model's value."""
         labels, fields = self.match_expressions, self.match_fields
-        return NodeTerm(labels=tuple(one.value_of() for one in labels), fields=tuple(one.value_of() for one in fields))
+        return NodeTerm(
+            labels=tuple(label.value_of() for label in labels), fields=tuple(field.value_of() for field in fields)
+        )

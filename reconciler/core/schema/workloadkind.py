@@ -184,4 +184,4 @@ class WorkloadKindFile(Strict):
     @property
     def ways(self) -> tuple[Path, ...]:
         """Where objects say how many they want."""
-        return tuple(path(way) for way in self.spec.replicas_paths)
+        return tuple(path(replicas_path) for replicas_path in self.spec.replicas_paths)

@@ -77,7 +77,9 @@ class TermFile(Strict):
     def value_of(self) -> NodeTerm:
         """Make the model's value."""
         labels, fields = self.match_expressions, self.match_fields
-        return NodeTerm(labels=tuple(one.value_of() for one in labels), fields=tuple(one.value_of() for one in fields))
+        return NodeTerm(
+            labels=tuple(label.value_of() for label in labels), fields=tuple(field.value_of() for field in fields)
+        )
 
 
 class PreferredFile(Strict):
@@ -121,9 +123,12 @@ class SubsetFile(Strict):
             name=self.name,
             required=None if required is None else required.value_of(),
             preferred=tuple(
-                model.PreferredTerm(weight=one.weight, term=one.preference.value_of()) for one in preferred
+                model.PreferredTerm(weight=preferred_file.weight, term=preferred_file.preference.value_of())
+                for preferred_file in preferred
             ),
-            tolerations=tuple(replace(one.value_of(), seconds=one.toleration_seconds) for one in self.tolerations),
+            tolerations=tuple(
+                replace(toleration.value_of(), seconds=toleration.toleration_seconds) for toleration in self.tolerations
+            ),
             most=None if self.max_replicas is None else bound(self.max_replicas),
             least=self.min_replicas,
             patch=self.patch,
@@ -229,11 +234,13 @@ class WorkloadSpreadFile(Strict):
             namespace=self.namespace,
             group=target.group,
             target=WorkloadRef(namespace=self.namespace, name=target.name, kind=target.kind),
-            subsets=tuple(one.value_of() for one in spec.subsets),
+            subsets=tuple(subset.value_of() for subset in spec.subsets),
             selector=selector.match_labels,
             selector_expressions=tuple(
-                NodeRequirement(key=one.key, operator=one.operator, values=tuple(one.values))
-                for one in selector.match_expressions
+                NodeRequirement(
+                    key=match_expression.key, operator=match_expression.operator, values=tuple(match_expression.values)
+                )
+                for match_expression in selector.match_expressions
             ),
             replicas_paths=tuple(spec.target_filter.replicas_path_list),
             reschedule=timedelta(seconds=seconds) if seconds else None,

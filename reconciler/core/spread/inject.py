@@ -133,7 +133,7 @@ def _split(place: PodTemplateSite) -> set[str]:
 def _asked(spread: WorkloadSpread) -> str:
     """Say what pod templates were looked for."""
     labels = [f"{key}={value}" for key, value in sorted(spread.selector.items())]
-    labels += [one.key for one in spread.selector_expressions]
+    labels += [selector_expression.key for selector_expression in spread.selector_expressions]
     return f"of its own with the labels that the spread selects, {', '.join(labels)}" if labels else "of its own"
 
 
@@ -151,7 +151,7 @@ def _put(value: Json, way: Path, new: Json) -> Json:
 def _check_containers(before: Json, spec: Mapping[str, Json]) -> None:
     """Raise Unmergeable where a container is there only since the patch names it, and has no image of its own."""
     for part in ("initContainers", "containers"):
-        known = [one.get("name") for one in _mappings(at(before, (part,)))]
+        known = [mapping.get("name") for mapping in _mappings(at(before, (part,)))]
         for index, container in enumerate(_mappings(spec.get(part))):
             if container.get("name") not in known and not container.get("image"):
                 there = f" (there is {', '.join(map(str, known))})" if known else ""
@@ -161,8 +161,8 @@ def _check_containers(before: Json, spec: Mapping[str, Json]) -> None:
 def _check_mounts(spec: Mapping[str, Json], manifest: Mapping[str, Json]) -> None:
     """Raise Unmergeable where a container mounts a volume that neither the pod nor a claim template has."""
     claims = at(manifest, ("spec", "volumeClaimTemplates"))
-    named = [one.get("name") for one in _mappings(spec.get("volumes"))]
-    named += [at(one, ("metadata", "name")) for one in _mappings(claims)]
+    named = [mapping.get("name") for mapping in _mappings(spec.get("volumes"))]
+    named += [at(mapping, ("metadata", "name")) for mapping in _mappings(claims)]
     for part in ("initContainers", "containers"):
         for index, container in enumerate(_mappings(spec.get(part))):
             for number, mount in enumerate(_mappings(container.get("volumeMounts"))):
@@ -191,8 +191,8 @@ def _check_rules(before: Mapping[str, Json], made: Mapping[str, Json], workspace
         spec = DeploySpec(manifests=(ManifestResource(name="", manifest=manifest),))
         return rules.check_safety(spec, workspace, kinds=kinds, rendered=True)
 
-    known = broken(before)
+    findings = broken(before)
     for finding in broken(made):
-        if finding not in known:
+        if finding not in findings:
             hint = f" ({finding.hint})" if finding.hint else ""
             raise Unmergeable(finding.loc[len(_MANIFEST) :], f"{finding.message}{hint}")

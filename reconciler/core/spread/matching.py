@@ -47,14 +47,14 @@ def takes(subset: Subset, cluster: Cluster) -> bool:
         return True
     if not (term.labels or term.fields):
         return False  # as Kubernetes has it: a term that asks for nothing is met by nothing
-    own = NodeTerm(labels=tuple(one for one in term.labels if one.key in cluster.labels), fields=term.fields)
+    own = NodeTerm(labels=tuple(label for label in term.labels if label.key in cluster.labels), fields=term.fields)
     return not (own.labels or own.fields) or meets((own,), cluster.labels, cluster.name)
 
 
 def of_nodes(subset: Subset, cluster: Cluster) -> tuple[NodeRequirement, ...]:
     """List what a subset requires of the nodes of one of its clusters."""
     labels = () if subset.required is None else subset.required.labels
-    return tuple(one for one in labels if one.key not in cluster.labels)
+    return tuple(label for label in labels if label.key not in cluster.labels)
 
 
 def has(subset: Subset, cluster: Cluster, seen: ClusterObservation | None) -> bool:
@@ -71,10 +71,14 @@ def preference(subset: Subset, cluster: Cluster, seen: ClusterObservation | None
     """Add up the weights of the preferred terms that a cluster meets, with the labels of its best node over its own."""
     if not subset.preferred:
         return 0
-    keys = tuple(sorted({one.key for preferred in subset.preferred for one in preferred.term.labels}))
+    keys = tuple(sorted({label.key for preferred in subset.preferred for label in preferred.term.labels}))
     labelled = _labelled(seen, keys) if seen is not None else ()
     return max(
-        sum(one.weight for one in subset.preferred if meets((one.term,), {**cluster.labels, **labels}, cluster.name))
+        sum(
+            preferred_term.weight
+            for preferred_term in subset.preferred
+            if meets((preferred_term.term,), {**cluster.labels, **labels}, cluster.name)
+        )
         for labels in (labelled or [{}])
     )
 
@@ -110,7 +114,7 @@ def beside(shape: ReplicaShape, subset: Subset, cluster: Cluster) -> ReplicaShap
     terms = shape.node_terms
     if asked:
         terms = tuple(replace(term, labels=term.labels + asked) for term in terms or (NodeTerm(),))
-    lasting = tuple(one for one in subset.tolerations if one.seconds is None)
+    lasting = tuple(toleration for toleration in subset.tolerations if toleration.seconds is None)
     return replace(shape, node_terms=terms, tolerations=shape.tolerations + lasting)
 
 
@@ -132,13 +136,13 @@ def _relabelled(shape: ReplicaShape, patch: Mapping[str, Json], name: str) -> Re
     rules = shape.rules
     if "metadata" not in patch:
         return shape
-    who = tuple(one._replace(labels=_labels(dict(one.labels), patch)) for one in shape.who)
+    who = tuple(who._replace(labels=_labels(dict(who.labels), patch)) for who in shape.who)
     shape = replace(shape, who=who)
     if rules is None:
         return shape
     before = dict(rules.labels)
     after = dict(_labels(before, patch))
-    asked = {one.key for rule in rules.all for one in rule.selector}
+    asked = {requirement.key for rule in rules.all for requirement in rule.selector}
     changed = sorted(key for key in asked if before.get(key) != after.get(key))
     if changed:
         why = f"subset {name} patches metadata.labels.{changed[0]}, which rules about its pods go by"

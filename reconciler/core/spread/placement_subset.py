@@ -31,7 +31,7 @@ def site(placement: Placement, policy: BurstPolicy, clusters: Mapping[ClusterNam
     cluster = clusters.get(placement.cluster)
     if cluster is None:
         return placement.cluster, ""
-    able = [one for one in spread.subsets if takes(one, cluster) and not of_nodes(one, cluster)]
+    able = [subset for subset in spread.subsets if takes(subset, cluster) and not of_nodes(subset, cluster)]
     best = max(able, key=lambda one: (preference(one, cluster, None), _changes_nothing(one)), default=None)
     return placement.cluster, "" if best is None else best.name
 

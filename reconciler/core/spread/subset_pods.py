@@ -61,7 +61,7 @@ class Injection:
 
 def subset_of(spread: WorkloadSpread, name: str) -> Subset | None:
     """Find a subset by name."""
-    return next((one for one in spread.subsets if one.name == name), None)
+    return next((subset for subset in spread.subsets if subset.name == name), None)
 
 
 def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster, *, start: int | None = None) -> Injection:
@@ -73,7 +73,9 @@ def injection(spread: WorkloadSpread, subset: Subset, cluster: Cluster, *, start
         spread=spread,
         subset=subset,
         required=of_nodes(subset, cluster),
-        preferred=tuple(one for term in subset.preferred if (one := _of_nodes(term, cluster)) is not None),
+        preferred=tuple(
+            preferred_term for term in subset.preferred if (preferred_term := _of_nodes(term, cluster)) is not None
+        ),
         start=start if start is not None else ordinals_start(spread, subset) if ordinal(spread) else 0,
     )
 
@@ -141,10 +143,10 @@ def _parts(subset: Subset) -> tuple[str, ...]:
 def _of_nodes(preferred: PreferredTerm, cluster: Cluster) -> PreferredTerm | None:
     """Return what of a preferred term is a matter of nodes; None where nothing is, or the cluster does not meet it."""
     term = preferred.term
-    decided = NodeTerm(labels=tuple(one for one in term.labels if one.key in cluster.labels), fields=term.fields)
+    decided = NodeTerm(labels=tuple(label for label in term.labels if label.key in cluster.labels), fields=term.fields)
     if (decided.labels or decided.fields) and not meets((decided,), cluster.labels, cluster.name):
         return None
-    left = tuple(one for one in term.labels if one.key not in cluster.labels)
+    left = tuple(label for label in term.labels if label.key not in cluster.labels)
     return replace(preferred, term=NodeTerm(labels=left)) if left else None
 
 
@@ -155,7 +157,10 @@ def _with_terms(affinity: Json, injected: Injection) -> dict[str, Json]:
     loc = (*loc, "nodeAffinity")
     node = dict(_mapping(whole.get("nodeAffinity"), loc))
     if injected.preferred:
-        told = [{"weight": one.weight, "preference": _expressions(one.term.labels)} for one in injected.preferred]
+        told = [
+            {"weight": preferred_term.weight, "preference": _expressions(preferred_term.term.labels)}
+            for preferred_term in injected.preferred
+        ]
         node[_PREFERRED] = [*_list(node.get(_PREFERRED), (*loc, _PREFERRED)), *told]
     if injected.required:
         selector = _mapping(node.get(_REQUIRED), (*loc, _REQUIRED))
@@ -173,8 +178,12 @@ def _narrower(term: Json, required: Sequence[NodeRequirement], loc: Loc) -> dict
 def _expressions(required: Sequence[NodeRequirement]) -> dict[str, Json]:
     return {
         "matchExpressions": [
-            {"key": one.key, "operator": one.operator, **({"values": [*one.values]} if one.values else {})}
-            for one in required
+            {
+                "key": requirement.key,
+                "operator": requirement.operator,
+                **({"values": [*requirement.values]} if requirement.values else {}),
+            }
+            for requirement in required
         ]
     }
 

@@ -29,7 +29,7 @@ def template(
         labels=(*way, *LABELS),
         optional=optional,
         completed=completed,
-        counts=tuple(Count(path=path(one)) if isinstance(one, str) else one for one in counts),
+        counts=tuple(Count(path=path(count)) if isinstance(count, str) else count for count in counts),
     )
 
 

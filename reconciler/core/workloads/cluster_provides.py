@@ -45,12 +45,12 @@ def lacking(cluster: Cluster, prerequisites: Sequence[Prerequisite], seen: Clust
     """Refuse a cluster that does not have everything, and name what it lacks; None where nothing is known to lack."""
     if not prerequisites:
         return None
-    lacks = [one for one in prerequisites if _has(cluster, one, seen) is False]
+    lacks = [prerequisite for prerequisite in prerequisites if _has(cluster, prerequisite, seen) is False]
     if not lacks:
         return None
     first, *others = lacks
     nor = f", nor {listed(map(called, others))}" if others else ""
-    fields = listed(dict.fromkeys(f"spec.provides.{one.category}" for one in lacks))
+    fields = listed(dict.fromkeys(f"spec.provides.{lack.category}" for lack in lacks))
     them = "them" if others else "it"
     return Refusal(
         cluster=cluster.name,
@@ -62,14 +62,14 @@ def lacking(cluster: Cluster, prerequisites: Sequence[Prerequisite], seen: Clust
 
 def lacked(cluster: Cluster, prerequisites: Iterable[Prerequisite]) -> tuple[Prerequisite, ...]:
     """List what a cluster says itself that it lacks."""
-    return tuple(one for one in prerequisites if _has(cluster, one, None) is False)
+    return tuple(prerequisite for prerequisite in prerequisites if _has(cluster, prerequisite, None) is False)
 
 
 def unknown(
     cluster: Cluster, prerequisites: Iterable[Prerequisite], seen: ClusterObservation | None = None
 ) -> tuple[Prerequisite, ...]:
     """List what nobody knows a cluster to have or to lack."""
-    return tuple(one for one in prerequisites if _has(cluster, one, seen) is None)
+    return tuple(prerequisite for prerequisite in prerequisites if _has(cluster, prerequisite, seen) is None)
 
 
 def doubts(
@@ -79,8 +79,8 @@ def doubts(
     for cluster, seen in clusters if prerequisites else ():
         found = unknown(cluster, prerequisites, seen)
         if found:
-            fields = listed(dict.fromkeys(f"spec.provides.{one.category}" for one in found))
-            what = listed(called(one) for one in found)
+            fields = listed(dict.fromkeys(f"spec.provides.{prerequisite.category}" for prerequisite in found))
+            what = listed(called(prerequisite) for prerequisite in found)
             yield f"{cluster.name} does not say whether it has {what}: list what it has in its {fields}."
 
 

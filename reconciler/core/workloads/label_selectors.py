@@ -15,7 +15,7 @@ _MINGLED = "wants {} among pods of several kinds, which nobody counts together"
 
 def selects(selector: Iterable[LabelRequirement], labels: Mapping[str, str]) -> bool:
     """Tell whether a pod of these labels is meant; one without requirements means every pod."""
-    return all(met(one.operator, one.values, labels.get(one.key)) for one in selector)
+    return all(met(requirement.operator, requirement.values, labels.get(requirement.key)) for requirement in selector)
 
 
 def met(operator: str, values: Collection[str], value: str | None) -> bool:
@@ -49,9 +49,9 @@ def clash(mine: Iterable[HostPort], theirs: Iterable[HostPort]) -> bool:
     """Tell whether two pods want a port of the same node."""
     taken = list(theirs)
     return any(
-        (one.port, one.protocol) == (other.port, other.protocol)
-        and (one.address == other.address or _ANY in (one.address, other.address))
-        for one in mine
+        (host_port.port, host_port.protocol) == (other.port, other.protocol)
+        and (host_port.address == other.address or _ANY in (host_port.address, other.address))
+        for host_port in mine
         for other in taken
     )
 

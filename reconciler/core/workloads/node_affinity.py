@@ -28,8 +28,8 @@ def meets(terms: Iterable[NodeTerm], labels: Mapping[str, str], name: str) -> bo
     fields = {NAME_FIELD: name}
     return any(
         (term.labels or term.fields)
-        and all(_met(one, labels) for one in term.labels)
-        and all(_met(one, fields) for one in term.fields)
+        and all(_met(label, labels) for label in term.labels)
+        and all(_met(field, fields) for field in term.fields)
         for term in terms
     )
 
@@ -37,7 +37,10 @@ def meets(terms: Iterable[NodeTerm], labels: Mapping[str, str], name: str) -> bo
 def described(shape: ReplicaShape) -> str:
     """Say what labels a node has to have, as people write it: ``zone=a, cores > 8 or model in (H100, H200)``."""
     labels = [f"{key}={value}" for key, value in sorted(shape.node_selector.items())]
-    terms = [", ".join(said(one) for one in (*term.labels, *term.fields)) or "nothing" for term in shape.node_terms]
+    terms = [
+        ", ".join(said(requirement) for requirement in (*term.labels, *term.fields)) or "nothing"
+        for term in shape.node_terms
+    ]
     return ", ".join([*labels, *([" or ".join(terms)] if terms else [])])
 
 
@@ -45,7 +48,7 @@ def wanted_labels(shape: ReplicaShape) -> tuple[tuple[str, str], ...]:
     """Pair labels with the values that they have to have, several as ``H100 or H200``."""
     asked: list[tuple[str, tuple[str, ...]]] = [(key, (value,)) for key, value in shape.node_selector.items()]
     if len(shape.node_terms) == 1:
-        asked += [(one.key, one.values) for one in shape.node_terms[0].labels if one.operator == "In"]
+        asked += [(label.key, label.values) for label in shape.node_terms[0].labels if label.operator == "In"]
     return tuple(sorted((key, listed(values).replace(" and ", " or ")) for key, values in asked))
 
 

@@ -161,15 +161,17 @@ def _selector(term: Json, labels: Mapping[str, str], what: str) -> tuple[tuple[L
     raw = term.get("labelSelector")
     if raw is None:
         raise _ObstacleError(f"{what} to no pods at all")
-    found = [*_requirements(raw)]
+    requirements = [*_requirements(raw)]
     keys = term.get("matchLabelKeys") or ()
-    found += [LabelRequirement(key=key, operator="In", values=(labels[key],)) for key in keys if key in labels]
-    found = [one for one in found if one.key not in keys or one.key in labels]
+    requirements += [LabelRequirement(key=key, operator="In", values=(labels[key],)) for key in keys if key in labels]
+    requirements = [
+        requirement for requirement in requirements if requirement.key not in keys or requirement.key in labels
+    ]
     if term.get("mismatchLabelKeys"):
         raise _ObstacleError(f"{what} to pods that differ in a label")
-    if not selects(tuple(found), labels):
+    if not selects(tuple(requirements), labels):
         raise _ObstacleError(f"{what} to other pods than its own kind")
-    return tuple(dict.fromkeys(found)), any(key not in labels for key in keys)
+    return tuple(dict.fromkeys(requirements)), any(key not in labels for key in keys)
 
 
 def _containers(spec: Json) -> Iterator[Json]:

@@ -37,13 +37,13 @@ def check_counts(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds = NON
     if kind is None or (kind.versions and version not in kind.versions):
         return
     sure = True
-    for way in _numbers(manifest, kind):
-        value = at(manifest, way)
+    for number in _numbers(manifest, kind):
+        value = at(manifest, number)
         sure = sure and _is_number(value)
         for message, hint in _fault(value):
             astray = kind.name in kinds and isinstance(value, Mapping | list)
             way_out = "correct the path in what declares its kind" if astray else hint
-            yield Finding(loc=(*loc, *located(manifest, way)), message=message, hint=way_out)
+            yield Finding(loc=(*loc, *located(manifest, number)), message=message, hint=way_out)
     yield from _beyond(manifest, kind, loc)
     yield from _single(manifest, kind, loc)
     if sure:
@@ -90,7 +90,7 @@ def _beyond(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Itera
     """Find minimums that are above what they are of, in each item that has both."""
     pairs = [(count.least, count.most) for count in _counts(kind)] + [*kind.ordered]
     # One minimum for several numbers, as of elastic jobs, is not held to each of them.
-    pairs += [(one.enough, one.path) for one in _counts(kind) if (EACH in one.enough) == (EACH in one.path)]
+    pairs += [(count.enough, count.path) for count in _counts(kind) if (EACH in count.enough) == (EACH in count.path)]
     for lower, upper in dict.fromkeys(pairs):
         for item in items(manifest, lower) if lower and upper else ():
             way = within(lower, item, lower)
@@ -112,7 +112,7 @@ def _single(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Itera
 
 def _never(manifest: Mapping[str, Json], kind: WorkloadKind, loc: Loc) -> Iterator[Finding]:
     """Find a minimum of more pods than a group has; of elastic jobs, and of those without pods, nobody knows."""
-    shared = [one.enough for one in _counts(kind) if EACH in one.path and EACH not in one.enough]
+    shared = [count.enough for count in _counts(kind) if EACH in count.path and EACH not in count.enough]
     elastic = any(way and at(manifest, way) is not None for way in shared)
     least, every, number = minimum(manifest, kind), pods(manifest, kind), groups(manifest, kind)
     if elastic or kind.together is None or not (least and every and number):

@@ -60,11 +60,15 @@ def _requirements(expressions: Json) -> Iterator[NodeRequirement]:
 def _moved(term: NodeTerm, selector: dict[str, str]) -> tuple[NodeTerm, ...]:
     """Add to the selector what it can say of the term, and return what is left; a contradiction stays one."""
     left: list[NodeRequirement] = []
-    for one in term.labels:
-        if one.operator == "In" and len(one.values) == 1 and selector.get(one.key, one.values[0]) == one.values[0]:
-            selector[one.key] = one.values[0]
+    for label in term.labels:
+        if (
+            label.operator == "In"
+            and len(label.values) == 1
+            and selector.get(label.key, label.values[0]) == label.values[0]
+        ):
+            selector[label.key] = label.values[0]
         else:
-            left.append(one)
+            left.append(label)
     if term.labels and not left and not term.fields:
         return ()
     return (NodeTerm(labels=tuple(left), fields=term.fields),)

@@ -34,8 +34,8 @@ def check_pod_template(manifest: Mapping[str, Json], loc: Loc = (), kinds: Kinds
     kind = known(manifest, kinds)
     if kind is None:
         return
-    found = [one for template in kind.templates for one in _of_template(manifest, template, loc)]
-    yield from dict.fromkeys(found)
+    findings = [finding for template in kind.templates for finding in _of_template(manifest, template, loc)]
+    yield from dict.fromkeys(findings)
 
 
 def patched(patch: Mapping[str, Json], loc: Loc) -> Iterator[Finding]:

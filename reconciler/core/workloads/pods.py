@@ -49,11 +49,11 @@ def places(manifest: Mapping[str, Json], declared: Kinds = NONE) -> Iterator[Pod
 
 
 def _places(manifest: Mapping[str, Json], kind: WorkloadKind) -> Iterator[PodTemplateSite]:
-    for one in kind.templates:
-        pattern = _pattern(one)
+    for template in kind.templates:
+        pattern = _pattern(template)
         for item in items(manifest, pattern):
-            way = _spec_at(manifest, one, item)
-            yield PodTemplateSite(template=one, item=item, loc=located(manifest, way) if way else ())
+            way = _spec_at(manifest, template, item)
+            yield PodTemplateSite(template=template, item=item, loc=located(manifest, way) if way else ())
 
 
 def made(
@@ -119,8 +119,8 @@ def pods(manifest: Mapping[str, Json], kind: WorkloadKind) -> int | None:
     """Count the pods of all templates that an object makes when it is awake; None where nobody knows how many."""
     if any(at(manifest, way) is not None for way in kind.unknown):
         return None
-    there = (one for one in _places(manifest, kind) if not one.template.optional or _stated(manifest, one))
-    found = [_product(manifest, one.template.counts, one) for one in there]
+    sites = (place for place in _places(manifest, kind) if not place.template.optional or _stated(manifest, place))
+    found = [_product(manifest, site.template.counts, site) for site in sites]
     return sum(one for one in found if one is not None) if None not in found else None
 
 
@@ -173,10 +173,13 @@ def _spec(
             return None
         raise LookupError("its pods are described elsewhere")
     spec = dict(spec or {})
-    containers = [*(spec.get("containers") or ()), *(spec[one] for one in template.containers if spec.get(one))]
+    containers = [
+        *(spec.get("containers") or ()),
+        *(spec[container] for container in template.containers if spec.get(container)),
+    ]
     if apart is not None:
         containers.append({"resources": _requirements(apart)})
-    if template.completed and not any(one.get("resources") for one in containers):
+    if template.completed and not any(container.get("resources") for container in containers):
         raise LookupError("what its pods need is said elsewhere")
     return {**spec, "containers": containers}
 
@@ -186,8 +189,8 @@ def _referred(reference: Json, declared: Kinds, others: tuple[Mapping[str, Json]
     for other in others:
         same = all(other.get(field) == reference.get(field) for field in ("apiVersion", "kind"))
         if same and at(other, ("metadata", "name")) == reference.get("name"):
-            for one in made(other, declared):
-                return one.spec
+            for pods_made in made(other, declared):
+                return pods_made.spec
     raise LookupError("the object that it refers to is not deployed with it")
 
 

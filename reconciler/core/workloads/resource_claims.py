@@ -46,7 +46,7 @@ def read_claim(raw: Json) -> tuple[DeviceId, ...] | None:
     if allocation is None:
         return None
     results = (allocation.get("devices") or {}).get("results") or ()
-    held = (one for one in results if not one.get("adminAccess"))
+    held = (result for result in results if not result.get("adminAccess"))
     return tuple((intern(one["driver"]), intern(one["pool"]), intern(one["device"])) for one in held)
 
 

@@ -115,27 +115,29 @@ def _warn(
         if not lost and work.excused.isdisjoint({"WorkloadTemplate", "Workspace"}):
             work.tell(spread.placed, lent.unmatched(spread.value, spread.placed.value))
         return
-    policies = {policy.name: policy for one in governed if (policy := desired.policies.get(one.workload)) is not None}
-    found = [
+    policies = {
+        policy.name: policy for template in governed if (policy := desired.policies.get(template.workload)) is not None
+    }
+    findings = [
         *warnings.beside_policies(policies.values(), written),
         *warnings.whole(governed, desired.kinds),
         *warnings.unselected(spread.value, governed, desired.kinds),
     ]
     if "Cluster" not in work.excused:
         homes = [desired.workspaces[name] for name in dict.fromkeys(template.workspace for template in governed)]
-        found += warnings.unmet(spread.value, spread.placed.value, homes, desired.clusters)
-        found += warnings.misspelt(spread.value, spread.placed.value, homes, desired.clusters)
-        found += warnings.shared_ordinals(spread.value, homes, desired.clusters)
-    found += warnings.unpatched(spread.value, governed, desired)
+        findings += warnings.unmet(spread.value, spread.placed.value, homes, desired.clusters)
+        findings += warnings.misspelt(spread.value, spread.placed.value, homes, desired.clusters)
+        findings += warnings.shared_ordinals(spread.value, homes, desired.clusters)
+    findings += warnings.unpatched(spread.value, governed, desired)
     if work.excused.isdisjoint({"Cluster", "Fleet", "WorkloadKind", CONFIGURATION}):
-        found += warnings.refused(spread.value, governed, desired)
-    for finding in found:
+        findings += warnings.refused(spread.value, governed, desired)
+    for finding in findings:
         work.tell(spread.placed, finding)
 
 
 def _in_force(work: FleetObjects, desired: Desired) -> list[_DeclaredSpread]:
     """Return the spreads that nothing in other files refuses, by path and line."""
-    found: list[_DeclaredSpread] = []
+    declared_spreads: list[_DeclaredSpread] = []
     names: dict[tuple[str, str], list[_DeclaredSpread]] = {}
     targets: dict[tuple[str, str, str], list[_DeclaredSpread]] = {}
     for placed in work.all(WorkloadSpreadFile):
@@ -151,20 +153,20 @@ def _in_force(work: FleetObjects, desired: Desired) -> list[_DeclaredSpread]:
             work.reject(placed, Finding(loc=_TARGET, message=KruiseRule.NOT_PERMITTED, hint=_known_as(target)))
             continue
         alike = names.setdefault((file.namespace, file.metadata.name), [])
-        other = next((one for one in alike if one.beside(spread)), None)
+        other = next((declared_spread for declared_spread in alike if declared_spread.beside(spread)), None)
         what = f"WorkloadSpread {file.namespace}/{file.metadata.name}"
         if not work.is_new(placed, None if other is None else other.placed, what):
             continue
         rivals = targets.setdefault((file.namespace, target.group_kind, target.name), [])
-        other = next((one for one in rivals if one.beside(spread)), None)
+        other = next((rival for rival in rivals if rival.beside(spread)), None)
         if other is not None:
             hint = f"that is in {other.where}; put both into one"
             work.reject(placed, Finding(loc=_TARGET, message=KruiseRule.CONFLICT.format(other.value.name), hint=hint))
             continue
-        for known in (alike, rivals, found):
-            known.append(spread)
+        for spreads in (alike, rivals, declared_spreads):
+            spreads.append(spread)
         _tell_workspace(work, spread, desired)
-    return found
+    return declared_spreads
 
 
 def _permitted(work: FleetObjects, target: TargetFile, declared: Kinds) -> bool:
@@ -183,7 +185,7 @@ def _permitted(work: FleetObjects, target: TargetFile, declared: Kinds) -> bool:
 
 def _known_as(target: TargetFile) -> str:
     """Say which kind was probably meant, or how to have this one known."""
-    kind = next((one for one in BUILT_IN.values() if one.kind == target.kind and one.replicas), None)
+    kind = next((kind for kind in BUILT_IN.values() if kind.kind == target.kind and kind.replicas), None)
     if kind is not None and kind.group != target.group:
         return f"try apiVersion: {'/'.join(part for part in (kind.group, *kind.versions[:1]) if part)}"
     if kind is None and (likely := nearest_name(target.kind[:_COMPARED], _of_group(target.group))):
@@ -193,7 +195,7 @@ def _known_as(target: TargetFile) -> str:
 
 def _of_group(group: str) -> list[str]:
     """List the kinds of a group whose replicas can be spread."""
-    return [one.kind for one in BUILT_IN.values() if one.group == group and one.replicas]
+    return [kind.kind for kind in BUILT_IN.values() if kind.group == group and kind.replicas]
 
 
 def _tell_workspace(work: FleetObjects, spread: _DeclaredSpread, desired: Desired) -> None:
@@ -201,7 +203,9 @@ def _tell_workspace(work: FleetObjects, spread: _DeclaredSpread, desired: Desire
     if not spread.workspace:
         return
     work.tell_unknown(spread.placed, "Workspace", [(_ANNOTATION, spread.workspace)], desired.workspaces)
-    workspace = next((one for one in desired.workspaces.values() if one.name == spread.workspace), None)
+    workspace = next(
+        (workspace for workspace in desired.workspaces.values() if workspace.name == spread.workspace), None
+    )
     if workspace is not None and not _may_touch(workspace, spread.value.namespace):
         work.tell(spread.placed, foreign(_ANNOTATION, spread.value.namespace, workspace))
 

@@ -47,10 +47,18 @@ def instead(
 
     `name` says of what they are.
     """
-    before = {_key(one): one for one in prerequisites(own, workspace, kinds)}
-    after = {_key(one): one for one in prerequisites(patched, workspace, kinds)}
-    kept = [one for one in template.prerequisites if _key(one) not in before or _key(one) in after]
-    new = [replace(one, by=f"{one.by} in {name}") for key, one in after.items() if key not in before]
+    before = {_key(prerequisite): prerequisite for prerequisite in prerequisites(own, workspace, kinds)}
+    after = {_key(prerequisite): prerequisite for prerequisite in prerequisites(patched, workspace, kinds)}
+    kept = [
+        prerequisite
+        for prerequisite in template.prerequisites
+        if _key(prerequisite) not in before or _key(prerequisite) in after
+    ]
+    new = [
+        replace(prerequisite, by=f"{prerequisite.by} in {name}")
+        for key, prerequisite in after.items()
+        if key not in before
+    ]
     return (*kept, *new)
 
 
@@ -59,7 +67,7 @@ def with_patch(
 ) -> tuple[Prerequisite, ...]:
     """Return a template's prerequisites and what a patch names, where nobody knows the pods that it changes."""
     target = target_namespace(template.spec, workspace)
-    there = {_key(one) for one in template.prerequisites}
+    there = {_key(prerequisite) for prerequisite in template.prerequisites}
     for manifest in objects_of(template.spec):
         there.update(brought(manifest, namespace_of(manifest, target)))
     named = (*of_pod(mapping(subset.patch.get("spec"))), *of_metadata(mapping(subset.patch.get("metadata"))))
@@ -155,9 +163,9 @@ class Drafts:
         made = self._of(template, policy, subset, cluster, now)
         if made is not None and made.shapes is not None:
             labels = "metadata" in subset.patch
-            told = there(seen, beside(seen, subset, cluster), made.shapes, labels=labels)
-            if told is not None:
-                return told
+            shape = there(seen, beside(seen, subset, cluster), made.shapes, labels=labels)
+            if shape is not None:
+                return shape
         return narrowed(seen, subset, cluster)
 
     def _of(
@@ -214,13 +222,13 @@ def as_written(desired: Desired, placement: Placement) -> AsWritten | None:
     )
     steps = tuple(step for step in template.spec.steps if step.type is not StepType.HELM)
     named = {step.name for step in steps if step.type is StepType.MANIFEST}
-    manifests = tuple(one for one in template.spec.manifests if one.name in named)
+    manifests = tuple(manifest for manifest in template.spec.manifests if manifest.name in named)
     try:
         asked = of_placement(desired, placement)
         own_spec = render.render(replace(template.spec, helm=(), manifests=manifests, steps=steps), context)
     except InvalidInput:
         return None
-    objects = [one.manifest for one in own_spec.manifests]
+    objects = [manifest.manifest for manifest in own_spec.manifests]
     alone = len(manifests) == len(template.spec.steps)
     if asked is None or not _known(objects, asked.spread, alone=alone):
         return None
@@ -256,7 +264,8 @@ def there(seen: ReplicaShape, narrowed: ReplicaShape, found: Shapes, *, labels: 
     stated = bare if (bare.requests, bare.unstated) == (found.own.requests, found.own.unstated) else seen
     for part in _PARTS:
         shown, own, before, after = (
-            tuple(getattr(one, field) for field in part) for one in (stated, found.own, found.injected, found.patched)
+            tuple(getattr(shape, field) for field in part)
+            for shape in (stated, found.own, found.injected, found.patched)
         )
         if part == ("who",) and not seen.who:
             continue
@@ -297,11 +306,11 @@ def _shape(
     """Read the shape that all pods of some templates have; None where they differ, or one cannot be read."""
     found: dict[Hashable, ReplicaShape] = {}
     try:
-        others = tuple(_housed(one, namespace) for one in objects)
+        others = tuple(_housed(pods_made, namespace) for pods_made in objects)
         for index, there_ in roles.items():
-            for one in made(others[index], kinds, others):
-                if tuple(map(str, one.place.loc[:-1])) in there_:
-                    shape = shape_of(one, others[index], others)
+            for pods_made in made(others[index], kinds, others):
+                if tuple(map(str, pods_made.place.loc[:-1])) in there_:
+                    shape = shape_of(pods_made, others[index], others)
                     found[shape.likeness, shape.who] = shape
     except MALFORMED:
         return None

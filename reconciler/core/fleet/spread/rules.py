@@ -142,8 +142,11 @@ def selector(file: SpreadLabelSelectorFile) -> Iterator[tuple[str, str]]:
     """Say what is wrong in a label selector, each time with the way out."""
     for key, value in file.match_labels.items():
         yield from _labels(key, (value,))
-    for index, one in enumerate(file.match_expressions):
-        yield from ((f"matchExpressions[{index}]: {message}", hint) for message, hint in _requirement(one))
+    for index, spread_label_requirement_file in enumerate(file.match_expressions):
+        yield from (
+            (f"matchExpressions[{index}]: {message}", hint)
+            for message, hint in _requirement(spread_label_requirement_file)
+        )
 
 
 def _requirement(one: SpreadLabelRequirementFile) -> Iterator[tuple[str, str]]:
@@ -287,12 +290,14 @@ def _subset(subset: SubsetFile, loc: Loc) -> Iterator[Finding]:
             hint = f"leave {name} out to select all"
             yield _warning((*loc, name), "a term that asks for nothing is met by nothing", hint)
     name, preferred = subset.preferred()
-    for index, one in enumerate(preferred):
+    for index, preferred_file in enumerate(preferred):
         where = (*loc, name, index)
-        if not 1 <= one.weight <= _WHOLE:
-            hint = f"try {min(max(one.weight, 1), _WHOLE)}"
-            yield Finding(loc=(*where, "weight"), message=f"{one.weight} is not in the range 1-100", hint=hint)
-        yield from term(one.preference, (*where, "preference"))
+        if not 1 <= preferred_file.weight <= _WHOLE:
+            hint = f"try {min(max(preferred_file.weight, 1), _WHOLE)}"
+            yield Finding(
+                loc=(*where, "weight"), message=f"{preferred_file.weight} is not in the range 1-100", hint=hint
+            )
+        yield from term(preferred_file.preference, (*where, "preference"))
     for index, toleration in enumerate(subset.tolerations):
         yield from check_toleration(toleration, (*loc, "tolerations", index))
     yield from pod_template.patched(subset.patch, (*loc, "patch"))
@@ -342,9 +347,9 @@ def _alternative_number(given: int | str) -> str:
     """Guess at the limit that was meant."""
     if isinstance(given, int):
         return "leave it out for no limit" if given > MOST else "try 0, or leave it out for no limit"
-    found = re.search(r"([0-9]{1,3})(\.[0-9]+)?", given)
-    likely = int(found[1]) + bool(found[2]) if found else 0
-    return f"try {likely} or '{likely}%'" if found else "try 3 or '30%'"
+    match = re.search(r"([0-9]{1,3})(\.[0-9]+)?", given)
+    likely = int(match[1]) + bool(match[2]) if match else 0
+    return f"try {likely} or '{likely}%'" if match else "try 3 or '30%'"
 
 
 def longest(subsets: int, recovery: int) -> int:

@@ -46,7 +46,7 @@ def split_templates(
 ) -> dict[WorkloadId, WorkloadTemplate]:
     """Return the templates, those divided whose policy has a spread that says where; what keeps one whole is told."""
     made = {workload: template for workload, (template, _) in found.items()}
-    files = {(one.path, one.declared.line): one for one in work.all(WorkloadSpreadFile)}
+    files = {(declared.path, declared.declared.line): declared for declared in work.all(WorkloadSpreadFile)}
     for workload, policy in policies.items():
         spread = policy.spread
         if workload not in found or spread is None or not spread.replicas_paths:
@@ -69,9 +69,11 @@ def divided(spec: DeploySpec, spread: WorkloadSpread) -> DeploySpec:
     It is the same spec where there is none of them, as in a chart, or where the one path has the share already. Raises
     UndividedError where an object says itself what becomes of a share, or has no numbers of replicas there.
     """
-    chosen = targets([one.manifest for one in spec.manifests], spread)
-    made = tuple(_divided(one, spread) if index in chosen else one for index, one in enumerate(spec.manifests))
-    same = all(one is other for one, other in zip(made, spec.manifests, strict=True))
+    chosen = targets([manifest.manifest for manifest in spec.manifests], spread)
+    made = tuple(
+        _divided(manifest, spread) if index in chosen else manifest for index, manifest in enumerate(spec.manifests)
+    )
+    same = all(manifest is other for manifest, other in zip(made, spec.manifests, strict=True))
     return spec if same else replace(spec, manifests=made)
 
 
@@ -96,7 +98,7 @@ def _divided(resource: ManifestResource, spread: WorkloadSpread) -> ManifestReso
 
 def _ways(manifest: Mapping[str, Json], spread: WorkloadSpread) -> Sequence[Path]:
     """List the single places that the paths lead to, in the order of the spread, each once."""
-    paths = [path(way) for way in spread.replicas_paths if way]
+    paths = [path(replicas_path) for replicas_path in spread.replicas_paths if replicas_path]
     return tuple(dict.fromkeys(within(way, item, way) for way in paths for item in [*items(manifest, way)] or [()]))
 
 

@@ -122,9 +122,9 @@ def unmet(
         if term is None or not (term.labels or term.fields) or any(takes(subset, cluster) for cluster in there):
             continue
         # What no cluster meets even by itself is what is wrong; where each is met by some, it is all of them together.
-        wrong = {one.key for one in term.labels if not any(_meets(one, cluster) for cluster in there)}
-        keys = wrong or {one.key for one in term.labels}
-        values = sorted({f"{key}={value}" for one in there for key, value in one.labels.items() if key in keys})
+        wrong = {label.key for label in term.labels if not any(_meets(label, cluster) for cluster in there)}
+        keys = wrong or {label.key for label in term.labels}
+        values = sorted({f"{key}={value}" for cluster in there for key, value in cluster.labels.items() if key in keys})
         which = ", ".join(sorted(workspace.name for workspace in workspaces))
         yield Finding(
             loc=(*_SUBSETS, index, file.spec.subsets[index].required()[0]),
@@ -145,14 +145,17 @@ def misspelt(
     Any other key may be a label of nodes, which no file tells of; those of nodes that a cluster may get are told.
     """
     there = [clusters[name] for workspace in workspaces for name in workspace.everywhere if name in clusters]
-    known = {key for one in there for key in one.labels}
-    known |= {key for one in there for nodes in one.autoscaling for key in nodes.labels}
+    known = {key for cluster in there for key in cluster.labels}
+    known |= {key for cluster in there for nodes in cluster.autoscaling for key in nodes.labels}
     guesses, told = _MOST_GUESSES, set[str]()
     for index, subset in enumerate(spread.subsets):
         written = file.spec.subsets[index]
         required = () if subset.required is None else ((written.required()[0], subset.required),)
-        for field, term in (*required, *((written.preferred()[0], one.term) for one in subset.preferred)):
-            for key in dict.fromkeys(one.key for one in term.labels if one.key not in known):
+        for field, term in (
+            *required,
+            *((written.preferred()[0], preferred_term.term) for preferred_term in subset.preferred),
+        ):
+            for key in dict.fromkeys(label.key for label in term.labels if label.key not in known):
                 guesses -= 1
                 likely = _nearly(key, sorted(known)[:_MOST_COMPARED]) if guesses >= 0 and key not in told else ""
                 told.add(key)
@@ -263,7 +266,7 @@ def refused(spread: WorkloadSpread, templates: Iterable[WorkloadTemplate], desir
 def _targeted(spread: WorkloadSpread, template: WorkloadTemplate) -> list[Mapping[str, Json]]:
     """List the objects that a spread targets, of those that the steps of a template make."""
     named = {step.name for step in template.spec.steps if step.type is StepType.MANIFEST}
-    manifests = [one.manifest for one in template.spec.manifests if one.name in named]
+    manifests = [manifest.manifest for manifest in template.spec.manifests if manifest.name in named]
     return [manifests[index] for index in sorted(targets(manifests, spread))]
 
 
@@ -288,8 +291,8 @@ def _by_cluster(
             return  # terms of nodes can be written of any manifest
         key = (cluster.engine, asked.required, asked.preferred)
         if key not in known:
-            there = _numbered(manifests, asked, template, desired) if manifests else None
-            known[key] = _left(asked, template, cluster, desired) if there is None else there
+            problems = _numbered(manifests, asked, template, desired) if manifests else None
+            known[key] = _left(asked, template, cluster, desired) if problems is None else problems
         yield name, known[key]
 
 
@@ -316,7 +319,7 @@ def _made(
 def _left(asked: Injection, template: WorkloadTemplate, cluster: Cluster, desired: Desired) -> tuple[Problem, ...]:
     """Say why a subset changes nothing where no manifest is its target: the engine cannot, or nothing makes it."""
     installer, spec = engine(cluster.engine), template.spec
-    kinds = (str(one.manifest.get(field)) for one in spec.manifests for field in ("apiVersion", "kind"))
+    kinds = (str(manifest.manifest.get(field)) for manifest in spec.manifests for field in ("apiVersion", "kind"))
     try:
         if installs(spec, installer.to_render(spec)):
             installer.patches(asked, desired.kinds)

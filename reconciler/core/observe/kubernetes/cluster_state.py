@@ -67,7 +67,7 @@ class ClusterState:
         self._parts: dict[Watched, ResourcePart] = {
             Resource.NODES: self._room,
             Resource.PODS: self._pods,
-            **{one: Controllers(one, self._followed, self._controllers) for one in CONTROLLERS},
+            **{resource: Controllers(resource, self._followed, self._controllers) for resource in CONTROLLERS},
             Resource.AUTOSCALERS: self._asks[Resource.AUTOSCALERS],
             Resource.QUEUED: self._asks[Resource.QUEUED],
             Resource.SLICES: self._slices,
@@ -164,7 +164,7 @@ class ClusterState:
             controllers=self._controllers,
             asks=by_owner(self._asks.values()),
             templates=self._templates.records,
-            specs={one.owning: part.records for one, part in self._specs.items()},
+            specs={custom.owning: part.records for custom, part in self._specs.items()},
         )
         come = self._pods.ours.come()
         return ClusterObservation(

@@ -168,4 +168,8 @@ class _Pieces(Generic[P]):
         if piece is not None:
             self._known[key] = piece
             self._by_placement.setdefault(piece.placement, {})[key] = piece
-        return max(self._changed(one.placement) for one in (before, piece) if one is not None)
+        return max(
+            self._changed(kustomization_stage.placement)
+            for kustomization_stage in (before, piece)
+            if kustomization_stage is not None
+        )

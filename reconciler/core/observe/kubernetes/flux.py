@@ -177,12 +177,12 @@ def fold(
     if not every:
         return None
     # A stage that goes while others stay is one that a new version has dropped.
-    known = [stage for stage in every if not stage.leaving] or every
-    for stage in known:
+    kustomization_stages = [stage for stage in every if not stage.leaving] or every
+    for stage in kustomization_stages:
         if stage.state is not EngineState.HEALTHY or stage.leaving:
-            charts = sorted((one for one in releases if one.stage == stage.name), key=lambda one: one.name)
-            return _report(cluster, known, _told(stage, charts))
-    return _report(cluster, known, known[-1])
+            charts = sorted((release for release in releases if release.stage == stage.name), key=lambda one: one.name)
+            return _report(cluster, kustomization_stages, _told(stage, charts))
+    return _report(cluster, kustomization_stages, kustomization_stages[-1])
 
 
 def _told(stage: KustomizationStage, charts: Sequence[HelmReleaseRecord]) -> KustomizationStage:
@@ -199,17 +199,19 @@ def _told(stage: KustomizationStage, charts: Sequence[HelmReleaseRecord]) -> Kus
         if chart.state is EngineState.FAILED:
             failed = replace(stage, state=EngineState.FAILED, message=chart.message, since=chart.since)
             return replace(failed, revision=stage.attempted)
-    said = replace(stage, message=next((chart.message for chart in charts if chart.message), stage.message))
+    kustomization_stage = replace(
+        stage, message=next((chart.message for chart in charts if chart.message), stage.message)
+    )
     unwell = [chart for chart in charts if chart.state is not EngineState.HEALTHY]
     if stage.done and unwell and all(chart.waiting for chart in unwell):
         # A chart server that is away says nothing of what was installed before; where nothing was, that is late.
-        return replace(said, state=EngineState.PENDING, revision=stage.done)
-    return said
+        return replace(kustomization_stage, state=EngineState.PENDING, revision=stage.done)
+    return kustomization_stage
 
 
 def _report(cluster: ClusterName, stages: Sequence[KustomizationStage], stage: KustomizationStage) -> EngineReport:
     """Make the report of all stages from the one that tells."""
-    digests = {one.digest for one in stages}
+    digests = {stage.digest for stage in stages}
     return EngineReport(
         cluster=cluster,
         placement=stage.placement,
@@ -218,5 +220,5 @@ def _report(cluster: ClusterName, stages: Sequence[KustomizationStage], stage: K
         state=stage.state,
         message=stage.message,
         since=stage.since,
-        leaving=all(one.leaving for one in stages),
+        leaving=all(stage.leaving for stage in stages),
     )

@@ -91,7 +91,11 @@ class NodeTracker:
     def _pods(self, node: str) -> tuple[PodOnNode, ...]:
         """List the pods on a node, in the same order whichever came first."""
         there = self._there.get(node)
-        return tuple(one for one in sorted(there, key=_place) for _ in range(there[one])) if there else ()
+        return (
+            tuple(pod_on_node for pod_on_node in sorted(there, key=_place) for _ in range(there[pod_on_node]))
+            if there
+            else ()
+        )
 
     def _put(self, name: str, record: NodeRecord | None) -> ChangeEffect:
         if self._nodes.get(name) == record:

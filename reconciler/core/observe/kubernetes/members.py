@@ -110,15 +110,15 @@ class PodSums:
             self._pods[key] = record
             self._count(key, record, 1)
             self._followed.meet(record.owners)
-        told = [one for one in (before, record) if one is not None]
+        pods = [pod for pod in (before, record) if pod is not None]
         if namespace_of_key(key) in self._followed.namespaces:
             return ChangeEffect.DEMAND
         ours = record is not None and record.placement
         if before and record and not ours and replace(before, ready=record.ready) == record:
             return ChangeEffect.NOTHING  # it has become ready, or is no longer, which counts for placements alone
-        if any(one.held or one.placement for one in told):
+        if any(pod.held or pod.placement for pod in pods):
             return ChangeEffect.DEMAND
-        return ChangeEffect.CAPACITY if any(one.node for one in told) else ChangeEffect.NOTHING
+        return ChangeEffect.CAPACITY if any(pod.node for pod in pods) else ChangeEffect.NOTHING
 
     def _count(self, key: str, pod: PodRecord, sign: int) -> None:
         """Add a pod to the sums that it is part of, or take it off again."""

@@ -70,7 +70,7 @@ def _belonging(metadata: Json, namespace: str, marks: Marks) -> Iterator[tuple[O
         for kind, mark in marks[label]:
             name = str(labels[label])
             if mark.made_up:
-                known = _MADE_UP.fullmatch(name)
-                name = known[1] if known else ""
+                match = _MADE_UP.fullmatch(name)
+                name = match[1] if match else ""
             if name and all(labels.get(other) == value for other, value in mark.beside):
                 yield Owner(kind.kind, namespace, name, foreign(kind.kind, kind.group)), kind.together

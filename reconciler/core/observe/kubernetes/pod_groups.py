@@ -19,7 +19,7 @@ Makers = Sequence[tuple[ControllerRecord, list[PodRecord]]]
 
 def group_of(root: Owner, groups: Iterable[GroupMembership]) -> str:
     """Return which of an object's groups a pod is of; empty where it does not say."""
-    return next((one.group for one in groups if one.owner == root), "")
+    return next((group.group for group in groups if group.owner == root), "")
 
 
 def group_seen(
@@ -60,7 +60,7 @@ def _members(
 ) -> Iterator[tuple[GroupMembership, PodRecord | ControllerRecord, int]]:
     """Yield the pods of groups, and those that are yet to be made, with how many there are of each."""
     for pod in pods:
-        yield from ((one, pod, 1) for one in pod.groups if one.owner == root)
+        yield from ((group, pod, 1) for group in pod.groups if group.owner == root)
     for maker, own in makers:
         if maker.wanted > len(own):
-            yield from ((one, maker, maker.wanted - len(own)) for one in maker.groups if one.owner == root)
+            yield from ((group, maker, maker.wanted - len(own)) for group in maker.groups if group.owner == root)

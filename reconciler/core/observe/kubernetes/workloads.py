@@ -53,11 +53,11 @@ def observe_workloads(refs: Iterable[WorkloadRef], members: Members) -> Iterator
         for owner in record.owners:
             owned.setdefault(owner, []).append(one)
     everyone = {*members.controllers, *members.by_owner, *owned, *members.asks, *_unmade(members)}
-    found = sorted((one for one in everyone if (one.namespace, one.name) in named), key=_rank)
-    for root in found:
+    owners = sorted((owner for owner in everyone if (owner.namespace, owner.name) in named), key=_rank)
+    for root in owners:
         own = members.controllers.get(root)
         # What makes the leaders of a set has the set's name, and is not what is meant by it.
-        part = own is not None and own.owner in own.belongs and own.owner in found
+        part = own is not None and own.owner in own.belongs and own.owner in owners
         alike = named[root.namespace, root.name]
         if any(root.meant_by(ref) and not (part and not ref.kind) for ref in alike):
             seen = _observe(root, members, owned)
@@ -102,12 +102,14 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
     spec = members.specs.get((root.kind, root.group), {}).get(f"{root.namespace}/{root.name}")
     wanted = max(wanted, spec.wanted) if spec is not None else wanted
     held = [(pod.held, group_of(root, pod.groups)) for pod in pods if pod.held is not None]
-    held += [(one, group_of(root, maker.groups)) for maker, own in makers for one in _never_made(maker, own)]
+    held += [
+        (unscheduled, group_of(root, maker.groups)) for maker, own in makers for unscheduled in _never_made(maker, own)
+    ]
     shape = _shape(root, pods, [maker for maker, _ in makers], members)
     if spec is not None and spec.unmade is not None and not pods:
         held += [(spec.unmade, "")] * wanted
         shape = shape or spec.shape
-    waiting = Counter((one.since, one.cause, group) for one, group in held)
+    waiting = Counter((unscheduled.since, unscheduled.cause, group) for unscheduled, group in held)
     asking = members.asks.get(root, ())
     return WorkloadObservation(
         ref=WorkloadRef(namespace=root.namespace, name=root.name, kind=root.kind, group=root.group),
@@ -118,7 +120,7 @@ def _observe(root: Owner, members: Members, owned: Mapping[Owner, list[Owner]]) 
             for (since, cause, group), n in sorted(waiting.items())
         ),
         shape=shape,
-        asks=tuple(ask for ask in (one.ask(len(pods), ready) for one in asking) if ask is not None),
+        asks=tuple(ask for ask in (ask_record.ask(len(pods), ready) for ask_record in asking) if ask is not None),
         group=completed(
             group_seen(root, pods, makers, partial(with_claims, namespace=root.namespace, templates=members.templates)),
             spec.group if spec is not None else None,
@@ -135,7 +137,7 @@ def _shape(
     """
     told = [(pod.shape, pod.claims) for pod in sorted(pods, key=lambda pod: pod.held is None)]
     told += [(maker.shape, maker.claims) for maker in makers]
-    told += [(one.shape, NO_CLAIMS) for one in members.asks.get(root, ())]
+    told += [(ask_record.shape, NO_CLAIMS) for ask_record in members.asks.get(root, ())]
     for shape, claims in told:
         if shape is not None:
             return with_claims(shape, claims, root.namespace, members.templates)
@@ -150,8 +152,8 @@ def _makers(
     Of a Deployment and its ReplicaSet, whose pods have the same marks, it is the Deployment.
     """
     own = owned.get(root, ())
-    makers = [one for one in sorted(own) if members.controllers[one].owner not in own]
-    return [(members.controllers[one], _pods_below(one, members, owned)) for one in makers]
+    makers = [owner for owner in sorted(own) if members.controllers[owner].owner not in own]
+    return [(members.controllers[maker], _pods_below(maker, members, owned)) for maker in makers]
 
 
 def _held(pods: Iterable[PodRecord]) -> list[Unscheduled]:

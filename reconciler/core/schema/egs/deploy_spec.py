@@ -53,8 +53,8 @@ def read_flags(text: str, loc: Loc) -> tuple[HelmFlags, tuple[Finding, ...]]:
         return HelmFlags(), (Finding(loc=loc, message=f"{shortened(text)!r} is no list of options: {error}"),)
     switches: dict[str, bool] = {}
     timeout: timedelta | None = None
-    found: list[Finding] = []
-    while words and len(found) < _MOST_FLAGS:
+    findings: list[Finding] = []
+    while words and len(findings) < _MOST_FLAGS:
         option, equals, given = words.popleft().partition("=")
         # 1. A switch, on its own or with =true or =false.
         if option in _SWITCHES and given in ("", "true", "false"):
@@ -65,18 +65,18 @@ def read_flags(text: str, loc: Loc) -> tuple[HelmFlags, tuple[Finding, ...]]:
             try:
                 timeout = parse_duration(shortened(duration))
             except ValueError as error:
-                found.append(Finding(loc=loc, message=f"--timeout: {error}"))
+                findings.append(Finding(loc=loc, message=f"--timeout: {error}"))
         # 3. Harmless, without effect here.
         elif option == "--debug":
-            found.append(Finding(loc=loc, message="--debug has no effect", severity=Severity.WARNING))
+            findings.append(Finding(loc=loc, message="--debug has no effect", severity=Severity.WARNING))
         # 4. Said elsewhere in the file, or not at all.
         else:
-            found.append(
+            findings.append(
                 Finding(loc=loc, message=f"{shortened(option)} is not read here", hint=_ELSEWHERE.get(option, _KNOWN))
             )
             if option in _ELSEWHERE and not equals and words and not words[0].startswith("-"):
                 words.popleft()
-    return HelmFlags(timeout=timeout, **switches), tuple(found)
+    return HelmFlags(timeout=timeout, **switches), tuple(findings)
 
 
 _PART_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")

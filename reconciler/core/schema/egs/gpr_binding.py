@@ -78,11 +78,12 @@ class BindingFile(Strict):
             auto=self.spec.enable_auto_gpr,
             clusters=tuple(
                 model.ClusterBinding(
-                    cluster=ClusterName(one.cluster_name),
-                    default=one.default_template_name or (one.templates[0] if len(one.templates) == 1 else ""),
-                    templates=tuple(dict.fromkeys(one.templates)),
+                    cluster=ClusterName(cluster.cluster_name),
+                    default=cluster.default_template_name
+                    or (cluster.templates[0] if len(cluster.templates) == 1 else ""),
+                    templates=tuple(dict.fromkeys(cluster.templates)),
                 )
-                for one in self.spec.clusters
+                for cluster in self.spec.clusters
             ),
         )
 
@@ -166,5 +167,8 @@ class WorkspacePolicyFile(Strict):
             requeue=spec.requeue_on_failure,
             evicts=spec.enable_auto_eviction,
             limits=spec.global_gpu_constraints.limits(),
-            by_cluster={ClusterName(one.cluster_name): one.limits() for one in spec.cluster_gpu_constraints},
+            by_cluster={
+                ClusterName(cluster_gpu_constraint.cluster_name): cluster_gpu_constraint.limits()
+                for cluster_gpu_constraint in spec.cluster_gpu_constraints
+            },
         )

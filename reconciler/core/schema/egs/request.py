@@ -86,31 +86,31 @@ class RequestDraft:
 
 def placement(file: PlacementFile) -> tuple[RequestDraft, tuple[Finding, ...]]:
     """Make a draft of a WorkloadPlacement, and find what is wrong between its parts."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     group = file.api_version.partition("/")[0]
     value = replace(
-        _draft(file.spec, found, group=group),
+        _draft(file.spec, findings, group=group),
         name=TemplateName(file.metadata.name),
         namespace=file.metadata.namespace,
         template=file.spec.workload_template_name or file.metadata.annotations.get(TEMPLATE, ""),
     )
-    found += _whole(value)
-    return value, tuple(value.spelling.of(finding) for finding in found)
+    findings += _whole(value)
+    return value, tuple(value.spelling.of(finding) for finding in findings)
 
 
 def created(body: CreateBody, flat: frozenset[int]) -> tuple[RequestDraft, tuple[Finding, ...]]:
     """Make a draft of the body of a POST; `flat` are the manifests that it has in the flattened form."""
-    found: list[Finding] = []
-    value = replace(_draft(body, found, flat=flat), name=TemplateName(body.name))
-    found += _whole(value)
-    return value, tuple(value.spelling.of(finding) for finding in found)
+    findings: list[Finding] = []
+    value = replace(_draft(body, findings, flat=flat), name=TemplateName(body.name))
+    findings += _whole(value)
+    return value, tuple(value.spelling.of(finding) for finding in findings)
 
 
 def updated(body: UpdateBody, flat: frozenset[int]) -> tuple[RequestDraft, tuple[Finding, ...]]:
     """Make a draft of the body of a PUT. What is wrong between its parts shows once it is `merged`."""
-    found: list[Finding] = []
-    value = replace(_draft(body, found, flat=flat, partial=True), name=TemplateName(body.name or ""))
-    return value, tuple(value.spelling.of(finding) for finding in found)
+    findings: list[Finding] = []
+    value = replace(_draft(body, findings, flat=flat, partial=True), name=TemplateName(body.name or ""))
+    return value, tuple(value.spelling.of(finding) for finding in findings)
 
 
 def reservation(file: GprFile) -> tuple[RequestDraft, tuple[Finding, ...]]:

@@ -111,8 +111,8 @@ def read_request(value: Json) -> Request | tuple[Finding, ...]:
         file = model.model_validate(value)
     except ValidationError as error:
         return complaints(error, model)
-    draft, found = requestdraft.reservation(file) if isinstance(file, GprFile) else requestdraft.placement(file)
-    wrong = tuple(finding for finding in found if finding.severity is Severity.ERROR)
+    draft, findings = requestdraft.reservation(file) if isinstance(file, GprFile) else requestdraft.placement(file)
+    wrong = tuple(finding for finding in findings if finding.severity is Severity.ERROR)
     if draft.workspace is None:
         wrong = (*wrong, Finding(loc=("spec", "workspaceName"), message="is required"))
     return wrong if wrong or draft.workspace is None else draft.request(draft.workspace).settled
