@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from tests.builders.passes import SOURCE_FILES
 from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal
 from tests.fakes.kube_api_server import Cluster, kubeconfig, serving
+from tests.fakes.warm_command import overspill as warm
 
 ROOT = Path(__file__).parents[2]
 
@@ -120,7 +120,7 @@ def test_commands_that_need_no_sight_ask_for_no_kubeconfig(terminal: Terminal) -
 def test_daemon_acts_on_what_it_watches_and_sees_its_own_replicas_come(
     terminal: Terminal, clusters: Clusters, fleet: Remote
 ) -> None:
-    command = [sys.executable, "-m", "reconciler", "run", "--poll-interval", "1h"]
+    command = [*warm(), "run", "--poll-interval", "1h"]
     env = {**os.environ, **terminal.env}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=ROOT, env=env) as running:
         try:

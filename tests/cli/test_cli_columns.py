@@ -8,7 +8,6 @@ import pty
 import re
 import struct
 import subprocess
-import sys
 import termios
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from hypothesis import strategies as st
 
 from reconciler.cli.columns import aligned, fitted
 from tests.cli.conftest import Terminal
+from tests.fakes.warm_command import overspill as warm
 
 ROOT = Path(__file__).parents[2]
 HEADERS = ("PLACEMENT", "CLUSTER", "UNTIL", "WHY", "WHAT WOULD CHANGE IT")
@@ -80,8 +80,9 @@ def on_terminal(overspill: Terminal, width: int, *arguments: str, plain: bool = 
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
     env = {**os.environ, **overspill.env, "TERM": "xterm", "NO_COLOR": "1" if plain else ""}
     env.pop("COLUMNS", None)
-    command = [sys.executable, "-m", "reconciler", *arguments]
-    subprocess.run(command, cwd=ROOT, env=env, stdin=terminal, stdout=terminal, stderr=terminal, check=True)
+    subprocess.run(
+        [*warm(), *arguments], cwd=ROOT, env=env, stdin=terminal, stdout=terminal, stderr=terminal, check=True
+    )
     return os.read(master, 65536).decode()
 
 

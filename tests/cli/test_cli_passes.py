@@ -7,7 +7,6 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 from tests.builders.passes import BRANCHES
 from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal, push_first
+from tests.fakes.warm_command import overspill as warm
 
 See = Callable[..., None]
 ROOT = Path(__file__).parents[2]
@@ -81,7 +81,7 @@ class Daemon:
     def __init__(self, env: dict[str, str], *arguments: str) -> None:
         self.lines: list[str] = []
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "reconciler", "run", *arguments],
+            [*warm(), "run", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=ROOT,

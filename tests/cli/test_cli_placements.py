@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from reconciler.cli import main
 from tests.builders.daemon import EDITOR, VIEWER, Daemon, small
 from tests.builders.remote import Remote
 from tests.cli.conftest import Terminal
+from tests.fakes.warm_command import overspill as warm
 
 ROOT = Path(__file__).parents[2]
 
@@ -111,7 +111,7 @@ def test_each_that_is_named_is_ended_though_one_is_missing(laptop: Terminal, tmp
 def test_terminal_is_asked_before_an_end(laptop: Terminal, tmp_path: Path, answer: bytes, code: int, left: int) -> None:
     laptop.done("placements", "create", "-f", file(tmp_path, small("a")))
     typed, terminal = pty.openpty()
-    command = [sys.executable, "-m", "reconciler", "placements", "delete", "a"]
+    command = [*warm(), "placements", "delete", "a"]
     try:
         os.write(typed, answer)
         done = subprocess.run(

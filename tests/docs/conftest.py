@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.fakes.warm_command import overspill
 
 CHECKOUT = Path(__file__).parents[2]
 
@@ -19,7 +20,7 @@ def person(tmp_path: Path) -> dict[str, str]:
     home.mkdir()
     bin_.mkdir()
     command = bin_ / "overspill"
-    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m reconciler "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec {shlex.join(overspill())} "$@"\n')
     command.chmod(0o755)
     (home / ".gitconfig").write_text("[user]\n\tname = Ann\n\temail = ann@example.com\n")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "OVERSPILL_"))}

@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ import pytest
 
 from reconciler.access.rights import digest
 from tests.fakes.prometheus import serving
+from tests.fakes.warm_command import overspill
 
 LAYOUT = Path(__file__).parents[2] / "repo-layout"
 
@@ -79,13 +80,14 @@ class Fleet:
         return [subject for subject in subjects if subject.startswith("burst(")]
 
     @contextmanager
-    def daemon(self, *flags: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
+    def daemon(self, *flags: str, command: Sequence[str] = (), **variables: str) -> Iterator[subprocess.Popen[str]]:
+        """Run the daemon as a process, by another command than `overspill` if one is given."""
         env = {name: value for name, value in os.environ.items() if not name.startswith("OVERSPILL_")}
         env |= {"OVERSPILL_CACHE_DIR": str(self.path / "cache"), "PYTHONPATH": str(LAYOUT.parent), **variables}
-        command = [sys.executable, "-m", "reconciler", "run", "--repo", str(self.remote)]
-        command += ["--observations", str(self.path / "seen"), "--poll-interval", "1s", *flags]
+        arguments = [*(command or overspill()), "run", "--repo", str(self.remote)]
+        arguments += ["--observations", str(self.path / "seen"), "--poll-interval", "1s", *flags]
         with subprocess.Popen(
-            command, env=env, cwd=self.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            arguments, env=env, cwd=self.path, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         ) as process:
             try:
                 yield process
@@ -107,7 +109,7 @@ def fleet(tmp_path: Path) -> Fleet:
 
 def test_sigterm_finishes_the_push_under_way_and_leaves(fleet: Fleet) -> None:
     fleet.slow_push(1)
-    with fleet.daemon() as process:
+    with fleet.daemon(command=[sys.executable, "-m", "reconciler"]) as process:
         until(fleet.pushing.exists)
         process.send_signal(signal.SIGTERM)
         assert fleet.bursts() == []
