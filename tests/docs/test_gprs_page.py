@@ -44,7 +44,7 @@ def test_the_ends_and_the_other_names_are_told() -> None:
     ends = re.search(r"Nothing leads out of (\w+), (\w+) and (\w+)\.", SECTION)
     assert ends
     assert {*ends.groups()} == ENDS
-    named = re.findall(r"(\w+) is (\w+)[,.]", SECTION.partition("EGS writes some of them otherwise")[2])
+    named = re.findall(r"(\w+)\s+is\s+(\w+)[,.]", SECTION.partition("EGS writes some of them otherwise")[2])
     assert named[:3] == [("Provisioned", "Successful"), ("Complete", "Completed"), ("Error", "Failed")]
     assert all(read_state(name) is GprState(state) for name, state in named[:3])
 

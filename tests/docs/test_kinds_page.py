@@ -34,13 +34,21 @@ ELASTIC = torch(4, elastic=2)
 
 
 def test_the_table_says_what_is_built_in() -> None:
-    rows = [line for line in PAGE.splitlines() if line.startswith("| ") and line.count(" | ") == 6]
-    assert rows[1:] == [row(kind) for kind in BUILT_IN.values()]
+    table = PAGE.partition("| kind | API group |")[2].partition("\n\n")[0]
+    assert table.splitlines()[2:] == [row(kind) for kind in BUILT_IN.values()]
+
+
+def test_the_list_says_where_each_kind_has_its_numbers() -> None:
+    section = PAGE.partition("\n## Where the numbers are\n")[2].partition("\n## ")[0]
+    unwrapped = re.sub(r"\n +(?![- ])", " ", section)
+    assert re.findall(r"^(?:- |  - ).*$", unwrapped, re.MULTILINE) == [
+        line for kind in BUILT_IN.values() for line in paths(kind)
+    ]
 
 
 def test_the_page_says_by_which_labels_pods_are_known() -> None:
     rows = re.findall(r"^\| ([A-Za-z]+) (?:of [a-z.]+ )?\| (`[^|]*) \|$", PAGE, re.MULTILINE)
-    assert rows == [(kind.kind, " or ".join(map(mark, kind.marks))) for kind in BUILT_IN.values() if kind.marks]
+    assert rows == [(kind.kind, mark(one)) for kind in BUILT_IN.values() for one in kind.marks]
 
 
 def test_the_picture_is_of_a_set_that_is_counted() -> None:
@@ -119,17 +127,22 @@ def examples() -> list[str]:
 
 
 def row(kind: WorkloadKind) -> str:
-    """Write what is known of a kind as a row of the table."""
-    cells = (
-        kind.kind,
-        kind.group or "(core)",
-        f"{', '.join(kind.versions)}; {kind.checked}",
-        "<br>".join(map(written, kind.replicas)) or "none",
-        "<br>".join(template(one) for one in kind.templates) if kind.counted else "not counted",
-        kind.together.called if kind.together else "none",
-        least(kind),
-    )
-    return f"| {' | '.join(cells)} |"
+    """Write a kind as a row of the table."""
+    together = kind.together.called if kind.together else "none"
+    return f"| {kind.kind} | {kind.group or '(core)'} | {', '.join(kind.versions)}; {kind.checked} | {together} |"
+
+
+def paths(kind: WorkloadKind) -> Iterator[str]:
+    """Write where a kind has its numbers as an item of the list."""
+    yield f"- {kind.kind}{' of ' + kind.group if kind.group else ''}"
+    if kind.replicas:
+        yield f"  - replicas: {', '.join(map(written, kind.replicas))}"
+    if kind.counted:
+        yield from (f"  - pods: {template(one)}" for one in kind.templates)
+    else:
+        yield "  - pods: not counted"
+    if kind.together:
+        yield f"  - needed at once: {least(kind)}"
 
 
 def written(way: Way) -> str:
@@ -152,8 +165,7 @@ def factor(count: Count) -> str:
 
 def least(kind: WorkloadKind) -> str:
     """Write how many pods of a group have to be there."""
-    if kind.together is None:
-        return "1"
+    assert kind.together
     if kind.together.eager is not None:
         way, value = kind.together.eager
         return f"all; 1 where {written(way)} is `{value}`"

@@ -1,4 +1,4 @@
-"""No page points to a page, a heading or a file that is not there."""
+"""No page points to a page, a heading or a file that is not there, and its lines fit on a screen."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ import pytest
 
 CHECKOUT = Path(__file__).parents[2]
 PAGES = sorted([*CHECKOUT.glob("*.md"), *CHECKOUT.glob("docs/**/*.md"), *CHECKOUT.glob("repo-layout/**/*.md")])
+LIVING = [page for page in PAGES if page.name != "CHANGELOG.md" and page.parent.name != "decisions"]
+"""Pages that are not records of the past."""
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_CODE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+_TARGET = re.compile(r"^\[[\w-]+\]: \S+$")
+LONGEST_LINE, LONGEST_ROW = 120, 200
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(CHECKOUT).as_posix())
@@ -29,6 +34,16 @@ def test_every_page_of_docs_can_be_reached_from_the_readme() -> None:
     named = {CHECKOUT / link.partition("#")[0] for link in _LINK.findall((CHECKOUT / "README.md").read_text())}
     for page in (CHECKOUT / "docs").glob("*.md"):
         assert page in named, f"README.md does not name {page.name}"
+
+
+@pytest.mark.parametrize("page", LIVING, ids=lambda page: page.relative_to(CHECKOUT).as_posix())
+def test_lines_and_rows_of_tables_fit_on_a_screen(page: Path) -> None:
+    lines = _CODE.sub("", page.read_text()).splitlines()
+    assert [
+        line
+        for line in lines
+        if len(line) > (LONGEST_ROW if line.startswith("|") else LONGEST_LINE) and not _TARGET.match(line)
+    ] == []
 
 
 def slug(heading: str) -> str:
