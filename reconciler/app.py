@@ -29,11 +29,10 @@ from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.adapters.views import Here, JoinedView
 from reconciler.daemon.announce import Announcer
 from reconciler.daemon.branch import BranchReader
-from reconciler.daemon.loop import OBSERVATION, Loop
+from reconciler.daemon.loop import OBSERVATION, Loop, handle_signals
 from reconciler.daemon.order_queue import OrderQueue
+from reconciler.daemon.pass_runner import PassRunner
 from reconciler.daemon.reconcile import Memory, Outcome, World
-from reconciler.daemon.serve_orders import Counter, Serving
-from reconciler.daemon.signals import signals_for
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
 from reconciler.errors import InvalidInput
@@ -100,9 +99,9 @@ def serve(settings: Settings) -> None:
         )
         memory = _memory(repository)
         alarms = Alarms(wake)
-        counter = Counter(desk=OrderQueue(wake), bulletin=LatestSnapshot(memory.branch))
+        queue, latest = OrderQueue(wake), LatestSnapshot(memory.branch)
         loop: Loop[Outcome] = Loop(
-            Serving(world, memory, counter),
+            PassRunner(world, memory, queue, latest),
             clock=world.clock,
             alarm=alarms,
             tell=Announcer(source_branch=settings.source_branch, sinks=world.sinks).tell,
@@ -110,18 +109,20 @@ def serve(settings: Settings) -> None:
             random=random.random,
             poll=settings.poll_interval,
         )
-        stack.enter_context(signals_for(loop))
+        stack.enter_context(handle_signals(loop))
         for view in files:
             alarms.watch(view.changed, every=LOOK_AT_FILES, reason=OBSERVATION)
-        address = stack.enter_context(_listening(settings, pushed, loop, counter, repository.shelf))
-        stack.callback(counter.desk.close)
+        address = stack.enter_context(
+            _listening(settings, pushed, loop, queue=queue, latest=latest, shelf=repository.shelf)
+        )
+        stack.callback(queue.close)
         log.info("watching", line=_watching(settings, address))
         if not files and not clusters and not (address and settings.push_token):
             log.warning("no observations", line=BLIND)
         alarms.start()
         stack.callback(alarms.stop)
         loop.run()
-        counter.desk.close()
+        queue.close()
         _finish(notifier)
     log.info("stopped")
 
@@ -149,7 +150,13 @@ BLIND = (
 
 @contextmanager
 def _listening(
-    settings: Settings, pushed: PushedObservations, loop: Loop[Outcome], counter: Counter, shelf: OutputFiles
+    settings: Settings,
+    pushed: PushedObservations,
+    loop: Loop[Outcome],
+    *,
+    queue: OrderQueue,
+    latest: LatestSnapshot,
+    shelf: OutputFiles,
 ) -> Iterator[str]:
     """Serve HTTP where the settings ask for it, and yield the address, empty where they do not."""
     if settings.listen is None:
@@ -171,9 +178,9 @@ def _listening(
         webhook_secret=settings.webhook_secret,
         callers=entry.callers(settings, SystemClock()),
         management=Management(
-            bulletin=counter.bulletin,
+            latest=latest,
             shelf=shelf,
-            desk=counter.desk,
+            queue=queue,
             strict=settings.strict_egs_api,
             source_branch=settings.source_branch,
         ),

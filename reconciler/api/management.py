@@ -20,16 +20,16 @@ class Management:
     `source_branch` is where people change what is not changed here.
     """
 
-    bulletin: LatestSnapshot
+    latest: LatestSnapshot
     shelf: OutputFiles
-    desk: OrderQueue
+    queue: OrderQueue
     strict: bool = False
     source_branch: str = "main"
 
     def reading(self) -> Snapshot:
         """Return what the newest pass has seen; raises Refusal while there has been none."""
         try:
-            return self.bulletin.read()
+            return self.latest.read()
         except Transient as error:
             raise HttpError(
                 HTTPStatus.SERVICE_UNAVAILABLE, str(error), hint="try again", headers={"Retry-After": "1"}

@@ -60,13 +60,13 @@ def digested(caller: Caller, key: str) -> str:
     return sha256(f"{caller.kind}\n{caller.name}\n{key}".encode()).hexdigest() if key else ""
 
 
-async def carried_out(desk: OrderQueue, order: Order) -> OrderResult:
+async def carried_out(queue: OrderQueue, order: Order) -> OrderResult:
     """Have an order carried out, and wait until its commit is pushed.
 
     Raises Refusal where it is denied, and where nobody can tell whether it was carried out.
     """
     try:
-        receipt = await asyncio.wait_for(asyncio.wrap_future(desk.submit(order)), PATIENCE)
+        receipt = await asyncio.wait_for(asyncio.wrap_future(queue.submit(order)), PATIENCE)
     except (TimeoutError, Transient) as error:
         raise _unavailable("the repository cannot be written now", order.verb) from error
     except OverspillError as error:

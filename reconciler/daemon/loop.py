@@ -1,16 +1,19 @@
-"""When a pass runs: the daemon's only loop.
+"""When a pass runs: the daemon's only loop, and the signals of the process that steer it.
 
-It knows nothing of git or clusters. It calls a pass, looks at how that ended, and waits for the next reason to run one.
+The loop knows nothing of git or clusters. It calls a pass, looks at how that ended, and waits for the next reason.
 """
 
 from __future__ import annotations
 
+import signal
 import time
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterator, Sized
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
-from typing import Generic, Protocol, TypeVar
+from types import FrameType
+from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
 
@@ -115,7 +118,7 @@ class _Rest:
 
 
 class Loop(Generic[OutcomeT]):
-    """Runs `pass_` whenever there is a reason to, until it is told to stop.
+    """Runs `pass_` whenever there is a reason to, until `stop`.
 
     Reasons that come while a pass runs are put together into one more. How a pass ends says what follows:
 
@@ -150,26 +153,26 @@ class Loop(Generic[OutcomeT]):
         self._longest_backoff = longest_backoff
         self._failures = 0  # in a row, refused input aside
         # SimpleQueue.put may be interrupted by a signal handler that puts as well; a Condition or an Event may not.
-        self._mail: SimpleQueue[str] = SimpleQueue()
-        self._mailed: set[str] = set()
+        self._reasons: SimpleQueue[str] = SimpleQueue()
+        self._pending: set[str] = set()
         self._stopping = False
         self._fetch = True
         self._poll_at = 0.0
         self._passes = self._bugs = self._tries = self._changed = 0
         self._trouble = ""
-        self._told: dict[type[Exception], str] = {}
+        self._logged: dict[type[Exception], str] = {}
         self._ended = time.monotonic()
 
     def wake(self, reason: str) -> None:
         """Ask for a pass soon, from any thread or signal handler; of equal reasons that wait, one is kept."""
-        if reason not in self._mailed:
-            self._mailed.add(reason)
-            self._mail.put(reason)
+        if reason not in self._pending:
+            self._pending.add(reason)
+            self._reasons.put(reason)
 
     def stop(self) -> None:
         """Let the pass under way end, and begin no other; from any thread or signal handler."""
         self._stopping = True
-        self._mail.put(_STOP)
+        self._reasons.put(_STOP)
 
     def vitals(self) -> Vitals:
         """Tell how the loop is doing, from any thread."""
@@ -231,13 +234,13 @@ class Loop(Generic[OutcomeT]):
         if self._trouble:
             log.info("working again", failed_tries=self._tries)
         self._trouble, self._tries = "", 0
-        self._told.clear()
+        self._logged.clear()
         self._failures = 0
         self._passes += 1
         self._changed += outcome.pushes if outcome.commits else 0
-        if self._changed >= MAINTAIN_EVERY and self._mail.empty():
+        if self._changed >= MAINTAIN_EVERY and self._reasons.empty():
             self._changed = 0
-            self._keep_house()
+            self._run_maintenance()
 
     def _fail(self, error: Exception, *, fetched: bool) -> None:
         """Take note of a pass that did not end well; the next one fetches, since nobody knows how far this one came."""
@@ -248,11 +251,11 @@ class Loop(Generic[OutcomeT]):
         self._trouble = str(error) or type(error).__name__
         refused, expected = isinstance(error, InvalidInput), isinstance(error, OverspillError)
         self._bugs += not expected
-        told = self._told.get(type(error))
+        logged = self._logged.get(type(error))
         # An outage words itself anew at each try; it is one outage all the same.
-        if told == self._trouble or (told is not None and expected and not refused):
+        if logged == self._trouble or (logged is not None and expected and not refused):
             return
-        self._told[type(error)] = self._trouble
+        self._logged[type(error)] = self._trouble
         if refused:
             log.error("refused; trying again at each poll", why=self._trouble)
         elif expected:
@@ -261,30 +264,62 @@ class Loop(Generic[OutcomeT]):
             log.error("bug; backing off", why=self._trouble, exc_info=error)
 
     def _set_poll(self) -> None:
-        """Set the next poll, a tenth early or late at most, so that daemons of one remote do not march in step."""
+        """Set the next poll, a tenth early or late at most, so that daemons of one remote do not poll in step."""
         jitter = 1 + _POLL_JITTER * (2 * self._random() - 1)
         self._poll_at = time.monotonic() + self._poll.total_seconds() * jitter
 
     def _wait(self, rest: _Rest) -> set[str]:
-        """Wait as told and return the reasons that came; the time running out counts as a poll."""
-        came: set[str] = set()
+        """Wait as long as `rest` allows, and return the reasons that came; a wait that runs out counts as a poll."""
+        reasons: set[str] = set()
         while not self._stopping:
             left = rest.until - time.monotonic()
             try:
-                reason = self._mail.get(timeout=max(0.0, min(left, _SLICE)))
+                reason = self._reasons.get(timeout=max(0.0, min(left, _SLICE)))
             except Empty:
                 if left > _SLICE:
                     continue
-                return came | {POLL}
-            self._mailed.discard(reason)
-            came.add(reason)
-            if self._mail.empty() and not rest.cut_by.isdisjoint(came):
-                return came
-        return came
+                return reasons | {POLL}
+            self._pending.discard(reason)
+            reasons.add(reason)
+            if self._reasons.empty() and not rest.cut_by.isdisjoint(reasons):
+                return reasons
+        return reasons
 
-    def _keep_house(self) -> None:
-        """Let the repository tidy itself up; that it could not is no reason to stop."""
+    def _run_maintenance(self) -> None:
+        """Let the repository tidy itself up; a failure does not stop the loop."""
         try:
             self._maintain()
         except OverspillError as error:
             log.warning("maintenance failed", why=str(error))
+
+
+@contextmanager
+def handle_signals(loop: Loop[Any]) -> Iterator[None]:
+    """Hand this process's signals to the loop, and back again in the end. Call it in the main thread.
+
+    SIGTERM and SIGINT let the pass under way finish, its push included. A second SIGINT is a KeyboardInterrupt at once.
+    SIGHUP runs a pass now. The handlers do not log: they may interrupt the log call whose lock they would wait for.
+    """
+    interrupted = False
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        nonlocal interrupted
+        if number == signal.SIGINT:
+            if interrupted:
+                raise KeyboardInterrupt
+            interrupted = True
+        loop.stop()
+
+    def reload(_number: int, _frame: FrameType | None) -> None:
+        loop.wake(RELOAD)
+
+    before = {
+        signal.SIGTERM: signal.signal(signal.SIGTERM, stop),
+        signal.SIGINT: signal.signal(signal.SIGINT, stop),
+        signal.SIGHUP: signal.signal(signal.SIGHUP, reload),
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""Receiving what many callers order: a batch after the other, each decided while the one before is being pushed."""
+"""Receives the orders of many callers: batch after batch, each decided while the one before is being pushed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from reconciler.model.tree import Tips
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sent:
+class _PushedBatch:
     batch: Batch
     push: PendingPush
 
@@ -38,73 +38,73 @@ class _Sent:
 class OrderBatches:
     """Takes in batches, of which one at a time is on its way to the remote.
 
-    A batch is decided as if the push before it had ended well. Where it has not, both wait on or fail together. The
-    clusters are looked at once: nothing is placed in a rush.
+    A batch is decided as if the push before it had succeeded. If that push fails, both batches wait on or fail
+    together. The clusters are observed once: no batch places anything.
     """
 
-    def __init__(self, world: World, memory: Memory, bulletin: LatestSnapshot, tips: Tips) -> None:
-        """Begin where the branches stand at `tips`, with whatever the last whole pass held back."""
-        self._world, self._memory, self._bulletin = world, memory, bulletin
+    def __init__(self, world: World, memory: Memory, latest: LatestSnapshot, tips: Tips) -> None:
+        """Begin where the branches stand at `tips`, with what the last whole pass held back."""
+        self._world, self._memory, self._latest = world, memory, latest
         self._tips = tips
-        self._held = _held(bulletin)
+        self._held = _held_back(latest)
         self._seen: Observed | None = None
-        self._under_way: _Sent | None = None
-        self._landed: _Sent | None = None
+        self._under_way: _PushedBatch | None = None
+        self._finished: _PushedBatch | None = None
         self.answered = 0
         """How many orders were answered last."""
-        self.done: list[Outcome] = []
-        """What has been pushed, a batch after the other."""
+        self.outcomes: list[Outcome] = []
+        """One a batch that was pushed, in order."""
 
     @property
     def under_way(self) -> int:
         """How many orders are on their way to the remote."""
-        return len(self._under_way.batch.slips) if self._under_way is not None else 0
+        return len(self._under_way.batch.entries) if self._under_way is not None else 0
 
     def take_in(self, batch: Batch) -> None:
         """Decide a batch and put it down, wait for the push before it, and begin its own.
 
-        Whoever waits for the one before is answered only then: git works meanwhile.
+        Callers of the batch before are answered once this push has begun: git works meanwhile.
         """
         try:
             with batch.at_stake():
                 try:
                     if any(order.verb is not Verb.CREATE for order in batch.orders):
-                        self._land()  # what ends is told from its past, for which the remote may have to be asked
+                        self._finish()  # an end names the commits it reverts, for which the remote may have to be asked
                     view, rendered = self._drafted(batch)
                     ids = store_commits(self._world, view, rendered)
                 finally:
-                    self._land()
+                    self._finish()
                 push = begin_push(self._world, self._memory, view, rendered, ids)
-            self._under_way = _Sent(batch=batch, push=push)
-            self._tips = _after(self._tips, push.outcome)
+            self._under_way = _PushedBatch(batch=batch, push=push)
+            self._tips = _tips_after(self._tips, push.outcome)
             self._held = rendered.suppressed
         finally:
-            self._tell()
+            self._answer()
 
     def settle(self) -> None:
-        """Wait for the push under way, if there is one, and tell of it whoever reads and whoever ordered it."""
-        self._land()
-        self._tell()
+        """Wait for the push under way, if there is one; post its outcome to readers, then answer its callers."""
+        self._finish()
+        self._answer()
 
-    def _tell(self) -> None:
+    def _answer(self) -> None:
         self.answered = 0
-        if self._landed is None:
+        if self._finished is None:
             return
-        batch, outcome = self._landed.batch, self._landed.push.outcome
-        self._landed = None
+        batch, outcome = self._finished.batch, self._finished.push.outcome
+        self._finished = None
         with batch.at_stake():
-            self._bulletin.post(outcome)
+            self._latest.post(outcome)
         batch.answer(outcome)
-        self.answered = len(batch.slips)
-        self.done.append(outcome)
+        self.answered = len(batch.entries)
+        self.outcomes.append(outcome)
 
-    def _land(self) -> None:
+    def _finish(self) -> None:
         if self._under_way is None:
             return
         sent, self._under_way = self._under_way, None
         with sent.batch.at_stake():
             sent.push.end()
-        self._landed = sent
+        self._finished = sent
 
     def _drafted(self, batch: Batch) -> tuple[View, Rendered]:
         decided = partial(receive, held=self._held)
@@ -113,8 +113,8 @@ class OrderBatches:
         return draft(self._world, View.of(inputs, self._tips, decided(inputs)), decided)
 
 
-def together(outcomes: Sequence[Outcome]) -> Outcome:
-    """Make one outcome of those of a rush, as the last one sees it."""
+def join_outcomes(outcomes: Sequence[Outcome]) -> Outcome:
+    """Join the outcomes of all batches into one, with the view of the last."""
     last = outcomes[-1]
     rendered = replace(
         last.rendered,
@@ -131,14 +131,14 @@ def together(outcomes: Sequence[Outcome]) -> Outcome:
     )
 
 
-def _held(bulletin: LatestSnapshot) -> tuple[Suppressed, ...]:
+def _held_back(latest: LatestSnapshot) -> tuple[Suppressed, ...]:
     with suppress(Transient):  # no pass has ended well yet
-        return bulletin.read().view.plan.suppressed
+        return latest.read().view.plan.suppressed
     return ()
 
 
-def _after(tips: Tips, outcome: Outcome) -> Tips:
-    """Return where the branches stand once a push has ended well."""
+def _tips_after(tips: Tips, outcome: Outcome) -> Tips:
+    """Return where the branches stand once a push has succeeded."""
     if not outcome.commits:
         return tips
     last = outcome.rendered.commits[-1].at

@@ -1,7 +1,7 @@
-"""Orders on their way from callers to the loop, and what became of each on its way back.
+"""Orders on their way from callers to the loop, and their results on the way back.
 
-A caller hands an order in and waits for its receipt. A pass takes those that wait in batches, one push each, and
-however that ends, nobody is left waiting for an answer.
+A caller submits an order and waits for its receipt. A pass takes the waiting orders in batches, one push each. However
+a pass ends, every order of it is answered, fails or waits on.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ _STOPPING = Transient("stopping: the order was not carried out")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderResult:
-    """What became of an order, and the commit that carries it or, where everything was so already, the newest one.
+    """The answer to an order, and the commit that carries it or, if the order changed nothing, the newest one.
 
-    It is on the remote. None where the branch does not exist yet, and for an order that was denied on such a branch.
+    The commit is on the remote. None where the branch does not exist yet, and the order did not begin it.
     """
 
     answer: Answer
@@ -52,14 +52,14 @@ class OrderResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedOrder:
-    """One order that waits, and whoever waits for its receipt."""
+    """An order that waits, and the receipt its caller waits for."""
 
     order: Order
     receipt: Future[OrderResult]
 
 
 class OrderQueue:
-    """Takes orders from any thread, and hands them to the one that runs passes."""
+    """Takes orders from any thread, and hands them to the thread that runs passes."""
 
     def __init__(self, wake: Wake, *, most: int = MOST) -> None:
         """Wake the loop by `wake` for each order; `most` may wait at once."""
@@ -71,21 +71,21 @@ class OrderQueue:
         self._closed = False
 
     def submit(self, order: Order) -> Future[OrderResult]:
-        """Hand in an order, whose number is given here.
+        """Submit an order; the queue numbers it.
 
-        The future ends with the receipt; with Transient where it was not carried out as far as anybody knows, and the
-        same order may be handed in again; or with whatever the pass failed with. Cancelling it takes the order back if
-        no pass has begun with it. Raises Transient when too many wait, and when the loop has ended.
+        The future ends with the receipt; with Transient if the order was probably not carried out and may be submitted
+        again; or with the error of the pass. Cancelling the future takes the order back unless a pass has begun with
+        it. Raises Transient when too many orders wait, and when the loop has ended.
         """
-        slip = QueuedOrder(order=replace(order, number=next(self._numbers)), receipt=Future())
+        entry = QueuedOrder(order=replace(order, number=next(self._numbers)), receipt=Future())
         with self._lock:
             if self._closed:
                 raise Transient("stopping: no more orders are taken")
             if len(self._waiting) >= self._most:
                 raise Transient(f"{self._most} orders are waiting already")
-            self._waiting[slip.order.number] = slip
+            self._waiting[entry.order.number] = entry
         self.wake(ORDER)
-        return slip.receipt
+        return entry.receipt
 
     def gather(self, *, enough: int = MOST, patience: float = _QUIET) -> int:
         """Wait until `enough` orders wait, or until none has come for `patience` seconds; return how many wait."""
@@ -99,69 +99,69 @@ class OrderQueue:
         return waiting
 
     def take(self, most: int | None = None) -> Batch:
-        """Take what waits, oldest first, without what has been taken back; from here on nothing is.
+        """Take the orders that wait, oldest first, without cancelled ones; the orders taken cannot be cancelled.
 
-        Whoever takes it sees to its end.
+        The caller sees to it that the batch is answered, fails or is put back.
         """
         with self._lock:
-            slips = {number: self._waiting.pop(number) for number in list(self._waiting)[:most]}
-        for number, slip in list(slips.items()):
-            if not slip.receipt.running() and not slip.receipt.set_running_or_notify_cancel():
-                del slips[number]
-        return Batch(desk=self, slips=slips)
+            entries = {number: self._waiting.pop(number) for number in list(self._waiting)[:most]}
+        for number, entry in list(entries.items()):
+            if not entry.receipt.running() and not entry.receipt.set_running_or_notify_cancel():
+                del entries[number]
+        return Batch(queue=self, entries=entries)
 
-    def put_back(self, slips: Mapping[int, QueuedOrder]) -> None:
+    def put_back(self, entries: Mapping[int, QueuedOrder]) -> None:
         """Have orders wait on, each in its turn."""
         with self._lock:
             if not self._closed:
-                self._waiting = dict(sorted({**slips, **self._waiting}.items()))
+                self._waiting = dict(sorted({**entries, **self._waiting}.items()))
                 return
-        _fail(slips, _STOPPING)
+        _fail(entries, _STOPPING)
 
     def close(self) -> None:
-        """Take no more orders, and fail those that wait; whoever runs passes has ended."""
+        """Take no more orders, and fail those that wait; no more passes run."""
         with self._lock:
             self._closed = True
-            slips, self._waiting = self._waiting, {}
-        _fail(slips, _STOPPING)
+            entries, self._waiting = self._waiting, {}
+        _fail(entries, _STOPPING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Orders that a pass has taken. However it ends, they are answered, fail with it, or wait on."""
 
-    desk: OrderQueue
-    slips: Mapping[int, QueuedOrder]
+    queue: OrderQueue
+    entries: Mapping[int, QueuedOrder]
 
     @property
     def orders(self) -> tuple[Order, ...]:
         """The orders, oldest first."""
-        return tuple(slip.order for slip in self.slips.values())
+        return tuple(entry.order for entry in self.entries.values())
 
     def answer(self, outcome: Outcome) -> None:
-        """Give everybody the receipt that the pass came to."""
+        """Give each caller the receipt."""
         with self.at_stake():
-            receipts = _receipts(outcome, self.slips)
-        for number, slip in self.slips.items():
-            slip.receipt.set_result(receipts[number])
+            receipts = _receipts(outcome, self.entries)
+        for number, entry in self.entries.items():
+            entry.receipt.set_result(receipts[number])
 
     @contextmanager
     def at_stake(self) -> Iterator[None]:
-        """Have the orders share in a failure; after a Conflict they wait on, since the pass is run again."""
+        """Fail the orders with an error of the block; after a Conflict they wait on, since the pass is run again."""
         try:
             yield
         except Conflict:
-            self.desk.put_back(self.slips)
+            self.queue.put_back(self.entries)
             raise
         except Exception as error:
-            _fail(self.slips, error)
+            _fail(self.entries, error)
             raise
 
 
-def _fail(slips: Mapping[int, QueuedOrder], error: Exception) -> None:
-    for slip in slips.values():
-        if slip.receipt.running() or slip.receipt.set_running_or_notify_cancel():
-            slip.receipt.set_exception(error)
+def _fail(entries: Mapping[int, QueuedOrder], error: Exception) -> None:
+    for entry in entries.values():
+        if entry.receipt.running() or entry.receipt.set_running_or_notify_cancel():
+            entry.receipt.set_exception(error)
 
 
 def _receipts(outcome: Outcome, numbers: Iterable[int]) -> dict[int, OrderResult]:

@@ -22,9 +22,9 @@ from reconciler.core.decide.steps.follow_requests import left
 from reconciler.core.observe import demand
 from reconciler.core.observe.rollouts import RolloutSigns
 from reconciler.core.observe.unknown_clusters import with_strangers_told
-from reconciler.daemon.acceptance import Acceptance
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.publish import Publication, earlier_receipts, gather, publish
+from reconciler.daemon.rollout_tracker import RolloutTracker
 from reconciler.daemon.source import SourceReader, missing
 from reconciler.errors import Problem
 from reconciler.model.capacity import Observed
@@ -67,7 +67,7 @@ class Memory:
     enrolment: Enrolment = field(default_factory=lambda: Enrolment(Desired(commit=CommitId("")), {}))
     history: demand.History = field(default_factory=dict)
     lost: Lost = field(default_factory=dict)
-    acceptance: Acceptance = field(default_factory=Acceptance)
+    rollouts: RolloutTracker = field(default_factory=RolloutTracker)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,7 @@ def read_input(
         demands=demands,
         now=now,
         reach=memory.enrolment.reach,
-        rollouts=memory.acceptance.follow(world.repository, memory.branch, signs, now),
+        rollouts=memory.rollouts.follow(world.repository, memory.branch, signs, now),
         enrolment=memory.enrolment,
         orders=orders,
         lost=memory.lost,

@@ -28,7 +28,7 @@ from tests.fakes.memory_repository import MemoryRepository
 def contract() -> Contract:
     repository = MemoryRepository()
     management = Management(
-        bulletin=LatestSnapshot(BranchReader(repository)), shelf=repository, desk=OrderQueue(lambda _: None)
+        latest=LatestSnapshot(BranchReader(repository)), shelf=repository, queue=OrderQueue(lambda _: None)
     )
 
     def vitals() -> Vitals:

@@ -65,8 +65,8 @@ def _median(requests: int) -> float:
 def _serving(requests: int) -> Iterator[http.client.HTTPConnection]:
     repository, clock = MemoryRepository(SOURCE_FILES), SystemClock()
     view = replace(Passes(repository).look(), ledger=Ledger(commit=CommitId("7" * 40), requests=_records(requests)))
-    bulletin = LatestSnapshot(BranchReader(repository))
-    bulletin.post(Outcome(view=view, rendered=Rendered(commits=(), changes=(), suppressed=()), commits=()))
+    latest = LatestSnapshot(BranchReader(repository))
+    latest.post(Outcome(view=view, rendered=Rendered(commits=(), changes=(), suppressed=()), commits=()))
     access = Access(tokens=(Token(name="bench", digest=digest(_TOKEN), roles={"*": AccessRole.VIEWER}),))
     app = create_app(
         pushed=PushedObservations(),
@@ -75,7 +75,7 @@ def _serving(requests: int) -> Iterator[http.client.HTTPConnection]:
         vitals=_vitals,
         branches=("main",),
         callers=Callers(clock, access=lambda: access, rate=parse_rate("100000/s")),
-        management=Management(bulletin=bulletin, shelf=repository, desk=OrderQueue(lambda _: None)),
+        management=Management(latest=latest, shelf=repository, queue=OrderQueue(lambda _: None)),
     )
     server = HttpServer(app, host="127.0.0.1", port=0)
     server.start()

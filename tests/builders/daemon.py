@@ -29,8 +29,8 @@ from reconciler.api.server import HttpServer
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.loop import Loop
 from reconciler.daemon.order_queue import OrderQueue
+from reconciler.daemon.pass_runner import PassRunner
 from reconciler.daemon.reconcile import Memory, Outcome, World
-from reconciler.daemon.serve_orders import Counter, Serving
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.daemon.source import SourceReader
 from reconciler.model.capacity import ClusterObservation, MissingReplicas, Observed, WorkloadObservation
@@ -126,10 +126,10 @@ class Sight:
 class Daemon:
     """What a caller reaches by HTTP, and the remote that it writes to."""
 
-    def __init__(self, remote: Remote, sight: Sight, bulletin: LatestSnapshot) -> None:
+    def __init__(self, remote: Remote, sight: Sight, latest: LatestSnapshot) -> None:
         self.remote = remote
         self.sight = sight
-        self.bulletin = bulletin
+        self.latest = latest
         self.port = 0
         self.contract: Contract | None = None
         self.wake: Callable[[str], None] = lambda _: None
@@ -170,7 +170,7 @@ class Daemon:
         """Change files of the source branch, and have them looked at."""
         tip = self.remote.commit("main", files)
         self.wake("hint")
-        self.until(lambda: self.bulletin.read().view.tips.source == tip)
+        self.until(lambda: self.latest.read().view.tips.source == tip)
 
     def until(self, condition: Callable[[], object]) -> None:
         """Wait for something that comes of itself."""
@@ -190,11 +190,11 @@ def daemon(
     with GitRepository(remote.url, cache=cache, committer=OURS) as repository:
         world = World(repository=repository, clusters=sight, charts=Helm(), clock=clock, author=OURS)
         memory = Memory(source=SourceReader(repository), branch=BranchReader(repository))
-        bulletin = LatestSnapshot(memory.branch)
-        running = Daemon(remote, sight, bulletin)
-        desk = OrderQueue(lambda reason: running.wake(reason))  # noqa: PLW0108 - the loop does not exist yet
+        latest = LatestSnapshot(memory.branch)
+        running = Daemon(remote, sight, latest)
+        queue = OrderQueue(lambda reason: running.wake(reason))  # noqa: PLW0108 - the loop does not exist yet
         loop: Loop[Outcome] = Loop(
-            Serving(world, memory, Counter(desk=desk, bulletin=bulletin)),
+            PassRunner(world, memory, queue, latest),
             clock=clock,
             alarm=_Silent(),
             tell=lambda _: None,
@@ -204,7 +204,7 @@ def daemon(
             longest_backoff=timedelta(milliseconds=200),
         )
         running.wake = loop.wake
-        management = Management(bulletin=bulletin, shelf=repository.shelf, desk=desk, strict=strict)
+        management = Management(latest=latest, shelf=repository.shelf, queue=queue, strict=strict)
         app = create_app(
             pushed=PushedObservations(),
             wake=loop.wake,
@@ -226,7 +226,7 @@ def daemon(
         finally:
             loop.stop()
             thread.join(30)
-            desk.close()
+            queue.close()
             server.stop()
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from reconciler.daemon.reconcile import reconcile_once
-from reconciler.daemon.steer import guarded
+from reconciler.daemon.steer import sweep_on_failure
 from reconciler.errors import InvalidInput
 from reconciler.model.capacity import Observed
 from tests.builders.passes import SOURCE_FILES, Passes
@@ -29,11 +29,11 @@ def test_a_bug_in_every_pass_does_not_keep_a_burst_beyond_its_end() -> None:
     passes.faints = True
     passes.advance(300)
     with pytest.raises(ZeroDivisionError):
-        guarded(passes.world(), passes.memory, lambda: reconcile_once(passes.world(), passes.memory))
+        sweep_on_failure(passes.world(), passes.memory, lambda: reconcile_once(passes.world(), passes.memory))
     assert passes.placements(), "it is not over yet"
     passes.advance(301)
     with pytest.raises(ZeroDivisionError):
-        guarded(passes.world(), passes.memory, lambda: reconcile_once(passes.world(), passes.memory))
+        sweep_on_failure(passes.world(), passes.memory, lambda: reconcile_once(passes.world(), passes.memory))
     assert passes.placements() == []
 
 
@@ -44,5 +44,5 @@ def test_a_source_branch_that_is_gone_does_not_either() -> None:
     passes.repository.heads["source"] = None
     passes.advance(601)
     with pytest.raises(InvalidInput, match="source branch"):
-        guarded(passes.world(), passes.memory, lambda: reconcile_once(passes.world(), passes.memory))
+        sweep_on_failure(passes.world(), passes.memory, lambda: reconcile_once(passes.world(), passes.memory))
     assert passes.placements() == []

@@ -41,7 +41,7 @@ def _vitals() -> Vitals:
 def _document() -> dict[str, dict[str, dict[str, dict[str, object]]]]:
     repository = MemoryRepository()
     management = Management(
-        bulletin=LatestSnapshot(BranchReader(repository)), shelf=repository, desk=OrderQueue(lambda _: None)
+        latest=LatestSnapshot(BranchReader(repository)), shelf=repository, queue=OrderQueue(lambda _: None)
     )
     return create_app(
         pushed=PushedObservations(),

@@ -11,8 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from reconciler.daemon.loop import Loop
-from reconciler.daemon.signals import signals_for
+from reconciler.daemon.loop import Loop, handle_signals
 
 
 @dataclass
@@ -51,7 +50,7 @@ def run(pass_: Callable[..., Done]) -> list[Done]:
     rescue = threading.Timer(5, loop.stop)  # so that a signal that does nothing fails the test instead of hanging it
     rescue.start()
     try:
-        with signals_for(loop):
+        with handle_signals(loop):
             loop.run()
     finally:
         assert rescue.is_alive(), "the signal did not end the loop"

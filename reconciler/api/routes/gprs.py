@@ -155,7 +155,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
             author=orders.author(caller),
             within=None,
         )
-        receipt = await orders.carried_out(management.desk, order)
+        receipt = await orders.carried_out(management.queue, order)
         written = {"name": order.name, "workspaceName": gpr.workspace, "commit": receipt.commit}
         return answer(written, message="GPR released successfully")
 

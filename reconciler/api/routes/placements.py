@@ -188,7 +188,7 @@ def _reading(routes: APIRouter, management: Management) -> None:
 
 def _writing(routes: APIRouter, callers: Callers, management: Management) -> None:
     async def written(order: Order, message: str = "Success") -> Response:
-        receipt = await orders.carried_out(management.desk, order)
+        receipt = await orders.carried_out(management.queue, order)
         told = answer(_written(order, receipt), message=message)
         return Response(json.dumps(told, ensure_ascii=False), media_type="application/json")
 

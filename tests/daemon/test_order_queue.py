@@ -1,4 +1,4 @@
-"""Orders wait at the desk until a pass has carried them out, and none waits for ever."""
+"""Orders wait at the queue until a pass has carried them out, and none waits for ever."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class Calls:
         self.reasons.append(reason)
 
 
-def serve(desk: OrderQueue, attempt: Callable[[tuple[Order, ...]], Outcome]) -> None:
+def serve(queue: OrderQueue, attempt: Callable[[tuple[Order, ...]], Outcome]) -> None:
     """Run a pass with everything that waits."""
-    batch = desk.take()
+    batch = queue.take()
     with batch.at_stake():
         came_to = attempt(batch.orders)
     batch.answer(came_to)
@@ -71,89 +71,89 @@ def failing(error: Exception) -> Callable[[tuple[Order, ...]], Outcome]:
 
 def test_order_wakes_the_loop_and_is_answered_by_the_next_pass() -> None:
     calls = Calls()
-    desk = OrderQueue(calls)
-    receipt = desk.submit(order())
+    queue = OrderQueue(calls)
+    receipt = queue.submit(order())
     assert calls.reasons == ["order"]
-    serve(desk, agreeing())
+    serve(queue, agreeing())
     assert receipt.result(0) == OrderResult(answer=Answer(message="bookinfo"), commit=FIRST)
 
 
 def test_one_pass_carries_all_orders_that_wait_each_with_a_number_of_its_own() -> None:
-    desk = OrderQueue(Calls())
-    receipts = [desk.submit(order(f"job-{number}")) for number in range(50)]
-    serve(desk, agreeing())
+    queue = OrderQueue(Calls())
+    receipts = [queue.submit(order(f"job-{number}")) for number in range(50)]
+    serve(queue, agreeing())
     assert [one.result(0).answer.message for one in receipts] == [f"job-{number}" for number in range(50)]
 
 
 def test_receipt_names_the_commit_of_the_change_that_carries_the_order() -> None:
-    desk = OrderQueue(Calls())
-    receipt = desk.submit(order())
+    queue = OrderQueue(Calls())
+    receipt = queue.submit(order())
     changes = revert(placement("worker-2")), revert(placement("worker-3"))
 
     def attempt(orders: tuple[Order, ...]) -> Outcome:
         return outcome(*changes, answers={orders[0].number: Answer(change=1)}, commits=(FIRST, SECOND))
 
-    serve(desk, attempt)
+    serve(queue, attempt)
     assert receipt.result(0).commit == SECOND
 
 
 def test_commit_that_begins_the_branch_is_nobodys_receipt() -> None:
-    desk = OrderQueue(Calls())
-    receipt = desk.submit(order())
+    queue = OrderQueue(Calls())
+    receipt = queue.submit(order())
     change = revert(placement())
 
     def attempt(orders: tuple[Order, ...]) -> Outcome:
         return outcome(change, answers={orders[0].number: Answer(change=0)}, commits=(FIRST, SECOND))
 
-    serve(desk, attempt)
+    serve(queue, attempt)
     assert receipt.result(0).commit == SECOND
 
 
 def test_order_that_changes_nothing_is_answered_with_where_the_branch_stands_after_the_push() -> None:
-    desk = OrderQueue(Calls())
-    receipt = desk.submit(order())
+    queue = OrderQueue(Calls())
+    receipt = queue.submit(order())
 
     def attempt(orders: tuple[Order, ...]) -> Outcome:
         answers = {orders[0].number: Answer(denial=Denial.EXISTS)}
         return outcome(revert(placement()), answers=answers, commits=(SECOND,))
 
-    serve(desk, attempt)
+    serve(queue, attempt)
     assert receipt.result(0).commit == SECOND
 
 
 def test_conflict_leaves_the_orders_to_the_next_try_with_those_that_came_meanwhile() -> None:
-    desk = OrderQueue(Calls())
-    first = desk.submit(order("first"))
+    queue = OrderQueue(Calls())
+    first = queue.submit(order("first"))
     with pytest.raises(Conflict):
-        serve(desk, failing(Conflict("moved")))
-    second = desk.submit(order("second"))
-    serve(desk, agreeing())
+        serve(queue, failing(Conflict("moved")))
+    second = queue.submit(order("second"))
+    serve(queue, agreeing())
     assert [one.result(0).answer.message for one in (first, second)] == ["first", "second"]
 
 
 @pytest.mark.parametrize("error", [Transient("away"), InvalidInput("main is missing"), KeyError("a bug")])
 def test_pass_that_fails_fails_its_orders_and_only_those(error: Exception) -> None:
-    desk = OrderQueue(Calls())
-    failed = desk.submit(order("failed"))
+    queue = OrderQueue(Calls())
+    failed = queue.submit(order("failed"))
     with pytest.raises(type(error)):
-        serve(desk, failing(error))
+        serve(queue, failing(error))
     assert failed.exception(0) is error
-    later = desk.submit(order("later"))
-    serve(desk, agreeing())
+    later = queue.submit(order("later"))
+    serve(queue, agreeing())
     assert later.result(0).answer.message == "later"
 
 
 def test_pass_that_forgets_an_order_fails_it() -> None:
-    desk = OrderQueue(Calls())
-    receipt = desk.submit(order())
+    queue = OrderQueue(Calls())
+    receipt = queue.submit(order())
     with pytest.raises(KeyError):
-        serve(desk, lambda _orders: outcome(answers={}))
+        serve(queue, lambda _orders: outcome(answers={}))
     assert isinstance(receipt.exception(0), KeyError)
 
 
 def test_order_is_taken_back_before_a_pass_has_begun_with_it_and_not_after() -> None:
-    desk = OrderQueue(Calls())
-    early, late = desk.submit(order("early")), desk.submit(order("late"))
+    queue = OrderQueue(Calls())
+    early, late = queue.submit(order("early")), queue.submit(order("late"))
     assert early.cancel()
     seen: list[str] = []
 
@@ -162,26 +162,26 @@ def test_order_is_taken_back_before_a_pass_has_begun_with_it_and_not_after() -> 
         assert not late.cancel()
         return agreeing()(orders)
 
-    serve(desk, attempt)
+    serve(queue, attempt)
     assert seen == ["late"]
     assert late.result(0).answer.message == "late"
 
 
 def test_no_more_orders_wait_than_a_pass_may_take() -> None:
-    desk = OrderQueue(Calls(), most=2)
-    waiting: list[Future[OrderResult]] = [desk.submit(order()), desk.submit(order())]
+    queue = OrderQueue(Calls(), most=2)
+    waiting: list[Future[OrderResult]] = [queue.submit(order()), queue.submit(order())]
     with pytest.raises(Transient, match="2 orders are waiting already"):
-        desk.submit(order())
-    serve(desk, agreeing())
-    assert desk.submit(order()) not in waiting
+        queue.submit(order())
+    serve(queue, agreeing())
+    assert queue.submit(order()) not in waiting
 
 
 def test_closed_desk_fails_what_waits_and_takes_nothing_more() -> None:
-    desk = OrderQueue(Calls())
-    receipt = desk.submit(order())
+    queue = OrderQueue(Calls())
+    receipt = queue.submit(order())
     with pytest.raises(Conflict):
-        serve(desk, failing(Conflict("moved")))
-    desk.close()
+        serve(queue, failing(Conflict("moved")))
+    queue.close()
     assert isinstance(receipt.exception(0), Transient)
     with pytest.raises(Transient, match="stopping"):
-        desk.submit(order())
+        queue.submit(order())

@@ -10,11 +10,11 @@ import pytest
 
 from reconciler.adapters.git import GitRepository
 from reconciler.core.ledger.request_record import request_path
-from reconciler.daemon import serve_orders
+from reconciler.daemon import pass_runner
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.order_queue import OrderQueue, OrderResult
+from reconciler.daemon.pass_runner import MANY, PassRunner
 from reconciler.daemon.reconcile import Outcome
-from reconciler.daemon.serve_orders import MANY, Counter, Serving
 from reconciler.daemon.snapshot import LatestSnapshot
 from reconciler.errors import Conflict, OverspillError, Transient
 from reconciler.model.ids import CommitId, TemplateName
@@ -30,19 +30,19 @@ CROWD = 2 * MANY
 
 
 class Shop:
-    """A daemon's passes with a desk, run by hand."""
+    """A daemon's passes with a queue, run by hand."""
 
     def __init__(self, remote: Remote, repository: GitRepository) -> None:
         self.remote = remote
         self.passes = Passes(repository)
         self.calls: list[str] = []
-        self.desk = OrderQueue(self.calls.append)
-        self.bulletin = LatestSnapshot(self.passes.memory.branch)
-        self.serve = Serving(self.passes.world(), self.passes.memory, Counter(desk=self.desk, bulletin=self.bulletin))
+        self.queue = OrderQueue(self.calls.append)
+        self.latest = LatestSnapshot(self.passes.memory.branch)
+        self.serve = PassRunner(self.passes.world(), self.passes.memory, self.queue, self.latest)
         self.serve(fetch=True)
 
     def ask(self, *names: str) -> list[Future[OrderResult]]:
-        return [self.desk.submit(creating(asked(name))) for name in names]
+        return [self.queue.submit(creating(asked(name))) for name in names]
 
     def subjects(self) -> list[str]:
         """Return what was committed, oldest first."""
@@ -92,7 +92,7 @@ def test_a_crowd_is_received_in_batches_and_placed_by_the_pass_that_follows(shop
     assert commits == set(outcome.commits), "the log tells of every batch"
     assert shop.placed() == set()
     assert shop.calls[-1] == "order", "the pass that places has to follow at once"
-    assert set(shop.bulletin.read().view.ledger.requests) == {receipt.result(0).answer.workload for receipt in receipts}
+    assert set(shop.latest.read().view.ledger.requests) == {receipt.result(0).answer.workload for receipt in receipts}
     shop.serve(fetch=False)
     assert shop.placed() == set(crowd())
 
@@ -111,16 +111,16 @@ def test_of_a_crowd_that_wants_one_name_one_gets_it(shop: Shop) -> None:
 
 def test_what_a_batch_received_can_be_deleted_by_the_next(shop: Shop) -> None:
     made = shop.ask(*crowd())
-    gone = [shop.desk.submit(order(Verb.DELETE, name)) for name in crowd()]
+    gone = [shop.queue.submit(order(Verb.DELETE, name)) for name in crowd()]
     shop.serve(fetch=False)
     assert {receipt.result(0).answer.denial for receipt in (*made, *gone)} == {None}
     shop.serve(fetch=False)
     assert shop.placed() == set()
-    assert shop.bulletin.read().view.ledger.requests == {}
+    assert shop.latest.read().view.ledger.requests == {}
 
 
 def test_callers_do_not_keep_everything_else_waiting(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve_orders, "LONGEST_RUSH", 0.0)
+    monkeypatch.setattr(pass_runner, "LONGEST_RECEIVING", 0.0)
     shop.ask(*crowd())
     shop.serve(fetch=False)
     assert shop.placed() == set(crowd())
@@ -225,7 +225,7 @@ def test_push_that_fails_fails_the_batch_under_way_and_the_one_decided_on_top(
 def test_a_bug_in_one_batch_leaves_the_one_before_answered(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     receipts = shop.ask(*crowd())
     broken = replace(creating(asked("late")), draft=0)
-    failed = shop.desk.submit(broken)
+    failed = shop.queue.submit(broken)
     with pytest.raises(AttributeError):
         shop.serve(fetch=False)
     done = [receipt for receipt in receipts if receipt.exception(0) is None]
@@ -254,7 +254,7 @@ def test_readers_are_told_what_the_last_whole_pass_held_back(shop: Shop) -> None
     shop.ask(*crowd())
     outcome: Outcome = shop.serve(fetch=False)
     assert [one.reason for one in outcome.plan.suppressed] == [Reason.NOTHING_FITS]
-    assert shop.bulletin.read().held
+    assert shop.latest.read().held
 
 
 def test_nobody_is_told_what_held_back_a_request_that_a_crowd_has_deleted(shop: Shop) -> None:
@@ -262,10 +262,10 @@ def test_nobody_is_told_what_held_back_a_request_that_a_crowd_has_deleted(shop: 
     shop.passes.run_once()
     shop.ask("bookinfo")
     shop.serve(fetch=False)
-    shop.desk.submit(order(Verb.DELETE, "bookinfo"))
+    shop.queue.submit(order(Verb.DELETE, "bookinfo"))
     shop.ask(*crowd())
     assert shop.serve(fetch=False).plan.suppressed == ()
-    assert shop.bulletin.read().held == {}
+    assert shop.latest.read().held == {}
 
 
 def test_record_that_takes_the_place_of_a_directory_takes_its_problems_away(shop: Shop) -> None:
@@ -276,8 +276,8 @@ def test_record_that_takes_the_place_of_a_directory_takes_its_problems_away(shop
     path = request_path(workload._replace(name=TemplateName("bookinfo")))
     shop.remote.commit("placements", {f"{path}/notes.yaml": "ours: 1\n"})
     shop.serve(fetch=True)
-    assert shop.bulletin.read().view.ledger.problems
+    assert shop.latest.read().view.ledger.problems
     shop.ask("bookinfo")
     shop.serve(fetch=False)
-    followed = shop.bulletin.read().view.ledger
+    followed = shop.latest.read().view.ledger
     assert followed.problems == BranchReader(shop.passes.repository).ledger(followed.commit).problems
