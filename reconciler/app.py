@@ -118,7 +118,7 @@ def serve(settings: Settings) -> None:
         stack.callback(queue.close)
         log.info("watching", line=_watching(settings, address))
         if not files and not clusters and not (address and settings.push_token):
-            log.warning("no observations", line=BLIND)
+            log.warning("no observations", line=NO_OBSERVATIONS)
         alarms.start()
         stack.callback(alarms.stop)
         loop.run()
@@ -142,7 +142,7 @@ def _finish(notifier: Notifier) -> None:
         log.warning("not notified", line=str(problem))
 
 
-BLIND = (
+NO_OBSERVATIONS = (
     "no observations: every cluster counts as unseen and nothing new is placed (pass --kubeconfig PATH or"
     " --observations PATH, or to `run` --listen and a push token)"
 )

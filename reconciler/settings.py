@@ -1,7 +1,4 @@
-"""What the environment says about how to run.
-
-`VARIABLES` lists all there is to say, for what is read below and for the table in docs/operations.md.
-"""
+"""How to run, read from the environment variables that `environment` lists."""
 
 from __future__ import annotations
 
@@ -18,60 +15,10 @@ from typing import Literal
 
 from reconciler.access.oidc import Issuer
 from reconciler.access.rate_limit import Rate
+from reconciler.environment import PREFIX, VARIABLES, cache_directory
 from reconciler.errors import InvalidInput, Problem, Severity
 from reconciler.model.push import Endpoint
-from reconciler.variables import PREFIX, Listen, Reader
-
-VARIABLES: Mapping[str, str] = {
-    "REPO": "the fleet repository: an https, ssh or file URL, or a path",
-    "SOURCE_BRANCH": "the branch that people write",
-    "OUTPUT_BRANCH": "the branch that Overspill writes",
-    "OBSERVATIONS": "a file or directory of observations",
-    "KUBECONFIG": "a kubeconfig whose contexts are clusters to watch",
-    "LOGIN_PLUGINS": "programs that Argo CD's cluster Secrets may run here to log in",
-    "PROMETHEUS": "the address of the Prometheus that policies' queries are put to",
-    "PROMETHEUS_INTERVAL": "how often they are",
-    "PROMETHEUS_TOKEN": "the bearer token for it",
-    "PROMETHEUS_TOKEN_FILE": "a file that holds it",
-    "CACHE_DIR": "where the bare mirror of the repository is kept, for its owner alone; safe to delete",
-    "POLL_INTERVAL": "how often to ask the remote for changes",
-    "LISTEN": "host:port for the API, observations, webhooks and health; nothing listens without it",
-    "STRICT_EGS_API": "true refuses what EGS's API refuses: to delete a placement that runs or has ended",
-    "TLS_CERT_FILE": "a certificate with its chain, to listen with https and with nothing else",
-    "TLS_KEY_FILE": "the key of it",
-    "API_TOKENS": "who may what, as YAML",
-    "API_TOKENS_FILE": "a file that says so, read again when it changes",
-    "API_RATE": "how often each caller may call",
-    "OIDC_ISSUER": "the OpenID Connect issuer whose tokens are taken as well",
-    "OIDC_AUDIENCE": "whom they have to be made for",
-    "OIDC_NAME_CLAIM": "the claim that somebody is called by",
-    "OIDC_GROUPS_CLAIM": "the claim that lists somebody's groups",
-    "OIDC_CA_FILE": "the authorities that vouch for the issuer, where the system's do not",
-    "PUSH_TOKEN": "the bearer token for pushing observations",
-    "PUSH_TOKEN_FILE": "a file that holds it",
-    "WEBHOOK_SECRET": "the secret that webhooks are signed with",
-    "WEBHOOK_SECRET_FILE": "a file that holds it",
-    "NOTIFY": "the engines to tell of each push, as argocd=URL or flux=URL; several with blanks between",
-    "NOTIFY_SECRET": "the secret that this is signed with",
-    "NOTIFY_SECRET_FILE": "a file that holds it",
-    "NOTIFY_SECRET_ARGOCD": "that for Argo CD, where it is another",
-    "NOTIFY_SECRET_ARGOCD_FILE": "a file that holds it",
-    "NOTIFY_SECRET_FLUX": "that for Flux, where it is another",
-    "NOTIFY_SECRET_FLUX_FILE": "a file that holds it",
-    "GIT_USERNAME": "the user name for an https remote",
-    "GIT_PASSWORD": "the password or access token for an https remote",
-    "GIT_PASSWORD_FILE": "a file that holds it",
-    "SSH_KEY": "a private key file for an ssh remote",
-    "KNOWN_HOSTS": "a known_hosts file for an ssh remote",
-    "COMMITTER_NAME": "the name that commits are made under",
-    "COMMITTER_EMAIL": "the address that tells our commits from people's; keep it",
-    "LOG_FORMAT": "text or json",
-    "SERVER": "a daemon's address, for commands that ask it instead of the repository",
-    "TOKEN": "the bearer token for it",
-    "TOKEN_FILE": "a file that holds it",
-    "SERVER_CA_FILE": "the authorities that vouch for it, where the system's do not",
-}
-"""Every variable without its prefix, and what it is for."""
+from reconciler.variables import Listen, Reader
 
 # Kubernetes sets these in every pod beside a Service named overspill (OVERSPILL_PORT=tcp://...); they are not for us.
 _SERVICE_LINK = re.compile(r"OVERSPILL_(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)")
@@ -170,17 +117,16 @@ def from_environment(env: Mapping[str, str]) -> Settings:
 
 
 def _default_cache(env: Mapping[str, str]) -> Path:
-    """Follow the XDG rules: ``$XDG_CACHE_HOME/overspill``, else ``~/.cache/overspill``.
+    """Return the user's cache directory.
 
     Without a home it is a new directory for this process alone: a name that others can guess may be theirs already.
     """
-    if env.get("XDG_CACHE_HOME"):
-        return Path(env["XDG_CACHE_HOME"]) / "overspill"
-    if env.get("HOME"):
-        return Path(env["HOME"]) / ".cache" / "overspill"
-    made = tempfile.mkdtemp(prefix="overspill-")
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return Path(made)
+    directory = cache_directory(env)
+    if directory is not None:
+        return directory
+    private = tempfile.mkdtemp(prefix="overspill-")
+    atexit.register(shutil.rmtree, private, ignore_errors=True)
+    return Path(private)
 
 
 def _unknown(env: Mapping[str, str]) -> tuple[Problem, ...]:

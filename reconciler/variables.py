@@ -13,11 +13,10 @@ from urllib.parse import urlsplit
 from reconciler.access.oidc import Issuer, is_safe
 from reconciler.access.rate_limit import Rate, parse_rate
 from reconciler.core.engines.webhook_endpoint import EXAMPLES, read_endpoint
+from reconciler.environment import PREFIX
 from reconciler.errors import Problem
 from reconciler.model.push import Endpoint
 from reconciler.model.units import parse_duration
-
-PREFIX = "OVERSPILL_"
 
 _BRANCH = re.compile(r"(?!.*(\.\.|@\{|//|\.lock(/|$)|/\.))[A-Za-z0-9_][\w./@+-]*(?<![/.])", re.ASCII)
 _LISTEN = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([^\s:/\[\]]*)):(\d{1,5})")

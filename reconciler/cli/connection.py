@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 import click
 
+from reconciler.environment import PREFIX
 from reconciler.errors import InvalidInput
-from reconciler.variables import PREFIX, Reader
 
-if TYPE_CHECKING:  # it takes long to import, and most commands ask no daemon
+if TYPE_CHECKING:
     from reconciler.client import Client
 
 P = ParamSpec("P")
@@ -24,38 +24,39 @@ P = ParamSpec("P")
 _REPOSITORY = (
     "repo", "source_branch", "output_branch", "observations", "kubeconfig", "prometheus",
 )  # fmt: skip # a list of words, filled line by line
-"""What a command that looks for itself is told by flags; a daemon has its own."""
+"""Flags of a command that reads the repository itself; a daemon has settings of its own."""
 
 _OPTION = click.option(
     "--server",
     metavar="URL",
-    help=f"A running daemon to ask: https, or http on this machine.  [env: {PREFIX}SERVER]",
+    help=f"The address of a running daemon to ask: https, or http on this machine.  [env: {PREFIX}SERVER]",
 )
 
 
 def asking(answer: Callable[..., None]) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Give a command ``--server``: where one is named, `answer` is called in its place, with a Client.
+    """Give a command ``--server``: where a daemon is named, `answer` is called in its place, with a Client.
 
-    It gets the command's own arguments, without those that say where to look. Flags are stronger than variables: one
-    that names a repository makes OVERSPILL_SERVER count for nothing.
+    `answer` gets the command's own arguments without the flags of the repository. A flag that names a repository
+    overrides OVERSPILL_SERVER.
     """
 
     def decorate(command: Callable[P, None]) -> Callable[P, None]:
         @functools.wraps(command)
         def run(*args: P.args, **kwargs: P.kwargs) -> None:
             flag = kwargs.pop("server", None)
-            here = [name for name in _REPOSITORY if kwargs.get(name)]
-            if flag and here:
-                raise click.UsageError(f"--server goes without --{here[0].replace('_', '-')}: the daemon has its own")
-            address = flag or ("" if here else os.environ.get(f"{PREFIX}SERVER"))
+            local_flags = [name for name in _REPOSITORY if kwargs.get(name)]
+            if flag and local_flags:
+                option = local_flags[0].replace("_", "-")
+                raise click.UsageError(f"--server goes without --{option}: the daemon has its own")
+            address = flag or ("" if local_flags else os.environ.get(f"{PREFIX}SERVER"))
             if not address:
                 command(*args, **kwargs)
                 return
             if kwargs.get("at"):
                 raise click.UsageError("--at goes without --server: a daemon answers for now")
-            told = {name: value for name, value in kwargs.items() if name not in (*_REPOSITORY, "at")}
+            own = {name: value for name, value in kwargs.items() if name not in (*_REPOSITORY, "at")}
             with connect(str(address)) as client:
-                answer(client, *args, **told)
+                answer(client, *args, **own)
 
         return _OPTION(run)
 
@@ -63,7 +64,7 @@ def asking(answer: Callable[..., None]) -> Callable[[Callable[P, None]], Callabl
 
 
 def served(*, otherwise: str) -> Callable[[Callable[Concatenate[Client, P], None]], Callable[..., None]]:
-    """Give a command ``--server``, which it needs, and a Client; `otherwise` is the other way to get there."""
+    """Give a command ``--server``, which it needs, and a Client; `otherwise` is a hint for users without a daemon."""
 
     def decorate(command: Callable[Concatenate[Client, P], None]) -> Callable[..., None]:
         @functools.wraps(command)
@@ -81,7 +82,8 @@ def served(*, otherwise: str) -> Callable[[Callable[Concatenate[Client, P], None
 
 def connect(address: str) -> Client:
     """Build a client of a daemon, with the token and the authorities that the environment names."""
-    from reconciler.client import Client  # noqa: PLC0415 - only --server needs it, and httpx is slow to import
+    from reconciler.client import Client
+    from reconciler.variables import Reader
 
     reader = Reader({name: value for name, value in os.environ.items() if value})
     token, authorities = reader.secret("TOKEN"), reader.path("SERVER_CA_FILE")

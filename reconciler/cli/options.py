@@ -1,6 +1,6 @@
-"""The options that several commands share, and how they become settings.
+"""The options that several commands share, and the settings that they make.
 
-A flag is one more word of the environment: it is put over it and read by the same reader, so both are checked alike.
+A flag overrides its environment variable and is read by the same reader, so both are checked alike.
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar
 
 import click
 
-from reconciler import settings as environment
 from reconciler.adapters.clock import SystemClock
-from reconciler.adapters.git import checkout
-from reconciler.cli.printing import note, problems
+from reconciler.environment import PREFIX, VARIABLES
 from reconciler.errors import InvalidInput
 from reconciler.model.units import parse_duration
-from reconciler.settings import Settings
-from reconciler.variables import PREFIX
+
+if TYPE_CHECKING:
+    from reconciler.settings import Settings
 
 P = ParamSpec("P")
 C = TypeVar("C", bound=click.Command)
@@ -41,12 +40,12 @@ _FLAGS: dict[str, tuple[str, str]] = {
     "NOTIFY": ("--notify", "ENGINE=URL"),
     "LOG_FORMAT": ("--log-format", "FORMAT"),
 }
-"""By setting: how the flag is written, and what stands for its value; nothing where there is none to say."""
+"""By setting: the flag, and the placeholder of its value; empty for a flag without a value."""
 _DURATION = re.compile(r"\d[^-:T]*")
-"""What can only be a duration: a moment has a date, and so hyphens."""
+"""Matches durations and no moment: a moment has a date, and so hyphens."""
 _BRANCHES = ("REPO", "SOURCE_BRANCH", "OUTPUT_BRANCH")
 _SEVERAL = frozenset({"NOTIFY"})
-"""Flags that may be given several times: words of their variable."""
+"""Flags that may be given several times; their variable holds the words with blanks between."""
 
 
 def examples(*lines: str) -> Callable[[C], C]:
@@ -61,7 +60,7 @@ def examples(*lines: str) -> Callable[[C], C]:
 
 
 def connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]], Callable[..., None]]:
-    """Give a command the options that say which repository it works on, those named in `more`, and their Settings."""
+    """Give a command the options of its repository, the options of the settings `more`, and the Settings they make."""
 
     def decorate(command: Callable[Concatenate[Settings, P], None]) -> Callable[..., None]:
         names = (*_BRANCHES, *more)
@@ -72,21 +71,25 @@ def connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]]
             settings = _settings(
                 {name: _words(value) for name, value in flags.items() if value not in (None, (), False)}
             )
-            if "LOG_FORMAT" not in names:  # what keeps a log says it there
-                problems(settings.warnings)
+            if settings.warnings and "LOG_FORMAT" not in names:  # a command that keeps a log writes them there
+                from reconciler.cli import printing
+
+                printing.problems(settings.warnings)
             if "OBSERVATIONS" not in names:
-                # What needs no sight must not fail for the want of it.
+                # A command that needs no observations must not fail for the want of them.
                 settings = replace(settings, observations=None, kubeconfig=None, prometheus="", in_cluster=False)
             command(settings, *args, **kwargs)
 
         wrapped: Callable[..., None] = run
         for name in reversed(names):
             flag, metavar = _FLAGS[name]
-            told = f"{environment.VARIABLES[name]}  [env: {PREFIX}{name}]"
-            several, is_flag = name in _SEVERAL, not metavar
-            shown = None if is_flag else metavar
             wrapped = click.option(
-                flag, name.lower(), metavar=shown, is_flag=is_flag, multiple=several, help=_sentence(told)
+                flag,
+                name.lower(),
+                metavar=metavar or None,
+                is_flag=not metavar,
+                multiple=name in _SEVERAL,
+                help=_sentence(f"{VARIABLES[name]}  [env: {PREFIX}{name}]"),
             )(wrapped)
         return wrapped
 
@@ -96,13 +99,21 @@ def connected(*more: str) -> Callable[[Callable[Concatenate[Settings, P], None]]
 def output(command: Callable[P, None]) -> Callable[P, None]:
     """Give a command ``-o table|json``."""
     option = click.option(
-        "-o", "--output", "form", type=click.Choice(["table", "json"]), default="table", help="How to print the answer."
+        "-o", "--output", "form", type=click.Choice(["table", "json"]), default="table", help="The form of the answer."
+    )
+    return option(command)
+
+
+def dry_run(command: Callable[P, None]) -> Callable[P, None]:
+    """Give a command ``--dry-run``."""
+    option = click.option(
+        "--dry-run", is_flag=True, help="Show the commits that would be made, as `plan` does, and commit nothing."
     )
     return option(command)
 
 
 def at(command: Callable[P, None]) -> Callable[P, None]:
-    """Give a command ``--at TIME``: what would be, if things stayed as they are."""
+    """Give a command ``--at TIME``: the answer for another moment, if nothing else changed."""
     option = click.option(
         "--at",
         "at",
@@ -116,14 +127,16 @@ def at(command: Callable[P, None]) -> Callable[P, None]:
 def _past_is_noted(_ctx: click.Context, _parameter: click.Parameter, value: datetime | None) -> datetime | None:
     """Say that a moment has passed. It is no error: observations that tell of that moment can be looked at then."""
     if value is not None and value < SystemClock().now():
-        note("note: --at is in the past")
+        from reconciler.cli import printing
+
+        printing.note("note: --at is in the past")
     return value
 
 
 class Moment(click.ParamType[datetime]):
     """A moment: RFC 3339 with a zone, or a duration from now (``+30m``) or before now (``-2h``).
 
-    With `past`, a duration without a sign is one before now: ``7d`` is what people say for seven days ago.
+    With `past`, a duration without a sign counts back from now: ``7d`` is seven days ago.
     """
 
     name = "TIME"
@@ -177,15 +190,18 @@ def moved(now: datetime, text: str) -> datetime:
 
 
 def _settings(flags: dict[str, str]) -> Settings:
-    """Read the environment with the flags put over it, and fall back on the checkout that we stand in."""
+    """Read the environment with the flags put over it; the repository falls back on the checkout of this directory."""
+    from reconciler.adapters.git import checkout
+    from reconciler.settings import from_environment
+
     words = {f"{PREFIX}{name}": value for name, value in flags.items()}
     try:
-        settings = environment.from_environment({**os.environ, **words})
+        settings = from_environment({**os.environ, **words})
     except InvalidInput as error:
         wrong = [problem for problem in error.problems if problem.path in words]
         if wrong:
-            told = (str(replace(one, path=_FLAGS[one.path.removeprefix(PREFIX)][0])) for one in wrong)
-            raise click.UsageError("\n".join(told)) from error
+            lines = (str(replace(problem, path=_FLAGS[problem.path.removeprefix(PREFIX)][0])) for problem in wrong)
+            raise click.UsageError("\n".join(lines)) from error
         raise
     if settings.repo:
         return settings
@@ -198,7 +214,7 @@ def _settings(flags: dict[str, str]) -> Settings:
 
 
 def _words(value: Any) -> str:
-    """Write what a flag was given as its variable would hold it."""
+    """Write the value of a flag as its variable would hold it."""
     return " ".join(value) if isinstance(value, tuple) else str(value)
 
 

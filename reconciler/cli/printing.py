@@ -14,12 +14,9 @@ from datetime import datetime, timedelta
 
 import click
 
-from reconciler.app import BLIND
 from reconciler.cli.columns import NONE, aligned, fitted, wrapped
 from reconciler.errors import Problem, Severity
-from reconciler.model.plan import Reason, Suppressed
 from reconciler.model.units import format_duration
-from reconciler.settings import Settings
 from reconciler.text.redaction import redacted
 from reconciler.text.timestamps import format_time
 from reconciler.text.to_json import plainly
@@ -99,22 +96,6 @@ def warn(text: str) -> None:
 def note(text: str) -> None:
     """Print a remark that is no part of the answer, and so goes to the error stream."""
     click.echo(printable(text), err=True)
-
-
-def blind(settings: Settings) -> None:
-    """Say how to let clusters be seen, when nothing tells of any."""
-    if not (settings.observations or settings.kubeconfig or settings.in_cluster):
-        warn(BLIND)
-
-
-def stale(settings: Settings, suppressed: Iterable[Suppressed]) -> None:
-    """Say what to do where a primary is told of by files only, and they are too old or tell nothing of it."""
-    files = settings.observations and not (settings.kubeconfig or settings.in_cluster)
-    if files and any(one.reason is Reason.PRIMARY_UNSEEN for one in suppressed):
-        warn(
-            f"{settings.observations}: a primary counts as unseen (write the observations anew: the Fleet's"
-            " observationMaxAge says how old they may be)"
-        )
 
 
 def problems(found: Iterable[Problem]) -> bool:

@@ -11,28 +11,37 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 import reconciler
-from reconciler.cli import options, printing
-from reconciler.cli.commands import files, run, status, steer
-from reconciler.cli.commands.bootstrap import bootstrap
-from reconciler.cli.commands.demo import demo
-from reconciler.cli.commands.gprs import gprs, inventory, wait_time
-from reconciler.cli.commands.history import history
-from reconciler.cli.commands.placements import placements
-from reconciler.cli.commands.plan import plan
-from reconciler.cli.commands.token import token
+from reconciler.cli import options
+from reconciler.cli.register import HELP, SECTIONS, Register
 from reconciler.errors import Conflict, InvalidInput, Transient
 
 REFUSED, USAGE, BUG, INTERRUPTED = 1, 2, 3, 130
 
 
 class Commands(click.Group):
-    """Commands in the order in which a newcomer meets them, and the error boundary around each."""
+    """The group of all commands, and the error boundary around each.
+
+    The overview and the completion of commands come from the register: no command is imported for them.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """List the commands as they were added, not by name."""
+        """List the commands in the order of the overview, not by name."""
         return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """Write the overview: the commands of each section with their help."""
+        width = max(map(len, HELP))
+        for section, commands in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name.ljust(width), text) for name, (_, text) in commands.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command, or an option of the program."""
+        names = [CompletionItem(name, help=text) for name, text in HELP.items() if name.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
     def main(self, args: Sequence[str] | None = None, *positional: Any, **extra: Any) -> Any:
         """Run a command and leave the process with what it came to.
@@ -62,21 +71,30 @@ class Commands(click.Group):
             with contextlib.suppress(OSError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return REFUSED
-        except InvalidInput as error:
+        except Exception as error:  # noqa: BLE001 - the boundary: an error that nothing expected is reported as a bug
+            return _report(error)
+        return code if isinstance(code, int) else 0
+
+
+def _report(error: Exception) -> int:
+    """Print an error that a command raised, and return the exit code."""
+    from reconciler.cli import printing  # noqa: PLC0415 - help and completion print nothing of ours
+
+    match error:
+        case InvalidInput():
             if not printing.problems(error.problems):
                 printing.complain(str(error))
             return REFUSED
-        except Transient as error:
+        case Transient():
             printing.complain(f"{error} (try again)")
             return REFUSED
-        except Conflict as error:
+        case Conflict():
             printing.complain(f"{error} (somebody else was first; try again)")
             return REFUSED
-        except Exception as error:  # noqa: BLE001 - the boundary: whatever nobody expected is told as the bug it is
-            traceback.print_exc()
+        case _:
+            traceback.print_exception(error)
             printing.complain(f"this is a bug in Overspill {reconciler.__version__}: {type(error).__name__}: {error}")
             return BUG
-        return code if isinstance(code, int) else 0
 
 
 @options.examples(
@@ -84,7 +102,11 @@ class Commands(click.Group):
     "overspill check fleet/",
     "overspill run --repo https://git.example.com/ml/fleet.git --observations observations/",
 )
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(
+    cls=Commands,
+    commands=Register(),
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},
+)
 @click.version_option(reconciler.__version__, prog_name="overspill", message="%(prog)s %(version)s")
 @click.pass_context
 def main(ctx: click.Context) -> None:
@@ -95,11 +117,3 @@ def main(ctx: click.Context) -> None:
     """
     if os.environ.get("NO_COLOR"):
         ctx.color = False
-
-
-for _command in (
-    files.init, files.check, plan, run.once, run.run, status.status, history, status.explain, gprs, wait_time,
-    inventory, placements, steer.revert, steer.extend, steer.rebalance, steer.sweep,
-    files.schema, bootstrap, token, demo,
-):  # fmt: skip # a list of words, filled line by line
-    main.add_command(_command)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli.bodies import read_bodies
+from reconciler.cli.actions.bodies import read_bodies
 from reconciler.client import Refused
 from reconciler.errors import InvalidInput, Problem
 

@@ -10,7 +10,7 @@ import click
 import pytest
 
 from reconciler.cli import main
-from reconciler.settings import VARIABLES
+from reconciler.environment import VARIABLES
 
 CHECKOUT = Path(__file__).parents[2]
 PAGES = [CHECKOUT / "README.md", *sorted(CHECKOUT.glob("docs/*.md")), CHECKOUT / "repo-layout" / "README.md"]

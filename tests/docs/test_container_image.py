@@ -18,8 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.settings import VARIABLES
-from reconciler.variables import PREFIX
+from reconciler.environment import PREFIX, VARIABLES
 from tests.builders.certificates import write_pair
 
 CHECKOUT = Path(__file__).parents[2]

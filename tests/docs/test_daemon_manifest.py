@@ -7,9 +7,8 @@ from pathlib import Path
 
 import yaml
 
+from reconciler.environment import PREFIX, VARIABLES
 from reconciler.model.policy import Flux
-from reconciler.settings import VARIABLES
-from reconciler.variables import PREFIX
 
 CHECKOUT = Path(__file__).parents[2]
 BOOTSTRAP = CHECKOUT / "repo-layout" / "bootstrap"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reconciler.cli import remote
+from reconciler.cli.actions import remote
 from reconciler.core.decide.candidates.gpr_terms import BANDS
 from reconciler.model.gpr import TRANSITIONS, GprEvent, GprState, read_state
 

@@ -20,8 +20,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from reconciler.settings import VARIABLES
-from reconciler.variables import PREFIX
+from reconciler.environment import PREFIX, VARIABLES
 from tests.e2e import argo_cd, flux
 from tests.e2e.api_server import Json
 from tests.e2e.conftest import CHECKOUT, Fleet

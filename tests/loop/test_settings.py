@@ -9,8 +9,9 @@ import pytest
 
 from reconciler.access.oidc import Issuer
 from reconciler.access.rate_limit import Rate
+from reconciler.environment import VARIABLES
 from reconciler.errors import InvalidInput
-from reconciler.settings import VARIABLES, from_environment
+from reconciler.settings import from_environment
 from reconciler.variables import Listen
 
 TOKEN = "t0ken-" * 4

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-
-from git.cmd import Git
-from git.exc import GitCommandError, GitCommandNotFound
 
 from reconciler.errors import InvalidInput
 from reconciler.model.tree import Identity
@@ -48,23 +46,28 @@ def start(directory: Path, branch: str, message: str) -> None:
     Raises InvalidInput with git's own words, as when it does not know who commits.
     """
     for arguments in (("init", "--quiet", f"--initial-branch={branch}"), ("add", "--all"), ("commit", "-qm", message)):
-        try:
-            _run(directory, arguments)
-        except GitCommandError as error:
-            said = str(error.stderr).strip().removeprefix("stderr: ").strip("'\n ")
-            raise InvalidInput(f"git {arguments[0]} in {directory}: {said}") from error
+        result = _run(directory, arguments)
+        if result.returncode:
+            raise InvalidInput(f"git {arguments[0]} in {directory}: {result.stderr.strip()}")
 
 
 def _ask(directory: Path, *arguments: str) -> str:
     """Return what git answers, empty when it has no answer."""
-    try:
-        return _run(directory, arguments)
-    except GitCommandError:
-        return ""
+    result = _run(directory, arguments)
+    return "" if result.returncode else result.stdout.removesuffix("\n")
 
 
-def _run(directory: Path, arguments: Sequence[str]) -> str:
+def _run(directory: Path, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Run git in a directory, with messages in English. Raises InvalidInput where git is not installed."""
     try:
-        return str(Git(directory).execute(["git", *arguments]))
-    except GitCommandNotFound as error:
+        return subprocess.run(
+            ["git", "-C", str(directory), *arguments],
+            env={**os.environ, "LANGUAGE": "C", "LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            encoding="utf-8",
+            errors="surrogateescape",
+        )
+    except FileNotFoundError as error:
         raise InvalidInput("running git: it is not installed, or not on the PATH (try installing git)") from error

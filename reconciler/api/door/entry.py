@@ -13,9 +13,9 @@ from reconciler.adapters.access_file import AccessFileWatcher
 from reconciler.api.door.callers import Callers, IssuerLogin
 from reconciler.api.door.tls import Certificate
 from reconciler.core.schema.access import read
+from reconciler.environment import PREFIX
 from reconciler.ports import Clock
 from reconciler.settings import Settings
-from reconciler.variables import PREFIX
 
 
 def callers(settings: Settings, clock: Clock) -> Callers:

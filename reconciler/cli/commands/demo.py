@@ -36,7 +36,7 @@ def demo(out: Path, tempo: float) -> None:
     simulated; Overspill is not: the daemon runs as it would anywhere. Exits with 1 when a step does not happen within
     its time.
     """
-    from reconciler import demo as stage  # noqa: PLC0415 - no other command should wait for the players of a play
+    from reconciler import demo as stage
 
     if stage.demo(out, tempo=tempo):
         raise click.exceptions.Exit(1)

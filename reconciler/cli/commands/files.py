@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import stat
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
-import reconciler
-from reconciler.adapters.git import checkout
-from reconciler.cli import options, printing
-from reconciler.core.fleet.file import ParsedFile
-from reconciler.core.fleet.read_file import assemble, is_read, parse_file
-from reconciler.core.schema import KINDS, json_schema
-from reconciler.core.schema.policy import BurstPolicyFile
-from reconciler.errors import InvalidInput, Problem, Severity
-from reconciler.model.ids import CommitId
-from reconciler.model.policy import Desired
-from reconciler.text.wording import count
+from reconciler.cli import options
+
+KINDS = (
+    "Fleet", "Cluster", "Workspace", "BurstPolicy", "WorkloadTemplate", "WorkloadPlacement", "GPUProvisioningRequest",
+    "GPRTemplate", "GPRTemplateBinding", "WorkspacePolicy", "WorkloadKind", "WorkloadSpread", "Observation",
+)  # fmt: skip # a list of words, filled line by line
+"""The kinds of `core.schema.KINDS`, which takes long to import; a test keeps both alike."""
 
 
 @options.examples(
@@ -38,22 +28,9 @@ def init(directory: Path, *, with_git: bool) -> None:
     Copies the recommended layout there, to be changed. DIRECTORY must be empty or not exist yet; a fresh clone of an
     empty repository will do.
     """
-    there = sorted(entry.name for entry in directory.iterdir()) if directory.exists() else []
-    in_the_way = [name for name in there if name != ".git"]
-    if in_the_way:
-        raise InvalidInput(f"{directory} is not empty: it holds {in_the_way[0]} (try a new directory)")
-    if with_git and ".git" in there:
-        raise InvalidInput(f"{directory} is a git repository already (try without --git)")
-    try:
-        # Contents only: a package that was installed read-only must not make a repository that is.
-        shutil.copytree(_layout(), directory, dirs_exist_ok=True, copy_function=shutil.copyfile)
-    except OSError as error:
-        raise InvalidInput(f"writing {directory}: {error.strerror or error}") from error
-    if with_git:
-        checkout.start(directory, "main", "Begin the fleet repository")
-    written = sum(1 for path in _walk(directory))
-    printing.say(f"Wrote {count(written, 'file')} to {directory}{' and committed them to main' if with_git else ''}.")
-    printing.say(f"Next: describe your clusters and templates there, then `overspill check {directory}`.")
+    from reconciler.cli.actions import files as action
+
+    action.init(directory, with_git=with_git)
 
 
 @options.examples(
@@ -67,30 +44,12 @@ def init(directory: Path, *, with_git: bool) -> None:
 def check(path: Path, form: options.Output) -> None:
     """Check every file of a fleet repository as the daemon would.
 
-    Prints all problems at once, as path:line: field: what is wrong (try ...), errors first. Exits with 1 when there is
-    an error. It needs no git and no network, so it fits a pre-commit hook.
+    Prints all problems at once, as path:line: field: message (try ...), errors first. Exits with 1 when there is an
+    error. Needs no git and no network, so it fits a pre-commit hook.
     """
-    files, unreadable = _read(path)
-    desired = assemble(CommitId(""), files)
-    told = [replace(problem, path=os.path.normpath(path / problem.path)) for problem in desired.problems]
-    found = sorted({*told, *unreadable}, key=lambda problem: (problem.severity is Severity.WARNING, problem))
-    declared = [file for file in files.values() if file.objects or file.problems]
-    if not declared and not found:
-        raise InvalidInput(
-            f"{path}: no file of a fleet repository is in here (try `overspill init DIRECTORY` to begin one)"
-        )
-    errors = sum(1 for problem in found if problem.severity is Severity.ERROR)
-    counts = _counts(desired, files, len(declared))
-    if form == "json":
-        told_as = {name: number for name, (number, _, _) in counts.items()}
-        printing.json_out({**told_as, "errors": errors, "warnings": len(found) - errors, "problems": found})
-    else:
-        _tell(found, errors)
-        shown = [words for name, words in counts.items() if words[0] or name not in _SELDOM]
-        things = ", ".join(f"{number} {one if number == 1 else many}" for number, one, many in shown)
-        printing.say(f"{things}: {count(errors, 'error')}, {count(len(found) - errors, 'warning')}")
-    if errors:
-        raise click.exceptions.Exit(1)
+    from reconciler.cli.actions import files as action
+
+    action.check(path, form)
 
 
 @options.examples(
@@ -107,89 +66,6 @@ def schema(kind: str | None, out: Path | None, *, every: bool) -> None:
 
     Without KIND it lists the kinds.
     """
-    if every and (kind or out is None):
-        raise click.UsageError("--all goes with --out DIR and without a KIND")
-    if kind is None and not every:
-        for name in KINDS:
-            printing.say(name)
-        return
-    for name in KINDS if kind is None else (kind,):
-        text = json.dumps(json_schema(name), indent=2)
-        if out is None:
-            click.echo(text)
-            return
-        try:
-            out.mkdir(parents=True, exist_ok=True)
-            (out / f"{name}.json").write_text(text + "\n")
-        except OSError as error:
-            raise InvalidInput(f"writing {out}: {error.strerror or error}") from error
-        printing.say(str(out / f"{name}.json"))
+    from reconciler.cli.actions import files as action
 
-
-_SELDOM = frozenset({"requests", "gprTemplates", "bindings", "limits", "kinds"})
-"""What many a fleet has none of, told where there is one."""
-
-
-def _layout() -> Path:
-    """Find the layout to copy: inside the installed package, or beside it in a checkout of this project."""
-    package = Path(reconciler.__file__).parent
-    inside = package / "repo-layout"
-    return inside if inside.is_dir() else package.parent / "repo-layout"
-
-
-def _read(top: Path) -> tuple[dict[str, ParsedFile], list[Problem]]:
-    """Read all files that the daemon would, by path from `top`, and tell which could not be read."""
-    files: dict[str, ParsedFile] = {}
-    unreadable: list[Problem] = []
-    for path in _walk(top):
-        name = path.relative_to(top).as_posix()
-        if not is_read(name):
-            continue
-        try:
-            files[name] = parse_file(path.read_bytes())
-        except OSError as error:
-            unreadable.append(
-                Problem(path=os.path.normpath(path), message=f"cannot be read: {error.strerror or error}")
-            )
-    return files, unreadable
-
-
-def _walk(top: Path) -> Iterator[Path]:
-    """Yield the regular files below a directory, sorted; no links and no hidden directories, as the daemon has it."""
-    for directory, names, files in os.walk(top):
-        names[:] = sorted(name for name in names if not name.startswith("."))
-        for name in sorted(files):
-            path = Path(directory, name)
-            if stat.S_ISREG(path.lstat().st_mode):
-                yield path
-
-
-def _tell(found: list[Problem], errors: int) -> None:
-    """Print errors, then warnings under a heading of their own; nothing but the problem on its line, for editors."""
-    for problem in found[:errors]:
-        printing.say(str(problem))
-    if found[errors:]:
-        printing.heading("Warnings", first=not errors)
-        for problem in found[errors:]:
-            printing.say(str(problem))
-    if found:
-        click.echo()
-
-
-def _counts(desired: Desired, files: dict[str, ParsedFile], declared: int) -> dict[str, tuple[int, str, str]]:
-    """Count what is in force, by its name in JSON: how many, and the words for one and for many."""
-    policies = sum(
-        isinstance(one.value, BurstPolicyFile) for file in files.values() if not file.broken for one in file.objects
-    )
-    return {
-        "files": (declared, "file", "files"),
-        "clusters": (len(desired.clusters), "cluster", "clusters"),
-        "workspaces": (len(desired.workspaces), "workspace", "workspaces"),
-        "templates": (len(desired.templates), "template", "templates"),
-        "policies": (policies, "policy", "policies"),
-        "requests": (len(desired.requests), "request", "requests"),
-        "gprTemplates": (len(desired.gpr_templates), "GPR template", "GPR templates"),
-        "bindings": (len(desired.bindings), "binding", "bindings"),
-        "limits": (len(desired.limits), "workspace policy", "workspace policies"),
-        "kinds": (len(desired.kinds), "kind of workload", "kinds of workloads"),
-    }
+    action.schema(kind, out, every=every)

@@ -1,24 +1,14 @@
-"""`token`: a secret for somebody who is to call the API, and the entry that lets them in."""
+"""`token`: a secret for a caller of the API, and its entry in the access file."""
 
 from __future__ import annotations
 
-import os
-import secrets
 from datetime import timedelta
 from pathlib import Path
 
 import click
 
-from reconciler.access.rights import EVERYWHERE, PREFIX, AccessRole, Scope, Token, digest, is_called, is_email
-from reconciler.adapters.clock import SystemClock
-from reconciler.cli import options, printing
-from reconciler.core.schema.access import entry
-from reconciler.errors import InvalidInput
-from reconciler.model.ids import WorkspaceName, is_name
-from reconciler.text.timestamps import format_time
-
-_BYTES = 32
-_ROLES = {str(role): role for role in AccessRole}
+from reconciler.access.rights import AccessRole
+from reconciler.cli import completion, options
 
 
 @options.examples(
@@ -26,12 +16,27 @@ _ROLES = {str(role): role for role in AccessRole}
     "overspill token --name ada --email ada@example.com --workspace '*' --role Owner --out ada.token",
 )
 @click.command()
-@click.option("--name", metavar="NAME", required=True, help="Whose it is, for the log and for commits.")
-@click.option("--email", metavar="ADDRESS", default="", help="Their mail address, for commits.")
-@click.option("--workspace", "workspaces", metavar="NAME", required=True, multiple=True, help="Where; '*' is all.")
-@click.option("--role", type=click.Choice(list(_ROLES), case_sensitive=False), required=True, help="What they may do.")
-@click.option("--expires", type=options.DURATION, metavar="DURATION", help="How long it holds; for ever if not given.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write it to a new file.")
+@click.option("--name", metavar="NAME", required=True, help="The caller's name, for the log and for commits.")
+@click.option("--email", metavar="ADDRESS", default="", help="The caller's mail address, for commits.")
+@click.option(
+    "--workspace",
+    "workspaces",
+    metavar="NAME",
+    required=True,
+    multiple=True,
+    help="A workspace that the token is for; '*' is all.",
+    shell_complete=completion.workspaces,
+)
+@click.option(
+    "--role",
+    type=click.Choice([str(role) for role in AccessRole], case_sensitive=False),
+    required=True,
+    help="The caller's role there.",
+)
+@click.option(
+    "--expires", type=options.DURATION, metavar="DURATION", help="The token's lifetime; for ever if not given."
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Write the token to a new file.")
 def token(
     *, name: str, email: str, workspaces: tuple[str, ...], role: str, expires: timedelta | None, out: Path | None
 ) -> None:
@@ -39,38 +44,8 @@ def token(
 
     Prints the entry to put below `tokens:` in the file that OVERSPILL_API_TOKENS_FILE names: it holds the token's
     SHA-256 and is no secret. The token itself is shown this once, on the error stream, or written to a new file that
-    nobody else may read. Nothing is kept and nothing is sent; the entry lets its bearer in.
+    only its owner may read. Overspill keeps and sends nothing; the entry lets its bearer in.
     """
-    if not is_called(name):
-        raise click.UsageError(f"--name: {name[:40]!r} is not a name of printable characters (try ci)")
-    if email and not is_email(email):
-        raise click.UsageError(f"--email: {email[:40]!r} is not a mail address (try ada@example.com)")
-    made = PREFIX + secrets.token_urlsafe(_BYTES)
-    until = SystemClock().now() + expires if expires else None
-    roles = {_scope(workspace): _ROLES[role] for workspace in workspaces}
-    if out is not None:
-        _write(out, made)
-    click.echo(entry(Token(name=name, email=email, digest=digest(made), expires=until, roles=roles)), nl=False)
-    lasts = f"It expires at {format_time(until)}." if until else "It does not expire."
-    if out is None:
-        printing.note(f"The token, which is shown this once:\n\n  {made}\n\n{lasts}")
-    else:
-        printing.note(f"The token is in {out}. {lasts}")
+    from reconciler.cli.actions import token as action
 
-
-def _scope(workspace: str) -> Scope:
-    if workspace == EVERYWHERE:
-        return EVERYWHERE
-    if not is_name(workspace):
-        raise click.UsageError(f"--workspace: {workspace[:40]!r} is not the name of a workspace (try llm, or '*')")
-    return WorkspaceName(workspace)
-
-
-def _write(path: Path, made: str) -> None:
-    """Write the token to a file that is not there yet, for its owner alone."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as stream:
-            stream.write(made + "\n")
-    except OSError as error:
-        raise InvalidInput(f"writing {path}: {error.strerror} (try another --out)") from error
+    action.token(name=name, email=email, workspaces=workspaces, role=role, expires=expires, out=out)

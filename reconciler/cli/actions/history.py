@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import click
-
 from reconciler import app
 from reconciler.cli import options, printing
 from reconciler.core.commits.history import BurstHistory, bursts
@@ -22,23 +20,8 @@ _AT_LEAST = 200
 """Commits that are read at once; fewer would save nothing."""
 
 
-@options.examples(
-    "overspill history",
-    "overspill history llm/vllm --since 7d",
-    "overspill history --limit 100 -o json",
-)
-@click.command()
-@click.argument("workload", required=False)
-@options.connected()
-@click.option("--since", type=options.PAST, help="Leave out what ended before: 2026-11-20T10:15:00Z, or 7d ago.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Placements to show at most.")
-@options.output
 def history(settings: Settings, workload: str | None, since: datetime | None, limit: int, form: options.Output) -> None:
-    """Tell which placements there were and why, newest first.
-
-    All of it is read back from the commits of the output branch. WORKLOAD is <workspace>/<template>, the template's
-    name alone where only one workspace has it, or one placement.
-    """
+    """Print placements from the commits of the output branch, newest first."""
     with app.connected(settings) as (world, memory):
         if workload is None:
             tip, wanted = world.repository.fetch().output, _Wanted(since=since, limit=limit)

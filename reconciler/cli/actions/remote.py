@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from reconciler.cli import explanation, options, printing
+from reconciler.cli import options, printing
+from reconciler.cli.actions.explain import print_explanation
 from reconciler.core.capacity.gpu_requests import described
 from reconciler.errors import InvalidInput
 from reconciler.model.gpr import GprState, GpuAsk, read_state
@@ -129,7 +130,7 @@ def explain(client: Client, workload: str, *, by_name: bool, form: options.Outpu
     if form == "json":
         printing.json_out(told)
     else:
-        explanation.tell(told)
+        print_explanation(told)
 
 
 def _workload(client: Client, text: str, *, by_name: bool) -> str:

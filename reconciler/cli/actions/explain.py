@@ -1,0 +1,146 @@
+"""`explain`: one workload, as a daemon or this machine explains it.
+
+Both answers are printed from their JSON, so that they read alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from reconciler import app
+from reconciler.ahead import look_ahead
+from reconciler.cli import options, printing
+from reconciler.cli.actions.plan import problems_of
+from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
+from reconciler.core.explain.request import explain_request
+from reconciler.core.explain.workload import explain as explain_workload
+from reconciler.daemon.reconcile import draft
+from reconciler.errors import InvalidInput
+from reconciler.model.ids import TemplateName, WorkloadId, WorkspaceName
+from reconciler.model.placement import where
+from reconciler.model.plan import Reason
+from reconciler.model.units import Resources, parse_quantity
+from reconciler.settings import Settings
+from reconciler.text.to_json import plainly
+from reconciler.text.wording import amounts
+
+Explanation: TypeAlias = Mapping[str, Any]
+"""An explanation as ``-o json`` prints it, or a part of one."""
+
+_PLACEABLE = frozenset({Reason.NOTHING_FITS.value, Reason.SCALE_DOWN_WINDOW.value, Reason.SIGNAL_UNHEARD.value})
+"""Reasons that hold replicas back on single clusters, or that keep no replica from being placed."""
+
+
+def explain(settings: Settings, workload: str, at: datetime | None, *, by_name: bool, form: options.Output) -> None:
+    """Explain one workload or request; `by_name` is for the request where a template has the same name."""
+    with app.connected(settings) as (world, memory):
+        view, _ = draft(world, look_ahead(world, memory, at))
+    records = view.enrolment.records if view.enrolment is not None else {}
+    templates = (template for template in view.desired.templates if not template.request)
+    name = _workload(workload, (*templates, *records), by_name=by_name)
+    explanation = (
+        explain_request(records[name], view, view.plan) if name in records else explain_workload(name, view, view.plan)
+    )
+    if form == "json":
+        printing.json_out(explanation)
+    else:
+        print_explanation(plainly(explanation))
+    warn_without_observations(settings)
+    warn_of_old_observations(settings, explanation.suppressed)
+    printing.problems(problems_of(view))
+
+
+def _workload(text: str, workloads: tuple[WorkloadId, ...], *, by_name: bool) -> WorkloadId:
+    """Read the name of a workload; the explanation tells whether it exists.
+
+    A template comes before a request of the same name, unless the request is asked for.
+    """
+    workloads = tuple(workload for workload in workloads if workload.request) if by_name else workloads
+    workspace, slash, name = text.partition("/")
+    if slash:
+        template = WorkloadId(WorkspaceName(workspace), TemplateName(name))
+        request = template._replace(request=True)
+        return request if by_name or (request in workloads and template not in workloads) else template
+    matches = [workload for workload in workloads if workload.name == text]
+    if len(matches) > 1 and len({workload.workspace for workload in matches}) == 1:
+        return min(matches)
+    if len(matches) == 1:
+        return matches[0]
+    names = ", ".join(str(workload) for workload in sorted(matches or workloads)) or "none"
+    raise InvalidInput(f"explaining {text!r}: name the workload as <workspace>/<template> (there are: {names})")
+
+
+def print_explanation(explanation: Explanation) -> None:
+    """Print an explanation as sentences and a table of clusters."""
+    _head(explanation)
+    for placement in explanation["placements"]:
+        place = where(placement["cluster"], placement["subset"])
+        directory = f"clusters/{placement['cluster']}/{placement['name']}"
+        printing.sentence(f"  {placement['name']}: {placement['replicas']} on {place} until {placement['expiresAt']}")
+        if ailment := explanation["ailing"].get(directory):
+            message = f": {ailment['message']}" if ailment["message"] else ""
+            printing.sentence(f"    {ailment['state']}, not healthy since {ailment['since']}{message}")
+        for note in explanation.get("notes", {}).get(directory, ()):
+            printing.sentence(f"    {note}")
+    for restraint in explanation["restraints"]:
+        place = where(restraint["cluster"], restraint["subset"]) if restraint["cluster"] else "every cluster"
+        printing.sentence(f"  held back on {place} until {restraint['until']}: {restraint['reason']}")
+    printing.heading("Clusters")
+    printing.table(
+        ("RANK", "CLUSTER", "FITS", "PLACED", "LIMIT", "FREE", "$/GPU-h", "VERDICT", "WHAT WOULD CHANGE IT"),
+        [_row(assessment, placeable=not _held_back(explanation)) for assessment in explanation["assessments"]],
+        empty="No cluster was looked at: nothing says what one replica needs.",
+    )
+    printing.heading("Conclusion")
+    for sentence in explanation["conclusion"]:
+        printing.sentence(sentence)
+
+
+def _head(explanation: Explanation) -> None:
+    """Print the workload with its demand, or the request with its state."""
+    request = explanation["request"]
+    if request is not None:
+        state = f"{request['provisioning']}, {request['phase']}, from {request['record']['asker']}"
+        printing.sentence(f"Request {explanation['workload']}: {state}")
+        return
+    policy = f"policy {explanation['policy']}" if explanation["policy"] else "no policy"
+    printing.sentence(f"{explanation['workload']}: primary {explanation['primary']}, {policy}")
+    if explanation["distribution"]:
+        printing.sentence(f"Distribution: {explanation['distribution']}")
+    printing.sentence(_demand(explanation["demand"]))
+
+
+def _demand(demand: Explanation | None) -> str:
+    if demand is None:
+        return "Demand: unknown."
+    if "wanted" not in demand:
+        return f"Demand: unseen. {demand['message']}."
+    waiting = demand["waiting"]
+    pods = [f"{entry['replicas']} since {entry['since']}" for entry in waiting if not entry["signal"]]
+    causes = [f"unschedulable: {', '.join(pods)}"] if pods else []
+    causes += [
+        f"{entry['signal']} {entry['cause']}: {entry['replicas']} since {entry['since']}"
+        for entry in waiting
+        if entry["signal"]
+    ]
+    replicas = f"{demand['wanted']} wanted, {demand['running']} running, {demand['deficit']} missing"
+    return f"Demand: {replicas}" + (f" ({'; '.join(causes)})" if causes else "")
+
+
+def _held_back(explanation: Explanation) -> bool:
+    """Tell whether a reason apart from the clusters keeps replicas from being placed."""
+    return any(suppressed["reason"] not in _PLACEABLE for suppressed in explanation["suppressed"])
+
+
+def _row(assessment: Explanation, *, placeable: bool) -> tuple[object, ...]:
+    refusal = assessment["refusal"]
+    capacity = assessment.get("start") or ("can take it" if placeable else "has room")
+    verdict = f"{refusal['reason']}: {refusal['message']}" if refusal else capacity
+    free = Resources(amounts={name: parse_quantity(amount) for name, amount in assessment["free"].items()})
+    return (
+        assessment["rank"], where(assessment["cluster"], assessment["subset"]), assessment["fits"],
+        assessment["placed"], assessment["limit"], ", ".join(amounts(free)), assessment["pricePerGpuHour"], verdict,
+        refusal["remedy"] if refusal else None,
+    )  # fmt: skip # a row as it is printed

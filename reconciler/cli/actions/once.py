@@ -1,0 +1,55 @@
+"""`once` and `run`: passes that write."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+import click
+
+from reconciler import app
+from reconciler.adapters.notify import Notifier
+from reconciler.cli import options, printing
+from reconciler.cli.actions.plan import answer, held_back
+from reconciler.cli.actions.visibility import warn_of_old_observations, warn_without_observations
+from reconciler.core.commits.cluster_branches import branches_of
+from reconciler.daemon.reconcile import Outcome, reconcile_once
+from reconciler.daemon.steer import retry_conflicts
+from reconciler.settings import Settings
+from reconciler.text.wording import count
+
+LAST_WORDS = timedelta(seconds=5)
+"""How long `once` waits for engines to hear of its push. They poll as well."""
+
+
+def once(settings: Settings, form: options.Output) -> None:
+    """Run one pass, again whenever the branch moves meanwhile, and print its commits."""
+    notifier = Notifier(settings.notify)
+    with app.connected(settings, notifier) as (world, memory):
+        outcome = retry_conflicts(lambda: reconcile_once(world, memory), random=random.random)
+    committed(settings, outcome, form, empty="Nothing to change.")
+    if form == "table":
+        held_back(outcome.rendered.suppressed)
+    warn_without_observations(settings)
+    warn_of_old_observations(settings, outcome.rendered.suppressed)
+    printing.problems(notifier.close(LAST_WORDS))
+    if printing.problems(outcome.problems):
+        raise click.exceptions.Exit(1)
+
+
+def committed(settings: Settings, outcome: Outcome, form: options.Output, *, empty: str) -> None:
+    """Print one line for each change and where they went, or all of it as JSON."""
+    if form == "json":
+        branches = {advance.cluster: advance.new for advance in outcome.branches}
+        printing.json_out({**answer(outcome.view, outcome.rendered), "pushed": outcome.commits, "branches": branches})
+        return
+    if not outcome.commits and not outcome.branches:
+        printing.say(empty)
+    for event in outcome.events:
+        printing.say(event.line)
+    if not outcome.commits:
+        return
+    pushed = f"{count(len(outcome.commits), 'commit')} to {settings.output_branch}"
+    if outcome.branches:
+        pushed += f" and the {branches_of(outcome.branches)}"
+    printing.say(f"Pushed {pushed}, now at {outcome.commits[-1][:12]}.")

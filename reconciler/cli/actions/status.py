@@ -1,0 +1,93 @@
+"""`status`: demand, placements and clusters at one moment."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from reconciler import app
+from reconciler.ahead import look_ahead
+from reconciler.cli import options, printing
+from reconciler.cli.actions.visibility import warn_without_observations
+from reconciler.daemon.reconcile import draft
+from reconciler.daemon.status import FleetStatus, RequestStatus
+from reconciler.daemon.status import status as status_of
+from reconciler.settings import Settings
+from reconciler.text.timestamps import format_time
+
+
+def status(settings: Settings, at: datetime | None, form: options.Output) -> None:
+    """Print every workload's demand and every placement."""
+    with app.connected(settings) as (world, memory):
+        view, _ = draft(world, look_ahead(world, memory, at))
+        fleet = status_of(view)
+    if form == "json":
+        printing.json_out(fleet)
+    else:
+        _tables(fleet)
+    warn_without_observations(settings)
+    printing.problems(fleet.problems)
+
+
+def _tables(fleet: FleetStatus) -> None:
+    due = f"; the next look is due at {format_time(fleet.wake_at)}" if fleet.wake_at else ""
+    printing.sentence(f"At {format_time(fleet.now)}{due}.")
+    printing.heading("Workloads")
+    printing.table(
+        ("WORKLOAD", "PRIMARY", "POLICY", "WANTED", "RUNNING", "MISSING", "ELSEWHERE", "NOTE"),
+        [
+            (
+                workload.workload, workload.primary, workload.policy, workload.wanted, workload.running,
+                workload.deficit, workload.placed,
+                workload.message or "; ".join(f"{entry.reason}: {entry.message}" for entry in workload.suppressed),
+            )
+            for workload in fleet.workloads
+        ],
+        empty="No workloads: no WorkloadTemplate is in the fleet repository (`overspill init` shows one).",
+    )  # fmt: skip # a row as it is printed
+    if fleet.requests:
+        _request_table(fleet.requests)
+    printing.heading("Placements")
+    printing.table(
+        ("PLACEMENT", "WORKLOAD", "CLUSTER", "REPLICAS", "BOUND", "PHASE", "ENGINE", "UNTIL", "LEFT", "NOTE"),
+        [
+            (
+                row.placement.name, row.placement.workload, row.placement.where, row.placement.replicas, row.bound,
+                row.phase, row.engine, row.placement.expires_at, row.left or "over", row.message,
+            )
+            for row in fleet.placements
+        ],
+        empty="No placements: nothing is bursting.",
+    )  # fmt: skip # a row as it is printed
+    if fleet.leaving:
+        printing.heading("Leaving")
+        printing.table(
+            ("PLACEMENT", "CLUSTER", "PODS", "NOTE"),
+            [(placement.name, placement.cluster, placement.pods, placement.message) for placement in fleet.leaving],
+            empty="",
+        )
+    printing.heading("Clusters")
+    printing.table(
+        ("CLUSTER", "REACHED BY", "LAST SEEN", "ENGINE", "ENGINE SEEN", "NOTE"),
+        [
+            (
+                cluster.cluster, cluster.connection, cluster.observed_at, cluster.engine,
+                "yes" if cluster.reporting else "no", cluster.message,
+            )
+            for cluster in fleet.clusters
+        ],
+        empty="No clusters: no Cluster is in the fleet repository (`overspill init` shows one).",
+    )  # fmt: skip # a row as it is printed
+
+
+def _request_table(requests: tuple[RequestStatus, ...]) -> None:
+    printing.heading("Requests")
+    printing.table(
+        ("REQUEST", "FROM", "CLUSTERS", "PLACED", "STATUS", "PHASE", "RECEIVED", "UNTIL", "NOTE"),
+        [
+            (
+                request.request, request.asker, ", ".join(request.clusters) or "any", ", ".join(request.placed),
+                request.provisioning_status, request.phase, request.received_at, request.ends_at, request.message,
+            )
+            for request in requests
+        ],
+    )  # fmt: skip # a row as it is printed

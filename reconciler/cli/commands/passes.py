@@ -1,0 +1,78 @@
+"""`once`, `run` and `sweep`: passes that commit without a person's order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from reconciler.cli import options
+
+if TYPE_CHECKING:
+    from reconciler.settings import Settings
+
+
+@options.examples(
+    "overspill once --observations observations/",
+    "overspill once --repo git@git.example.com:ml/fleet.git -o json",
+)
+@click.command()
+@options.connected("OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "NOTIFY")
+@options.output
+def once(settings: Settings, form: options.Output) -> None:
+    """Run one pass: observe, decide, commit and push.
+
+    If the branch moves meanwhile, the pass runs again on the new tip. A single pass has not watched the demand before:
+    no burst is reverted before it expires, unless the observations have `deficitSince`. `run` watches.
+
+    With --notify engines are told of the push. An engine that does not answer within five seconds is a warning.
+
+    Exits with 1 when a file or an observation is broken; everything else has been done all the same.
+    """
+    from reconciler.cli.actions import once as action
+
+    action.once(settings, form)
+
+
+@options.examples(
+    "overspill run --kubeconfig clusters.kubeconfig",
+    "overspill run --observations observations/",
+    "overspill run --kubeconfig clusters.kubeconfig --prometheus http://prometheus.monitoring:9090",
+    "overspill run --repo https://git.example.com/ml/fleet.git --listen :8080 --log-format json",
+    "OVERSPILL_PUSH_TOKEN_FILE=/run/secrets/push overspill run --listen :8080 --poll-interval 1m",
+)
+@click.command()
+@options.connected(
+    "OBSERVATIONS", "KUBECONFIG", "PROMETHEUS", "POLL_INTERVAL", "LISTEN", "STRICT_EGS_API", "NOTIFY", "LOG_FORMAT"
+)
+def run(settings: Settings) -> None:
+    """Run the daemon: watch, and commit each change.
+
+    The daemon watches the repository, the clusters and the observations, and logs one line for each change. SIGTERM
+    and Ctrl-C finish the push under way and exit; SIGHUP starts a pass at once. With --listen the daemon takes
+    observations (POST /api/v1/observations) and push hints of GitHub, GitLab and Gitea, and answers /healthz and
+    /readyz. With --prometheus it runs the queries of the policies' signals, and with --notify it tells engines of each
+    push, so that they need not poll. Tokens and secrets come from the environment or from files only.
+    """
+    from reconciler import app
+
+    app.serve(settings)
+
+
+@options.examples(
+    "overspill sweep --repo https://git.example.com/ml/fleet.git",
+    "*/10 * * * *  overspill sweep --repo /srv/git/fleet.git",
+)
+@click.command()
+@options.connected()
+@options.dry_run
+@options.output
+def sweep(settings: Settings, *, dry_run: bool, form: options.Output) -> None:
+    """Revert expired placements, and nothing else.
+
+    A sweep needs the output branch only: no observations, no clusters, not even readable files on the source branch.
+    Run it in any CI on a schedule, so that bursts end even when the daemon is gone.
+    """
+    from reconciler.cli.actions import steer as action
+
+    action.sweep(settings, dry_run=dry_run, form=form)

@@ -1,0 +1,71 @@
+"""The environment variables of Overspill: their names, and the directory of the cache.
+
+Everything here is cheap to import: the help and the completion of the command line read it on every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+PREFIX = "OVERSPILL_"
+
+VARIABLES: Mapping[str, str] = {
+    "REPO": "the fleet repository: an https, ssh or file URL, or a path",
+    "SOURCE_BRANCH": "the branch that people write",
+    "OUTPUT_BRANCH": "the branch that Overspill writes",
+    "OBSERVATIONS": "a file or directory of observations",
+    "KUBECONFIG": "a kubeconfig whose contexts are clusters to watch",
+    "LOGIN_PLUGINS": "programs that Argo CD's cluster Secrets may run here to log in",
+    "PROMETHEUS": "the address of the Prometheus that policies' queries are put to",
+    "PROMETHEUS_INTERVAL": "how often they are",
+    "PROMETHEUS_TOKEN": "the bearer token for it",
+    "PROMETHEUS_TOKEN_FILE": "a file that holds it",
+    "CACHE_DIR": "where the bare mirror of the repository is kept, for its owner alone; safe to delete",
+    "POLL_INTERVAL": "how often to ask the remote for changes",
+    "LISTEN": "host:port for the API, observations, webhooks and health; nothing listens without it",
+    "STRICT_EGS_API": "true refuses what EGS's API refuses: to delete a placement that runs or has ended",
+    "TLS_CERT_FILE": "a certificate with its chain, to listen with https and with nothing else",
+    "TLS_KEY_FILE": "the key of it",
+    "API_TOKENS": "who may what, as YAML",
+    "API_TOKENS_FILE": "a file that says so, read again when it changes",
+    "API_RATE": "how often each caller may call",
+    "OIDC_ISSUER": "the OpenID Connect issuer whose tokens are taken as well",
+    "OIDC_AUDIENCE": "whom they have to be made for",
+    "OIDC_NAME_CLAIM": "the claim that somebody is called by",
+    "OIDC_GROUPS_CLAIM": "the claim that lists somebody's groups",
+    "OIDC_CA_FILE": "the authorities that vouch for the issuer, where the system's do not",
+    "PUSH_TOKEN": "the bearer token for pushing observations",
+    "PUSH_TOKEN_FILE": "a file that holds it",
+    "WEBHOOK_SECRET": "the secret that webhooks are signed with",
+    "WEBHOOK_SECRET_FILE": "a file that holds it",
+    "NOTIFY": "the engines to tell of each push, as argocd=URL or flux=URL; several with blanks between",
+    "NOTIFY_SECRET": "the secret that this is signed with",
+    "NOTIFY_SECRET_FILE": "a file that holds it",
+    "NOTIFY_SECRET_ARGOCD": "that for Argo CD, where it is another",
+    "NOTIFY_SECRET_ARGOCD_FILE": "a file that holds it",
+    "NOTIFY_SECRET_FLUX": "that for Flux, where it is another",
+    "NOTIFY_SECRET_FLUX_FILE": "a file that holds it",
+    "GIT_USERNAME": "the user name for an https remote",
+    "GIT_PASSWORD": "the password or access token for an https remote",
+    "GIT_PASSWORD_FILE": "a file that holds it",
+    "SSH_KEY": "a private key file for an ssh remote",
+    "KNOWN_HOSTS": "a known_hosts file for an ssh remote",
+    "COMMITTER_NAME": "the name that commits are made under",
+    "COMMITTER_EMAIL": "the address that tells our commits from people's; keep it",
+    "LOG_FORMAT": "text or json",
+    "SERVER": "a daemon's address, for commands that ask it instead of the repository",
+    "TOKEN": "the bearer token for it",
+    "TOKEN_FILE": "a file that holds it",
+    "SERVER_CA_FILE": "the authorities that vouch for it, where the system's do not",
+}
+"""Every variable without its prefix, and its purpose."""
+
+
+def cache_directory(env: Mapping[str, str]) -> Path | None:
+    """Follow the XDG rules: ``$XDG_CACHE_HOME/overspill``, else ``~/.cache/overspill``; None without a home."""
+    if env.get("XDG_CACHE_HOME"):
+        return Path(env["XDG_CACHE_HOME"]) / "overspill"
+    if env.get("HOME"):
+        return Path(env["HOME"]) / ".cache" / "overspill"
+    return None
