@@ -72,7 +72,7 @@ class Announcer:
         if before.signs is None:  # what is so at the start is no news
             return
         if rollouts is not before:
-            for path, ailment in rollouts.fallen_ill(before):
+            for path, ailment in rollouts.new_failures(before):
                 if ailment.state is EngineState.PENDING:
                     self._waiting[path] = ailment.digest
                 else:

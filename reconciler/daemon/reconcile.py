@@ -21,7 +21,7 @@ from reconciler.core.decide.steps import lost_cluster
 from reconciler.core.decide.steps.follow_requests import left
 from reconciler.core.observe import demand
 from reconciler.core.observe.rollouts import RolloutSigns
-from reconciler.core.observe.unknown_clusters import with_strangers_told
+from reconciler.core.observe.unknown_clusters import with_unknown_clusters
 from reconciler.daemon.branch import BranchReader
 from reconciler.daemon.publish import Publication, earlier_receipts, gather, publish
 from reconciler.daemon.rollout_tracker import RolloutTracker
@@ -133,7 +133,7 @@ def read_input(
     ledger = memory.branch.ledger(tips.output)
     if seen is None:
         world.clusters.follow(desired)
-        seen = with_strangers_told(world.clusters.observe(), desired)
+        seen = with_unknown_clusters(world.clusters.observe(), desired)
     now = world.clock.now()
     demands = demand.measure(desired, seen, memory.history, now)
     memory.history = demand.remembered(demands)

@@ -442,7 +442,7 @@ def test_what_is_ready_stays_and_is_told_though_its_engine_has_nothing_of_it(cou
         ready = pods(at=now, bound={lent.name: count}, ready={lent.name: count})
         observed = seen(at=now, clusters=(ready,), reporting="worker-2")
         earlier, known = known, followed(there, observed, now=now, before=known)
-        told_of += known.fallen_ill(earlier)
+        told_of += known.new_failures(earlier)
         assert decided(there, observed, known, now=now).changes == ()
         assert known.ailing[lent.path].message == "its engine has nothing of it; all its pods are ready, and it stays"
     assert [path for path, _ in told_of] == ([] if forgotten else [lent.path]), "once"

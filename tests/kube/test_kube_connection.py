@@ -13,7 +13,7 @@ from reconciler.adapters.clock import SystemClock
 from reconciler.adapters.kube import KubeObservations
 from reconciler.adapters.kube.contexts import Contexts
 from reconciler.core.fleet.read_file import assemble, parse_file
-from reconciler.core.observe.unknown_clusters import with_strangers_told
+from reconciler.core.observe.unknown_clusters import with_unknown_clusters
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName, CommitId
 from reconciler.model.policy import Connection, Desired
@@ -168,10 +168,10 @@ def test_cluster_that_nothing_leads_to_is_told_unless_somebody_else_sees_it(tmp_
     with closing(KubeObservations(path, clock=SystemClock())) as view:
         view.follow(fleet)
         observed = view.observe()
-    (problem,) = with_strangers_told(observed, fleet).problems
+    (problem,) = with_unknown_clusters(observed, fleet).problems
     assert str(problem) == (
         "cluster worker-4: is not watched: the kubeconfig has no context of its name, and nothing else here tells of it"
         " (say which in its spec.connection: try 'worker-44')"
     )
     pushed = {ClusterName("worker-4"): ClusterObservation(cluster=ClusterName("worker-4"), observed_at=NOW)}
-    assert with_strangers_told(replace(observed, clusters=pushed), fleet).problems == ()
+    assert with_unknown_clusters(replace(observed, clusters=pushed), fleet).problems == ()

@@ -254,7 +254,7 @@ def _extend(
 
 
 def remembered(demands: Demands) -> History:
-    """Return what the next pass has to know of this one. A moment without a signal is forgotten: nobody watched."""
+    """Return the histories that the next pass continues. With a stale signal a history ends: nobody watched."""
     return {
         workload: demand.history
         for workload, demand in demands.items()

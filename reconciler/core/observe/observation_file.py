@@ -1,4 +1,4 @@
-"""Observations, from bytes to what deciding works with."""
+"""Observation files, from bytes to the observation of a cluster."""
 
 from __future__ import annotations
 
@@ -89,35 +89,45 @@ def _observation(value: Json) -> tuple[ClusterObservation | None, tuple[Finding,
         pools=tuple(_pool(pool) for pool in file.pools),
         closed=tuple(_closed(file)),
         workloads=tuple(_workload(workload) for workload in file.workloads),
-        bound={PlacementName(one.name): one.bound for one in file.placements},
-        ready={PlacementName(one.name): one.ready for one in file.placements if one.ready is not None},
-        homeless={PlacementName(one.name): homeless for one in file.placements if (homeless := _homeless(one))},
-        unused={PlacementName(one.name): one.unused_since for one in file.placements if one.unused_since is not None},
-        troubles={PlacementName(one.name): engine_message(one.message) for one in file.placements if _is_of_pods(one)},
+        bound={PlacementName(placed.name): placed.bound for placed in file.placements},
+        ready={PlacementName(placed.name): placed.ready for placed in file.placements if placed.ready is not None},
+        homeless={PlacementName(placed.name): pods for placed in file.placements if (pods := _homeless(placed))},
+        unused={
+            PlacementName(placed.name): placed.unused_since
+            for placed in file.placements
+            if placed.unused_since is not None
+        },
+        troubles={
+            PlacementName(placed.name): engine_message(placed.message)
+            for placed in file.placements
+            if _is_of_pods(placed)
+        },
         reports={report.path: report for report in _reports(file)},
         runtime_classes=_runtime_classes(file),
-        limit_ranges=by_namespace((f"{one.namespace}/", resources(one.default_request)) for one in file.limit_ranges),
+        limit_ranges=by_namespace(
+            (f"{limits.namespace}/", resources(limits.default_request)) for limits in file.limit_ranges
+        ),
     )
     return observation, tuple(_from_the_future(file))
 
 
 def _homeless(file: PlacedFile) -> PendingPods | None:
     """Read how many pods of a placement have no node, and since when the first of them has had none."""
-    waiting = [one for one in file.waiting if one.pods]  # nobody waits in an entry of none, as below
+    waiting = [entry for entry in file.waiting if entry.pods]  # an entry without pods sets no time, as below
     if not waiting:
         return None
-    since = min((one.since for one in waiting if one.since is not None), default=None)
-    return PendingPods(replicas=sum(one.pods for one in waiting), shape=None, since=since)
+    since = min((entry.since for entry in waiting if entry.since is not None), default=None)
+    return PendingPods(replicas=sum(entry.pods for entry in waiting), shape=None, since=since)
 
 
 def _from_the_future(file: ObservationFile) -> Iterator[Finding]:
-    """Find pods that wait since after they were observed: nobody would know when their time is up."""
+    """Find pods that have waited since a moment after their observation: their time would never be up."""
     for place, placed in enumerate(file.placements):
-        for index, one in enumerate(placed.waiting):
-            if one.since is not None and one.since > file.observed_at:
+        for index, entry in enumerate(placed.waiting):
+            if entry.since is not None and entry.since > file.observed_at:
                 yield Finding(
                     loc=("placements", place, "waiting", index, "since"),
-                    message=f"{format_time(one.since)} is after observedAt",
+                    message=f"{format_time(entry.since)} is after observedAt",
                     hint="try the lastTransitionTime of the pod's condition PodScheduled",
                 )
 
@@ -129,16 +139,16 @@ def _is_of_pods(file: PlacedFile) -> bool:
 
 def _reports(file: ObservationFile) -> Iterator[EngineReport]:
     """Read what engines say of placements."""
-    for one in file.placements:
-        if one.state is not None:
+    for placed in file.placements:
+        if placed.state is not None:
             yield EngineReport(
                 cluster=ClusterName(file.cluster),
-                placement=PlacementName(one.name),
-                digest=one.digest,
-                revision=one.revision,
-                state=one.state,
-                message=engine_message(one.message),
-                since=one.since,
+                placement=PlacementName(placed.name),
+                digest=placed.digest,
+                revision=placed.revision,
+                state=placed.state,
+                message=engine_message(placed.message),
+                since=placed.since,
             )
 
 
@@ -182,12 +192,12 @@ def _node(file: NodeFile, pool: Resources) -> Node:
 
 
 def _pods(file: NodeFile) -> tuple[PodOnNode, ...] | None:
-    """Read which pods are on a node; None where nobody says."""
-    return None if file.pods is None else tuple(pod for one in file.pods for pod in one.value_of())
+    """Read which pods are on a node; None where the file does not tell."""
+    return None if file.pods is None else tuple(pod for entry in file.pods for pod in entry.value_of())
 
 
 def _allocatable(file: NodeFile, pool: Resources) -> Resources:
-    """Read what a node has for pods; what it says itself goes before what its pool does."""
+    """Read the allocatable resources of a node; its own entries go before those of its pool."""
     if not file.allocatable:
         return pool
     return Resources(amounts={**pool.amounts, **resources(file.allocatable).amounts})
@@ -199,7 +209,7 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
         ref=WorkloadRef(namespace=file.namespace, name=file.name, kind=file.kind),
         wanted=file.wanted,
         running=file.running,
-        waiting=tuple(  # nobody waits in an entry of none, so that it must not set a time either
+        waiting=tuple(  # an entry without replicas sets no time
             MissingReplicas(replicas=waiting.replicas, since=waiting.since, cause=waiting.cause)
             for waiting in file.unschedulable
             if waiting.replicas
@@ -221,25 +231,25 @@ def _workload(file: WorkloadFile) -> WorkloadObservation:
 
 
 def _runtime_classes(file: ObservationFile) -> dict[str, RuntimeClass] | None:
-    """Read what RuntimeClasses add to pods; None where nobody says which there are."""
+    """Read what RuntimeClasses add to pods; None where the file does not list them."""
     if file.runtime_classes is None:
         return None
     return {
-        one.name: RuntimeClass(
-            overhead=resources(one.overhead),
-            node_selector=one.node_selector,
-            tolerations=tuple(toleration.value_of() for toleration in one.tolerations),
+        runtime_class.name: RuntimeClass(
+            overhead=resources(runtime_class.overhead),
+            node_selector=runtime_class.node_selector,
+            tolerations=tuple(toleration.value_of() for toleration in runtime_class.tolerations),
         )
-        for one in file.runtime_classes
+        for runtime_class in file.runtime_classes
     }
 
 
 def _shape(file: ReplicaFile, namespace: str) -> ReplicaShape:
-    """Read what one replica needs; its rules are read as those of a pod are."""
+    """Read the shape of one replica; its rules are read as those of a pod are."""
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     raw = file.model_dump(mode="json", by_alias=True, exclude_none=True)
     spec = {
-        "affinity": {one: {required: raw[one]} for one in ("podAffinity", "podAntiAffinity")},
+        "affinity": {kind: {required: raw[kind]} for kind in ("podAffinity", "podAntiAffinity")},
         "topologySpreadConstraints": raw["topologySpreadConstraints"],
         "containers": [{"ports": raw["hostPorts"]}],
     }
@@ -258,7 +268,7 @@ def _shape(file: ReplicaFile, namespace: str) -> ReplicaShape:
 
 
 def _unstated(file: ReplicaFile) -> Unstated | None:
-    """Read what clusters may add to the pods of a replica; None where it leaves them nothing."""
+    """Read what a replica leaves to clusters; None where it leaves them nothing."""
     if not file.runtime_class_name and not file.unrequested:
         return None
     return Unstated(

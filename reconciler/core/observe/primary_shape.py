@@ -1,6 +1,7 @@
-"""What the pods of a template leave to clusters, told apart from what the primary has made of it.
+"""The shape of a replica as another cluster would make it, from its pods on the primary and from its template.
 
-Who saw them on the primary may not have said it, and the RuntimeClass there has had its part in what was seen.
+An observation of the primary may lack what the template leaves to clusters (requests, RuntimeClass overhead), and has
+what the primary's own RuntimeClass added.
 """
 
 from __future__ import annotations
@@ -25,46 +26,51 @@ def completed(
     ranges: bool,
     classes: Mapping[str, RuntimeClass] | None = None,
 ) -> WorkloadObservation:
-    """Add to a replica as it was seen what its template says of a RuntimeClass and of containers without requests.
+    """Complete the shape of a replica where replicas are missing.
 
-    Only where replicas are missing, and where clusters may add anything for it: `ranges` tells that some have
-    LimitRanges. What nobody can read stays unsaid. What the primary's own RuntimeClass, one of `classes`, has added is
-    taken off, for it is no other cluster's.
+    The template's RuntimeClass and containers without requests are added where clusters may add anything for them:
+    `ranges` tells that some cluster has LimitRanges. Node selectors and tolerations of the primary's own RuntimeClass,
+    one of `classes`, are taken off, for other clusters add their own.
     """
     shape = seen.shape
+    # 1. No replica is missing, so that nobody asks for the shape.
     if shape is None or not (seen.waiting or seen.asks or seen.wanted > seen.running):
         return seen
+    # 2. The observation does not tell what the template leaves to clusters.
     if shape.unstated is None:
-        named = any(one.category is Category.RUNTIME_CLASSES for one in template.prerequisites)
+        named = any(prerequisite.category is Category.RUNTIME_CLASSES for prerequisite in template.prerequisites)
         if not named and not ranges:
             return seen
         shape = _with_template(shape, template, kinds)
+    # 3. The primary's RuntimeClass has added to the pods that were seen.
     name = shape.unstated.runtime_class if shape.unstated is not None else ""
-    found = (classes or {}).get(name)
-    if found is not None and (found.node_selector or found.tolerations):
-        shape = _without(shape, name, found, template, kinds)
+    runtime_class = (classes or {}).get(name)
+    if runtime_class is not None and (runtime_class.node_selector or runtime_class.tolerations):
+        shape = _without(shape, name, runtime_class, template, kinds)
     return seen if shape is seen.shape else replace(seen, shape=shape)
 
 
 def _with_template(shape: ReplicaShape, template: WorkloadTemplate, kinds: Kinds) -> ReplicaShape:
-    """Take what the pods leave that ask for most GPUs, as a replica does that is counted by one shape."""
+    """Add what the template leaves to clusters, of the pods with the most GPUs, which stand for the replica."""
     parts = pods_in(template.spec, kinds).parts
-    found = max((part.shape for part in parts), key=gpus_of_pod, default=None)
-    return shape if found is None else replace(shape, unstated=found.unstated)
+    largest = max((part.shape for part in parts), key=gpus_of_pod, default=None)
+    return shape if largest is None else replace(shape, unstated=largest.unstated)
 
 
 def _without(
     shape: ReplicaShape, name: str, added: RuntimeClass, template: WorkloadTemplate, kinds: Kinds
 ) -> ReplicaShape:
-    """Take off what a RuntimeClass has added, as far as no pods of the template that name it say it themselves."""
+    """Take off what a RuntimeClass has added, unless pods of the template that name it ask for it themselves."""
     parts = [part.shape for part in pods_in(template.spec, kinds).parts]
-    own = [one for one in parts if one.unstated is not None and one.unstated.runtime_class == name]
-    if not own:
+    named = [part for part in parts if part.unstated is not None and part.unstated.runtime_class == name]
+    if not named:
         return shape
-    labels = added.node_selector.items() - {item for one in own for item in one.node_selector.items()}
-    said = {toleration for one in own for toleration in one.tolerations}
+    labels = added.node_selector.items() - {item for part in named for item in part.node_selector.items()}
+    own = {toleration for part in named for toleration in part.tolerations}
     return replace(
         shape,
         node_selector={key: value for key, value in shape.node_selector.items() if (key, value) not in labels},
-        tolerations=tuple(one for one in shape.tolerations if one in said or one not in added.tolerations),
+        tolerations=tuple(
+            toleration for toleration in shape.tolerations if toleration in own or toleration not in added.tolerations
+        ),
     )

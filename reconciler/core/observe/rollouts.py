@@ -1,13 +1,12 @@
-"""Which placements have arrived, and which ail: what engines and pods say, as far as it is about what stands.
+"""Which placements are healthy, and which fail: judged by what engines and pods report of them.
 
-It is kept by cluster, and judged anew (`core.judging`) only where something has changed: on a branch of many thousand
-placements each engine has something to say all the time.
+A pass goes three steps: `stale` lists the clusters whose placements have to be judged anew, `doubts` lists the files
+that git has to be asked for first, and `follow` judges. On a branch of many thousand placements every engine reports
+all the time, so the result is kept by cluster, and clusters without a change are skipped.
 
-Judges placements by what engines and pods say of them.
-
-A report counts for the version that it is about: its digest is that of the placement, and at its revision the branch
-holds this very placement.yaml. Whether it does is asked of git by the daemon, once for each revision and placement that
-is in doubt. What cannot be told leaves everything as it was: nothing ails because something is out of sight.
+A report counts for the version of a placement that it is about: its digest is that of the placement, and at its
+revision the branch holds this very placement.yaml. The daemon asks git whether it does, once for each revision and
+placement in doubt. Without evidence nothing changes: no placement fails because it is out of sight.
 """
 
 from __future__ import annotations
@@ -28,171 +27,6 @@ from reconciler.model.placement import Placement
 from reconciler.model.policy import Fleet
 from reconciler.model.rollout import EngineReport, EngineState
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutFailure:
-    """That a version of a placement is not healthy, since when as far as anybody has watched, and in whose words.
-
-    It is `behind` while it runs well and its engine merely has not got this version: it has the one before, or nothing
-    that can be seen.
-    """
-
-    digest: str
-    state: EngineState
-    message: str
-    since: datetime
-    behind: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutSigns:
-    """Everything that tells how placements are; `seen` are the clusters that somebody sees now."""
-
-    ledger: Ledger
-    observed: Observed
-    seen: frozenset[ClusterName]
-
-    @classmethod
-    def of(cls, ledger: Ledger, observed: Observed, fleet: Fleet, now: datetime) -> RolloutSigns:
-        """Put the signs of one moment together."""
-        seen = frozenset(name for name in observed.clusters if not unseen(fleet, observed, name, now))
-        return cls(ledger=ledger, observed=observed, seen=seen)
-
-    def same_as(self, other: RolloutSigns | None) -> bool:
-        """Tell whether nothing has changed; looks at no placement."""
-        if other is None or self.seen != other.seen or self.observed.reporting != other.observed.reporting:
-            return False
-        mine, theirs = self.parts(), other.parts()
-        return len(mine) == len(theirs) and all(map(is_, mine, theirs))
-
-    def parts(self) -> list[object]:
-        """Return what it is made from, each the same object for as long as it has not changed."""
-        seen = self.observed.clusters
-        return [self.ledger, self.observed.reports, *(seen[name].ready for name in sorted(seen) if seen[name].ready)]
-
-    def ready(self, cluster: ClusterName) -> object:
-        """Return how many pods of placements are ready in a cluster, None where nobody tells."""
-        observation = self.observed.clusters.get(cluster)
-        return observation.ready if observation and observation.ready else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterRollouts:
-    """The placements of one cluster, by directory.
-
-    `arrived` holds the digest of the version at which each was healthy once, `ailing` those that are not healthy now,
-    `leaving` the reports on what the ledger does not hold any more. It is `open` while some report is about a commit
-    that nobody knows here.
-    """
-
-    arrived: Mapping[str, str] = field(default_factory=dict)
-    ailing: Mapping[str, RolloutFailure] = field(default_factory=dict)
-    leaving: Mapping[str, EngineReport] = field(default_factory=dict)
-    open: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rollouts:
-    """What is known of all placements; `signs` is what it was read from.
-
-    `ailing` are those of all clusters, `leaving` in the order of their directories. `watched` is since when each
-    cluster that is seen now has been in sight without a break, and its engine with it.
-    """
-
-    wards: Mapping[ClusterName, ClusterRollouts] = field(default_factory=dict)
-    ailing: Mapping[str, RolloutFailure] = field(default_factory=dict)
-    leaving: tuple[EngineReport, ...] = ()
-    signs: RolloutSigns | None = None
-    watched: Mapping[ClusterName, datetime] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        wards: Mapping[ClusterName, ClusterRollouts],
-        signs: RolloutSigns | None = None,
-        watched: Mapping[ClusterName, datetime] | None = None,
-    ) -> Rollouts:
-        """Put the clusters together."""
-        ailing: dict[str, RolloutFailure] = {}
-        leaving: dict[str, EngineReport] = {}
-        for ward in wards.values():
-            ailing.update(ward.ailing)
-            leaving.update(ward.leaving)
-        gone = tuple(leaving[path] for path in sorted(leaving))
-        return cls(wards=wards, ailing=ailing, leaving=gone, signs=signs, watched=watched or {})
-
-    def watching(self, signs: RolloutSigns, now: datetime) -> dict[ClusterName, datetime]:
-        """Tell since when each cluster has been watched: now, where sight of it or of its engine is new."""
-        then = self.signs.observed.reporting if self.signs else {}
-        new = {name for name, engine in signs.observed.reporting.items() if then.get(name) is not engine}
-        return {name: now if name in new else self.watched.get(name, now) for name in signs.seen}
-
-    def ward(self, cluster: ClusterName) -> ClusterRollouts:
-        """Return what is known of one cluster's placements."""
-        return self.wards.get(cluster, _EMPTY)
-
-    def has_arrived(self, placement: Placement) -> bool:
-        """Tell whether a placement has been healthy as it stands."""
-        return bool(placement.digest) and self.ward(placement.cluster).arrived.get(placement.path) == placement.digest
-
-    def well(self, placement: Placement) -> bool | None:
-        """Tell whether a placement is healthy now, as far as anybody says."""
-        return False if placement.path in self.ailing else (self.has_arrived(placement) or None)
-
-    def fallen_ill(self, before: Rollouts) -> Iterator[tuple[str, RolloutFailure]]:
-        """Yield the placements that were healthy then or have been given up since; a new one is only on its way.
-
-        So is a new version of one, but that its engine has not got it yet is told: who hears it says for how long.
-        """
-        for name in sorted(self.wards):
-            now, then = self.wards[name], before.ward(name)
-            for path, ailment in sorted(now.ailing.items()) if now is not then else ():
-                known = then.ailing.get(path)
-                same = known is not None and (known.digest, known.state) == (ailment.digest, ailment.state)
-                arrived = then.arrived.get(path)
-                late = arrived is not None and ailment.state is EngineState.PENDING
-                serious = late or ailment.state is EngineState.FAILED or arrived == ailment.digest
-                if serious and not same and ailment.message:
-                    yield path, ailment
-
-    def recovered(self, before: Rollouts) -> Iterator[str]:
-        """Yield the directories of the placements that have become healthy since then, by cluster."""
-        for name in sorted(self.wards):
-            now, then = self.wards[name], before.ward(name)
-            if now is not then:
-                for path, digest in sorted(now.arrived.items()):
-                    if path not in now.ailing and (path in then.ailing or then.arrived.get(path) != digest):
-                        yield path
-
-
-_EMPTY = ClusterRollouts()
-
-
-def stale(before: Rollouts, signs: RolloutSigns) -> frozenset[ClusterName]:
-    """Tell of which clusters' placements something else may be known now.
-
-    That is where a placement, a report or a pod has changed, where sight came or went, and where a commit that was not
-    known may be known now.
-    """
-    old = before.signs
-    placements = signs.ledger.placements
-    if old is None:
-        return frozenset({*placements.clusters(), *(report.cluster for report in signs.observed.reports.values())})
-    engines = signs.observed.reporting.items() ^ old.observed.reporting.items()
-    found = set(signs.seen ^ old.seen) | {name for name, _ in engines}
-    now, then = signs.observed.reports, old.observed.reports
-    if now is not then:
-        found.update(report.cluster for path, report in now.items() if then.get(path) is not report)
-        found.update(then[path].cluster for path in then.keys() - now.keys())
-    if signs.ledger is not old.ledger:
-        earlier = old.ledger.placements
-        names = {*placements.clusters(), *earlier.clusters()}
-        found.update(name for name in names if placements.on(name) is not earlier.on(name))
-        found.update(name for name, ward in before.wards.items() if ward.open)
-    found.update(name for name in signs.observed.clusters if signs.ready(name) is not old.ready(name))
-    return frozenset(found)
-
-
 Place = tuple[CommitId, str]
 """A file at a commit."""
 
@@ -203,12 +37,173 @@ _NOTHING = "its engine has nothing of it"
 _SERVES = "all its pods are ready, and it stays"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutFailure:
+    """A version of a placement that is not healthy."""
+
+    digest: str
+    state: EngineState
+    message: str
+    since: datetime
+    """As far back as the cluster and its engine have been watched."""
+    behind: bool = False
+    """Whether the placement serves, and its engine merely does not have this version: it has the one before, or no
+    object that can be seen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutSigns:
+    """All evidence of one moment."""
+
+    ledger: Ledger
+    observed: Observed
+    seen: frozenset[ClusterName]
+    """Clusters that were observed recently."""
+
+    @classmethod
+    def of(cls, ledger: Ledger, observed: Observed, fleet: Fleet, now: datetime) -> RolloutSigns:
+        """Collect the evidence of one moment."""
+        seen = frozenset(name for name in observed.clusters if not unseen(fleet, observed, name, now))
+        return cls(ledger=ledger, observed=observed, seen=seen)
+
+    def same_as(self, other: RolloutSigns | None) -> bool:
+        """Tell whether nothing has changed, without a look at any placement."""
+        if other is None or self.seen != other.seen or self.observed.reporting != other.observed.reporting:
+            return False
+        mine, theirs = self.parts(), other.parts()
+        return len(mine) == len(theirs) and all(map(is_, mine, theirs))
+
+    def parts(self) -> list[object]:
+        """Return the sources of evidence, each the same object for as long as it has not changed."""
+        seen = self.observed.clusters
+        return [self.ledger, self.observed.reports, *(seen[name].ready for name in sorted(seen) if seen[name].ready)]
+
+    def ready(self, cluster: ClusterName) -> object:
+        """Return how many pods of placements are ready in a cluster, None where that is unknown."""
+        observation = self.observed.clusters.get(cluster)
+        return observation.ready if observation and observation.ready else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRollouts:
+    """The placements of one cluster, by directory."""
+
+    arrived: Mapping[str, str] = field(default_factory=dict)
+    """Digest of the version at which each was healthy once."""
+    ailing: Mapping[str, RolloutFailure] = field(default_factory=dict)
+    """Placements that are not healthy now."""
+    leaving: Mapping[str, EngineReport] = field(default_factory=dict)
+    """Reports on placements that the ledger does not hold any more."""
+    open: bool = False
+    """Whether some report is about a commit that git does not know here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollouts:
+    """The placements of all clusters."""
+
+    clusters: Mapping[ClusterName, ClusterRollouts] = field(default_factory=dict)
+    ailing: Mapping[str, RolloutFailure] = field(default_factory=dict)
+    """Placements of all clusters that are not healthy now, by directory."""
+    leaving: tuple[EngineReport, ...] = ()
+    """Reports on placements that the ledger does not hold any more, in the order of their directories."""
+    signs: RolloutSigns | None = None
+    """The evidence that all this was read from."""
+    watched: Mapping[ClusterName, datetime] = field(default_factory=dict)
+    """Since when each cluster that is seen now has been in sight without a break, and its engine with it."""
+
+    @classmethod
+    def of(
+        cls,
+        clusters: Mapping[ClusterName, ClusterRollouts],
+        signs: RolloutSigns | None = None,
+        watched: Mapping[ClusterName, datetime] | None = None,
+    ) -> Rollouts:
+        """Join the clusters."""
+        ailing: dict[str, RolloutFailure] = {}
+        leaving: dict[str, EngineReport] = {}
+        for cluster in clusters.values():
+            ailing.update(cluster.ailing)
+            leaving.update(cluster.leaving)
+        reports = tuple(leaving[path] for path in sorted(leaving))
+        return cls(clusters=clusters, ailing=ailing, leaving=reports, signs=signs, watched=watched or {})
+
+    def cluster(self, name: ClusterName) -> ClusterRollouts:
+        """Return the placements of one cluster."""
+        return self.clusters.get(name, _EMPTY)
+
+    def has_arrived(self, placement: Placement) -> bool:
+        """Tell whether a placement has been healthy as it stands."""
+        return (
+            bool(placement.digest) and self.cluster(placement.cluster).arrived.get(placement.path) == placement.digest
+        )
+
+    def is_healthy(self, placement: Placement) -> bool | None:
+        """Tell whether a placement is healthy now; None where there is no evidence."""
+        return False if placement.path in self.ailing else (self.has_arrived(placement) or None)
+
+    def new_failures(self, before: Rollouts) -> Iterator[tuple[str, RolloutFailure]]:
+        """Yield the placements that were healthy before or have failed for good since, by cluster.
+
+        A placement that is new, or has a new version, is only on its way. An engine that is late with a new version
+        counts as a failure here, and whoever announces it decides how long it may be late.
+        """
+        for name in sorted(self.clusters):
+            cluster, earlier = self.clusters[name], before.cluster(name)
+            for path, failure in sorted(cluster.ailing.items()) if cluster is not earlier else ():
+                last = earlier.ailing.get(path)
+                repeated = last is not None and (last.digest, last.state) == (failure.digest, failure.state)
+                arrived = earlier.arrived.get(path)
+                late = arrived is not None and failure.state is EngineState.PENDING
+                serious = late or failure.state is EngineState.FAILED or arrived == failure.digest
+                if serious and not repeated and failure.message:
+                    yield path, failure
+
+    def recovered(self, before: Rollouts) -> Iterator[str]:
+        """Yield the directories of the placements that have become healthy since, by cluster."""
+        for name in sorted(self.clusters):
+            cluster, earlier = self.clusters[name], before.cluster(name)
+            if cluster is not earlier:
+                for path, digest in sorted(cluster.arrived.items()):
+                    if path not in cluster.ailing and (path in earlier.ailing or earlier.arrived.get(path) != digest):
+                        yield path
+
+
+_EMPTY = ClusterRollouts()
+
+
+def stale(before: Rollouts, signs: RolloutSigns) -> frozenset[ClusterName]:
+    """Return the clusters whose placements have to be judged anew."""
+    old = before.signs
+    placements = signs.ledger.placements
+    # 1. Nothing has been judged so far.
+    if old is None:
+        return frozenset({*placements.clusters(), *(report.cluster for report in signs.observed.reports.values())})
+    # 2. Sight of the cluster, or of its engine, came or went.
+    engines = signs.observed.reporting.items() ^ old.observed.reporting.items()
+    clusters = set(signs.seen ^ old.seen) | {name for name, _ in engines}
+    # 3. A report has changed, come or gone.
+    reports, old_reports = signs.observed.reports, old.observed.reports
+    if reports is not old_reports:
+        clusters.update(report.cluster for path, report in reports.items() if old_reports.get(path) is not report)
+        clusters.update(old_reports[path].cluster for path in old_reports.keys() - reports.keys())
+    # 4. A placement has changed, or git may know a commit that it did not know.
+    if signs.ledger is not old.ledger:
+        old_placements = old.ledger.placements
+        names = {*placements.clusters(), *old_placements.clusters()}
+        clusters.update(name for name in names if placements.on(name) is not old_placements.on(name))
+        clusters.update(name for name, cluster in before.clusters.items() if cluster.open)
+    # 5. Pods have become ready, or are ready no longer.
+    clusters.update(name for name in signs.observed.clusters if signs.ready(name) is not old.ready(name))
+    return frozenset(clusters)
+
+
 def doubts(before: Rollouts, signs: RolloutSigns, clusters: AbstractSet[ClusterName]) -> frozenset[Place]:
-    """List the files at commits that git has to be asked for, to tell what reports on these clusters are about."""
-    found = set()
+    """Return the files at commits that git has to be asked for, to tell what reports on these clusters are about."""
+    places = set()
     reports, tip = signs.observed.reports, signs.ledger.commit
     for name in clusters:
-        arrived = before.ward(name).arrived
+        arrived = before.cluster(name).arrived
         for placement in signs.ledger.placements.on(name).placements:
             path = placement.path
             report = reports.get(path)
@@ -216,12 +211,12 @@ def doubts(before: Rollouts, signs: RolloutSigns, clusters: AbstractSet[ClusterN
                 continue
             settled = report.state is EngineState.HEALTHY and arrived.get(path) == report.digest
             if not settled and _COMMIT.fullmatch(report.revision):
-                found.add((CommitId(report.revision), record_of(path)))
-    return frozenset(found)
+                places.add((CommitId(report.revision), record_of(path)))
+    return frozenset(places)
 
 
 def record_of(path: str) -> str:
-    """Return the path of the record of a placement's directory."""
+    """Return the path of a placement's record in its directory."""
     return f"{path}/placement.yaml"
 
 
@@ -232,30 +227,33 @@ def follow(
     held: Mapping[Place, bool],
     now: datetime,
 ) -> Rollouts:
-    """Bring what is known of these clusters up to date; the others stay as they are.
+    """Judge the placements of these clusters anew; the others stay as they are.
 
-    `held` answers `doubts`: whether the file is at that commit what it is now; what is not in there is not known.
+    `held` answers `doubts`: whether the file at that commit is what it is now. A place without an answer is unknown.
     """
-    wards = dict(before.wards)
-    gone, watched = _gone(signs), before.watching(signs, now)
+    rollouts = dict(before.clusters)
+    watched = _watched(before, signs, now)
+    reports = signs.observed.reports
+    gone = {path: reports[path] for path in reports.keys() - set(signs.ledger.placements)}
     for name in clusters:
         leaving = {path: report for path, report in gone.items() if report.cluster == name}
         judge = _Judge(
             signs=signs,
-            before=before.ward(name),
+            before=before.cluster(name),
             cluster=name,
             held=held,
             now=now,
             watched=watched.get(name, now),
         )
-        wards[name] = judge.ward(leaving)
-    return Rollouts.of({name: ward for name, ward in wards.items() if ward != ClusterRollouts()}, signs, watched)
+        rollouts[name] = judge.rollouts(leaving)
+    return Rollouts.of({name: cluster for name, cluster in rollouts.items() if cluster != _EMPTY}, signs, watched)
 
 
-def _gone(signs: RolloutSigns) -> dict[str, EngineReport]:
-    """Find the reports on what the ledger does not hold."""
-    reports = signs.observed.reports
-    return {path: reports[path] for path in reports.keys() - set(signs.ledger.placements)}
+def _watched(before: Rollouts, signs: RolloutSigns, now: datetime) -> dict[ClusterName, datetime]:
+    """Return since when each cluster has been watched: now, where sight of it or of its engine is new."""
+    reporting = before.signs.observed.reporting if before.signs else {}
+    new = {name for name, engine in signs.observed.reporting.items() if reporting.get(name) is not engine}
+    return {name: now if name in new else before.watched.get(name, now) for name in signs.seen}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,98 +266,103 @@ class _Judge:
     held: Mapping[Place, bool]
     now: datetime
     watched: datetime
+    """Since when the cluster has been in sight."""
     arrived: dict[str, str] = field(default_factory=dict)
     ailing: dict[str, RolloutFailure] = field(default_factory=dict)
 
-    def ward(self, leaving: Mapping[str, EngineReport]) -> ClusterRollouts:
-        """Judge all of them."""
+    def rollouts(self, leaving: Mapping[str, EngineReport]) -> ClusterRollouts:
+        """Judge all placements of the cluster."""
         observed = self.signs.observed
         sight = self.cluster in self.signs.seen
         reporting = observed.reporting.get(self.cluster)
+        judged = self.before.arrived or self.before.ailing
+        if not (observed.reports or reporting or self.signs.ready(self.cluster) or judged):
+            return ClusterRollouts(leaving=leaving)  # there is no evidence, so that no placement has to be looked at
         unknown = False
-        known = self.before.arrived or self.before.ailing
-        if not (observed.reports or reporting or self.signs.ready(self.cluster) or known):
-            return ClusterRollouts(leaving=leaving)  # nobody says anything: no placement has to be looked at
         for placement in self.signs.ledger.placements.on(self.cluster).placements:
             path = placement.path
             if placement.digest and self.before.arrived.get(path) == placement.digest:
                 self.arrived[path] = placement.digest
             report = observed.reports.get(path)
+            # 1. The cluster is out of sight.
             if not sight:
                 self._keep(path)
+            # 2. Its engine reports of the placement.
             elif report is not None:
                 unknown |= self._read(path, placement, report) is None
+            # 3. Its engine is in sight, and does not have the placement.
             elif placement.engine is reporting:
                 self._miss(path, placement, observed.clusters[self.cluster])
-            else:  # its engine is not heard, or is not the one of this cluster any more
+            # 4. Its engine is out of sight, or is no longer the one of this cluster.
+            else:
                 self._count(path, placement, observed.clusters[self.cluster])
         return ClusterRollouts(arrived=self.arrived, ailing=self.ailing, leaving=leaving, open=unknown)
 
     def _read(self, path: str, placement: Placement, report: EngineReport) -> bool | None:
-        """Judge one placement by its report, and tell whether that is about its files; None where nobody knows."""
-        # 1. It is about another version.
+        """Judge a placement by its report, and tell whether that is about its files; None where that is unknown."""
+        # 1. The report is about another version.
         if report.digest != placement.digest:
             self._wait(path, placement, report)
             return False
         about = self._about(path, report)
-        # 2. It says that all is well.
+        # 2. The placement is healthy.
         if report.state is EngineState.HEALTHY and about:
             self.arrived[path] = placement.digest
-        # 3. Its files are of another version.
+        # 3. The report is about other files.
         elif about is False:
             self._wait(path, placement, report)
-        # 4. Nobody can say how it is: if it ailed, it still does.
+        # 4. Its health is unknown: if it failed before, it still does.
         elif about is None or report.state is EngineState.PENDING:
             earlier = self.before.ailing.get(path)
             if earlier is not None and earlier.digest == placement.digest:
                 self.ailing[path] = earlier
-        # 5. It is not well.
+        # 5. The placement is not healthy.
         else:
             self._ail(path, placement, report.state, report.message, report.since)
         return about
 
     def _about(self, path: str, report: EngineReport) -> bool | None:
-        """Tell whether a report of the right digest is about the files as they stand; None where nobody knows."""
+        """Tell whether a report of the right digest is about the files as they stand; None where that is unknown."""
         if report.revision == self.signs.ledger.commit:
             return True
         healthy = report.state is EngineState.HEALTHY
         if healthy and self.before.arrived.get(path) == report.digest:
             return True
         if not report.revision:
-            # What Argo CD refuses it does not even fetch; anything else that it has not fetched it does not have.
+            # Argo CD refuses some placements without a fetch, so a failure counts; in other states it has no files yet.
             return None if healthy else report.state is EngineState.FAILED
         return self.held.get((CommitId(report.revision), record_of(path)))
 
     def _wait(self, path: str, placement: Placement, report: EngineReport) -> None:
-        """Note that an engine does not have this version yet, and whether the one before is well as far as is known.
+        """Note that an engine does not have this version yet, and whether the version before is healthy.
 
-        While the engine cannot say how that is, it is as it was; where nobody knows that, as after a restart, its pods
-        tell: an engine that has not got this version has made none of them from it.
+        While the engine is pending, the version before counts as it did; where that is unknown, as after a restart, its
+        pods tell: an engine that does not have this version has made no pod from it.
         """
         earlier, seen = self.before.ailing.get(path), self.signs.observed.clusters[self.cluster]
         if earlier is not None:
-            was_well = earlier.behind
+            was_healthy = earlier.behind
         else:
             serves = bool(report.digest) and replica_count.serves(placement, seen) is True
-            was_well = path in self.before.arrived or serves
-        is_well = report.state is EngineState.HEALTHY and bool(report.digest)
-        behind = is_well or (report.state is EngineState.PENDING and was_well)
+            was_healthy = path in self.before.arrived or serves
+        is_healthy = report.state is EngineState.HEALTHY and bool(report.digest)
+        behind = is_healthy or (report.state is EngineState.PENDING and was_healthy)
         message = "; ".join(part for part in (report.message or _NOT_YET, _STAYS if behind else "") if part)
         self._ail(path, placement, EngineState.PENDING, message, behind=behind)
 
     def _miss(self, path: str, placement: Placement, seen: ClusterObservation) -> None:
-        """Judge one placement that its engine does not have where it is looked at.
+        """Judge a placement that its engine does not have where the engine is watched.
 
-        What is ready all the same is not taken back: the engine may have it where nobody looks any more.
+        A placement whose pods are ready all the same stays: the engine may have it where nobody watches any more.
         """
         serves = replica_count.serves(placement, seen) is True
         message = f"{_NOTHING}; {_SERVES}" if serves else _NOTHING
         self._ail(path, placement, EngineState.PENDING, message, behind=serves)
 
     def _count(self, path: str, placement: Placement, seen: ClusterObservation) -> None:
-        """Judge one placement by its pods: enough that are ready are healthy, and one that is not is not.
+        """Judge a placement by its pods: healthy with enough ready pods, failing with a pod that is not ready.
 
-        Fewer pods than replicas prove nothing: they may be on their way, or a template may need no more.
+        Fewer pods than replicas prove nothing: they may be on their way, or the template may need no more.
         """
         ready = replica_count.ready(placement, seen)
         if ready is not None and ready >= placement.replicas:
@@ -370,7 +373,7 @@ class _Judge:
             self._keep(path)
 
     def _keep(self, path: str) -> None:
-        """Remember that a placement runs well and its engine is late, while nobody can look; no time runs for it."""
+        """Keep a placement whose engine was late as it was, while it is out of sight; no time runs for it."""
         earlier = self.before.ailing.get(path)
         if earlier is not None and earlier.behind:
             self.ailing[path] = earlier
@@ -385,10 +388,10 @@ class _Judge:
         *,
         behind: bool = False,
     ) -> None:
-        """Note that a placement is not healthy, since when it was first seen so, and not before it was changed.
+        """Note that a placement is not healthy, since it was first seen so, and not before it was changed.
 
-        An engine says since when it is in a state, and is believed as far back as its cluster has been watched. What
-        was well when it was looked at last is unwell since now.
+        The engine's own word since when counts as far back as the cluster has been watched. A placement that was
+        healthy at the last look fails since now.
         """
         earlier = self.before.ailing.get(path)
         if earlier is not None and earlier.digest == placement.digest:

@@ -1,4 +1,4 @@
-"""Clusters that are observed and not described, or described and observed by nobody: most likely misspelt names."""
+"""Warnings of clusters that are observed and not described, or described and not observed: often misspelt names."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from reconciler.model.policy import Desired
 from reconciler.text.spelling import nearest
 
 
-def with_strangers_told(observed: Observed, desired: Desired) -> Observed:
-    """Add a warning for each observed cluster that no file describes, and for each that nothing can tell of.
+def with_unknown_clusters(observed: Observed, desired: Desired) -> Observed:
+    """Add a warning for each observed cluster that no file describes, and for each cluster that cannot be watched.
 
-    Says nothing of the former while a file cannot be read: it may be the one that describes it.
+    Of the former there is none while a file cannot be read: that file may describe the cluster.
     """
-    strangers = () if desired.incomplete else sorted(observed.clusters.keys() - desired.clusters.keys())
+    unknown = () if desired.incomplete else sorted(observed.clusters.keys() - desired.clusters.keys())
     unwatched = sorted(observed.nameless.keys() - observed.clusters.keys())
-    if not strangers and not unwatched:
+    if not unknown and not unwatched:
         return observed
     problems = [
         Problem(
@@ -27,7 +27,7 @@ def with_strangers_told(observed: Observed, desired: Desired) -> Observed:
             hint=nearest(name, desired.clusters),
             severity=Severity.WARNING,
         )
-        for name in strangers
+        for name in unknown
     ]
     problems += (
         Problem(

@@ -42,4 +42,4 @@ def ailing(inputs: PassInput, placements: Iterable[Placement]) -> Mapping[str, R
 
 def well(inputs: PassInput, placement: Placement) -> bool | None:
     """Tell whether a placement does what it is for, as far as anybody says; a gang does so with its minimum."""
-    return bool(describe_partial_gang(inputs, placement)) or inputs.rollouts.well(placement)
+    return bool(describe_partial_gang(inputs, placement)) or inputs.rollouts.is_healthy(placement)
