@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 from reconciler.access.oidc import Issuer, is_safe
 from reconciler.access.rate_limit import Rate, parse_rate
-from reconciler.core.engines.webhook_endpoint import EXAMPLES, read_endpoint
+from reconciler.core.engines import WEBHOOKS
+from reconciler.core.engines.webhook import read_endpoint
 from reconciler.environment import PREFIX
 from reconciler.errors import Problem
 from reconciler.model.push import Endpoint
@@ -140,16 +141,17 @@ class Reader:
         """Read ``ENGINE=URL`` words, each once, with the secret of its engine, or else the one for all of them."""
         known = len(self.problems)
         shared = self.strong_secret(f"{name}_SECRET")
-        secrets = {engine: self.strong_secret(f"{name}_SECRET_{engine.upper()}") or shared for engine in EXAMPLES}
+        secrets = {engine: self.strong_secret(f"{name}_SECRET_{engine.upper()}") or shared for engine in WEBHOOKS}
         unread = len(self.problems) > known
         endpoints = []
         for word in dict.fromkeys(self.env.get(PREFIX + name, "").split()):
             try:
-                engine, url = read_endpoint(word)
+                engine, url = read_endpoint(word, WEBHOOKS)
             except ValueError as error:
                 self.problems.append(Problem(path=PREFIX + name, message=str(error)))
                 continue
-            endpoints.append(Endpoint(engine=engine, url=url, secret=secrets[engine]))
+            secret_path = WEBHOOKS[engine].secret_path
+            endpoints.append(Endpoint(engine=engine, url=url, secret=secrets[engine], secret_path=secret_path))
         if not unread and any(not endpoint.secret for endpoint in endpoints):
             self.refuse(f"{name}_SECRET", "is not set, and engines are told of pushes with a signature only", _MADE)
         return tuple(endpoints)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from reconciler.core.engines.webhook_event import signed, web_page
+from reconciler.core.engines import WEBHOOKS
+from reconciler.core.engines.webhook import Webhook, signed, web_page
 from reconciler.errors import InvalidInput
 from reconciler.http_client import HttpClient, NoAnswer
-from reconciler.model.policy import EngineName
 from reconciler.model.push import Endpoint, Push
 
 _PASSING = frozenset({408, 425, 429})
@@ -23,11 +23,10 @@ def announce(endpoint: Endpoint, push: Push, *, timeout: float) -> str:
 
     `timeout` is in seconds, for the connection and for each silence. Raises WebhookRejected.
     """
-    if endpoint.engine is EngineName.ARGOCD and not web_page(push.repo_url):
-        raise WebhookRejected(
-            "Argo CD knows a repository by its https or ssh address, and the Fleet's spec.repoURL is none"
-        )
-    headers, body = signed(endpoint, push)
+    webhook = WEBHOOKS[endpoint.engine]
+    if webhook.page_refusal and not web_page(push.repo_url):
+        raise WebhookRejected(webhook.page_refusal)
+    headers, body = signed(webhook, endpoint, push)
     try:
         # A client for each event: a connection that is kept from push to push is mostly closed by then.
         with HttpClient(timeout=timeout) as http:
@@ -42,7 +41,7 @@ def announce(endpoint: Endpoint, push: Push, *, timeout: float) -> str:
         case 3:
             raise WebhookRejected(_redirection(answer.status, answer.headers.get("Location", "")))
         case 4 if answer.status not in _PASSING:
-            raise WebhookRejected(_refusal(endpoint.engine, answer.status))
+            raise WebhookRejected(_refusal(webhook, answer.status))
         case _:
             return f"it answers {answer.status}"
 
@@ -56,14 +55,12 @@ def _redirection(status: int, location: str) -> str:
     return f"it redirects {target} (name the address that this leads to)"
 
 
-def _refusal(engine: EngineName, status: int) -> str:
-    """Say what a refusal is most likely for."""
+def _refusal(webhook: Webhook, status: int) -> str:
+    """Return the most likely reason of a refusal."""
     match status:
         case 400 | 401 | 403:
             return f"it answers {status} (is its secret the one that is given here?)"
-        case 404 if engine is EngineName.FLUX:
-            return "it answers 404 (`kubectl get receiver` shows the path)"
         case 404:
-            return "it answers 404 (the path ends in /api/webhook)"
+            return f"it answers 404 ({webhook.path_hint})"
         case _:
             return f"it answers {status}"

@@ -16,9 +16,6 @@ TreeId = NewType("TreeId", str)
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 """Every name that becomes part of a path or a label: a DNS label of at most 63 characters (RFC 1123)."""
 
-RESERVED_PLACEMENT_NAMES = frozenset({"flux", "placement"})
-"""The directory of a cluster that Flux needs for itself, and what would make a ``placement.yaml`` in it."""
-
 MAX_PLACEMENT_NAME = 50
 """A stage or a release name is the placement's name and a suffix, and has to fit in a 63-character label."""
 

@@ -219,7 +219,7 @@ class Ledger:
     `requests` are what people asked for, by workload, until each is forgotten. `placements` are keyed by directory
     (``clusters/worker-2/vllm-7f3a90c1``). `restraints` hold what was written, lapsed ones too. What cannot be read is
     told in `problems` and left as it is; the workloads of `blocked` are the ones it is about, and they get nothing new
-    until a person mends it. `anchored` are the clusters where the directory that Flux follows is kept alive.
+    until a person mends it. `anchored` are the paths of the files that keep engines' directories alive.
     """
 
     commit: CommitId | None
@@ -229,4 +229,4 @@ class Ledger:
     drifted: tuple[Drift, ...] = ()
     problems: tuple[Problem, ...] = ()
     blocked: frozenset[WorkloadId] = frozenset()
-    anchored: frozenset[ClusterName] = frozenset()
+    anchored: frozenset[str] = frozenset()

@@ -15,9 +15,6 @@ from reconciler.model.workload import DeletionPolicy
 PLACEMENT_LABEL = "overspill.dev/placement"
 """The label of all that we deploy, with the name of its placement."""
 
-PARTS = ("placement.yaml", "kustomization.yaml", "manifests", "stages")
-"""The files and directories within a placement's directory that are ours; whatever else is there is somebody else's."""
-
 
 def where(cluster: ClusterName, subset: str) -> str:
     """Name a cluster, or a subset's part of it."""
@@ -71,13 +68,6 @@ class Placement:
     def path(self) -> str:
         """The directory of this placement, by which everything knows it."""
         return f"clusters/{self.cluster}/{self.name}"
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Where everything lies that Overspill writes for it; whatever else is in the directory is somebody else's."""
-        inside = tuple(f"{self.path}/{name}" for name in PARTS)
-        beside = f"clusters/{self.cluster}/flux/{self.name}.yaml"
-        return (*inside, beside) if self.engine is EngineName.FLUX else inside
 
     @property
     def id(self) -> str:

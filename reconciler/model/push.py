@@ -50,16 +50,18 @@ class Push:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """An engine's webhook: where pushes are told to, and the secret that they are signed with."""
+    """The address of an engine's webhook, and the secret that events to it are signed with."""
 
     engine: EngineName
-    url: str = field(repr=False)  # that of Flux is half a secret
+    url: str = field(repr=False)  # its path may be half a secret
     secret: str = field(repr=False)
+    secret_path: bool = True
+    """Whether the last part of the path is to be left out where the endpoint is named."""
 
     def __str__(self) -> str:
-        """Name the endpoint for people: without a query, and without the last part of the path that Flux makes up."""
+        """Return the endpoint for messages: without a query, and without a secret part of the path."""
         parts = urlsplit(self.url)
         path = parts.path
-        if self.engine is EngineName.FLUX:
+        if self.secret_path:
             path = path[: path.rstrip("/").rfind("/") + 1] + "***"
         return f"{self.engine} at {parts.scheme}://{parts.netloc}{path}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reconciler.model.ids import RESERVED_PLACEMENT_NAMES
+from reconciler.core.engines import RESERVED_PLACEMENT_NAMES
 from tests.builders.passes import SOURCE_FILES, Passes
 from tests.fakes.memory_repository import MemoryRepository
 

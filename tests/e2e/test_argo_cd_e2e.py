@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 import yaml
 
-from reconciler.core.observe.kubernetes.argocd_application import read_application
+from reconciler.core.engines.argocd.applications import read_application
 from reconciler.model.rollout import EngineReport, EngineState
 from tests.e2e import command_step, webhooks
 from tests.e2e.argo_cd import APPLICATIONS, KINDS, NAMESPACE, ArgoCD, missing, teach

@@ -9,8 +9,8 @@ import pytest
 
 from reconciler.core.capacity.gpu_models import gpus_of_pod
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.part import ChangeEffect
 from reconciler.core.observe.kubernetes.resources import Custom, Resource, needed
+from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.model.capacity import MissingReplicas
 from reconciler.model.ids import ClusterName
 from reconciler.model.plan import Plan

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.part import ChangeEffect
 from reconciler.core.observe.kubernetes.resources import Resource, Watched
 from reconciler.core.workloads.pod_requests import unstated
+from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.scheduling import RuntimeClass, Toleration

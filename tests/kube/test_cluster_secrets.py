@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.observe.kubernetes.argocd_cluster_secret import ClusterLogin, ClusterSecrets, Plugin, Unusable
-from reconciler.core.observe.kubernetes.part import ChangeEffect
+from reconciler.core.engines.argocd.cluster_secrets import ClusterSecrets
+from reconciler.core.engines.logins import ClusterLogin, Plugin, Unusable
+from reconciler.core.workloads.watch import ChangeEffect
 
 TOKEN = "sesame-" * 3
 SERVER = "https://10.0.0.7:6443"

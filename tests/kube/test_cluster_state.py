@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.part import ChangeEffect
 from reconciler.core.observe.kubernetes.pod_failures import NOT_ADMITTED, unschedulable
 from reconciler.core.observe.kubernetes.resources import (
     ADDITIONS,
@@ -25,9 +24,9 @@ from reconciler.core.observe.kubernetes.resources import (
     Resource,
     needed,
 )
-from reconciler.core.workloads.object_key import key_of
 from reconciler.core.workloads.pod_requests import pod_requests
 from reconciler.core.workloads.pod_shape import replica_shape
+from reconciler.core.workloads.watch import ChangeEffect, key_of
 from reconciler.model.capacity import NonGpuPods, ReplicaShape, WorkloadObservation
 from reconciler.model.ids import ClusterName, PlacementName
 from reconciler.model.units import ONE, Resources, format_quantity

@@ -9,8 +9,8 @@ import pytest
 from reconciler.core.capacity.room import ClusterCapacity
 from reconciler.core.commits.messages import message
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.part import ChangeEffect
 from reconciler.core.observe.kubernetes.resources import Resource
+from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.model.capacity import DeviceOption, DeviceRequest, ReplicaShape
 from reconciler.model.ids import ClusterName
 from reconciler.model.units import ONE, Resources

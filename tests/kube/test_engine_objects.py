@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from reconciler.adapters.kube import KubeObservations, WatchTiming
-from reconciler.core.observe.kubernetes.engine_reports import ArgoCDObjects, FluxObjects
-from reconciler.core.observe.kubernetes.part import ChangeEffect
-from reconciler.core.observe.kubernetes.resources import Resource
+from reconciler.core.engines.argocd.applications import ApplicationReports
+from reconciler.core.engines.flux.reports import HELM_RELEASES, KUSTOMIZATIONS, FluxReports
+from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import ArgoCD, Connection, Desired, EngineName
 from reconciler.model.policy import Fleet as ModelFleet
@@ -253,7 +253,7 @@ def test_applications_are_listed_a_few_at_a_time(engines: Engines) -> None:
 
 
 def test_only_a_change_of_state_is_urgent() -> None:
-    made = ArgoCDObjects("overspill")
+    made = ApplicationReports("overspill")
     assert made.apply(application("worker-1", health="Progressing")) is ChangeEffect.DEMAND
     assert made.apply(application("worker-1", health="Progressing")) is ChangeEffect.NOTHING
     worse = application("worker-1", health="Progressing")
@@ -265,14 +265,14 @@ def test_only_a_change_of_state_is_urgent() -> None:
 
 
 def test_application_that_leaves_the_project_takes_its_report_along() -> None:
-    made = ArgoCDObjects("overspill")
+    made = ApplicationReports("overspill")
     made.apply(application("worker-1"))
     made.apply(application("worker-1", project="default"))
     assert (made.keys(), made.reports.all()) == (set(), {})
 
 
 def test_application_of_another_placement_than_before_has_one_report() -> None:
-    made = ArgoCDObjects("overspill")
+    made = ApplicationReports("overspill")
     made.apply(application("worker-1"))
     moved = application("worker-1")
     moved["metadata"]["labels"]["overspill.dev/cluster"] = "worker-2"
@@ -281,7 +281,7 @@ def test_application_of_another_placement_than_before_has_one_report() -> None:
 
 
 def test_renamed_application_keeps_its_report_when_the_old_one_goes() -> None:
-    made = ArgoCDObjects("overspill")
+    made = ApplicationReports("overspill")
     old, new = application("worker-1", health="Progressing"), application("worker-1")
     old["metadata"]["name"] = "old"
     made.apply(old)
@@ -296,8 +296,8 @@ def test_renamed_application_keeps_its_report_when_the_old_one_goes() -> None:
 
 
 def test_stage_that_goes_leaves_the_report_of_the_others() -> None:
-    made = FluxObjects(TWO_NAME)
-    stages = made.parts[Resource.KUSTOMIZATIONS]
+    made = FluxReports(TWO_NAME)
+    stages = made.parts[KUSTOMIZATIONS]
     stages.apply(kustomization(stage=0))
     stages.apply(kustomization(stage=1, ready=False))
     assert made.reports.all()[THERE].state is EngineState.PROGRESSING
@@ -308,13 +308,13 @@ def test_stage_that_goes_leaves_the_report_of_the_others() -> None:
 
 
 def test_chart_without_a_stage_is_no_report() -> None:
-    made = FluxObjects(TWO_NAME)
-    assert made.parts[Resource.HELM_RELEASES].apply(release(message="no")) is ChangeEffect.NOTHING
+    made = FluxReports(TWO_NAME)
+    assert made.parts[HELM_RELEASES].apply(release(message="no")) is ChangeEffect.NOTHING
     assert made.reports.all() == {}
 
 
 def test_a_thousand_applications_with_large_statuses_take_two_megabytes() -> None:
-    made = ArgoCDObjects("overspill")
+    made = ApplicationReports("overspill")
     tracemalloc.start()
     try:
         for index in range(1000):

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.observe.kubernetes.argocd_application import read_application
-from reconciler.core.observe.kubernetes.flux import fold, read_helmrelease, read_kustomization
+from reconciler.core.engines.argocd.applications import read_application
+from reconciler.core.engines.flux.reports import fold, read_helmrelease, read_kustomization
 from reconciler.model.ids import ClusterName
 from reconciler.model.rollout import MAX_MESSAGE, EngineReport, EngineState
 from reconciler.text.wording import engine_message

@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 
 from reconciler.adapters.kube import stream
-from reconciler.core.observe.kubernetes.resources import CAPACITY, CONTROLLERS, FLUX, SIGNALS, Resource, customs
+from reconciler.core.engines.argocd.applications import APPLICATIONS
+from reconciler.core.engines.argocd.cluster_secrets import SECRETS
+from reconciler.core.engines.flux.reports import HELM_RELEASES, KUSTOMIZATIONS
+from reconciler.core.engines.reports import EngineResource
+from reconciler.core.observe.kubernetes.resources import CAPACITY, CONTROLLERS, SIGNALS, Resource, customs
 from reconciler.core.schema import yaml
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
 from reconciler.model.policy import ArgoCD, Flux
@@ -26,9 +30,9 @@ PARTS = {
             WorkloadRef(namespace="demo", name="any", kind=kind.kind, group=kind.group) for kind in BUILT_IN.values()
         ),
     ),
-    "rbac-flux.yaml": (Flux().namespace, FLUX),
-    "rbac-argocd.yaml": (ArgoCD().namespace, {Resource.APPLICATIONS}),
-    "rbac-argocd-logins.yaml": (ArgoCD().namespace, {Resource.SECRETS}),
+    "rbac-flux.yaml": (Flux().namespace, {KUSTOMIZATIONS, HELM_RELEASES}),
+    "rbac-argocd.yaml": (ArgoCD().namespace, {APPLICATIONS}),
+    "rbac-argocd-logins.yaml": (ArgoCD().namespace, {SECRETS}),
 }
 """The namespace that the rights of each part are for, none for all, and what may be read."""
 
@@ -62,8 +66,8 @@ def test_account_of_argo_cds_cluster_is_made_as_that_of_any_other() -> None:
     assert [one for one in documents("rbac-argocd.yaml") if one["kind"] in ("Namespace", "ServiceAccount")] == made
 
 
-@pytest.mark.parametrize("resource", Resource)
-def test_refusal_names_the_file_that_has_the_right(resource: Resource) -> None:
+@pytest.mark.parametrize("resource", [*Resource, APPLICATIONS, SECRETS, KUSTOMIZATIONS, HELM_RELEASES])
+def test_refusal_names_the_file_that_has_the_right(resource: Resource | EngineResource) -> None:
     (named,) = [name for name, (_, resources) in PARTS.items() if resource in resources]
     assert stream.rights(resource) == f"bootstrap/{named}"
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.part import ChangeEffect
 from reconciler.core.observe.kubernetes.resources import Resource
+from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.model.capacity import WorkloadObservation
 from reconciler.model.ids import ClusterName
 from reconciler.model.signal import ReplicaRequest

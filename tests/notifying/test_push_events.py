@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from reconciler.core.engines.webhook_event import MOST_BYTES, signed, web_page
+from reconciler.core.engines import WEBHOOKS
+from reconciler.core.engines.webhook import MOST_BYTES, signed, web_page
 from reconciler.model.ids import CommitId
 from reconciler.model.policy import EngineName
 from reconciler.model.push import MOST_PATHS, Endpoint, Push
@@ -29,7 +30,7 @@ PUSH = Push(
 def told(push: Push) -> dict[str, Any]:
     """Return the event that Argo CD would get."""
     endpoint = Endpoint(engine=EngineName.ARGOCD, url="https://argocd.example.com/api/webhook", secret=SECRET)
-    event: dict[str, Any] = json.loads(signed(endpoint, push)[1])
+    event: dict[str, Any] = json.loads(signed(WEBHOOKS[endpoint.engine], endpoint, push)[1])
     return event
 
 
@@ -79,6 +80,7 @@ def test_the_branchs_first_push_comes_from_nothing() -> None:
 def test_too_many_paths_are_told_as_none_which_refreshes_everything() -> None:
     paths = frozenset(f"clusters/worker-2/{'x' * 50}-{number}/placement.yaml" for number in range(MOST_BYTES // 60))
     headers, body = signed(
+        WEBHOOKS[EngineName.FLUX],
         Endpoint(engine=EngineName.FLUX, url="https://flux.example.com/hook/x", secret=SECRET),
         replace(PUSH, paths=paths),
     )

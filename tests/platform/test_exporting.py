@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from reconciler.core.engines.flux_bootstrap import flux
+from reconciler.core.engines.flux.bootstrap import flux
 from reconciler.core.fleet.prerequisites import prerequisites
 from reconciler.core.workloads.builtin_kinds import NONE
 from reconciler.errors import Severity

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from reconciler.core.engines import autoscaled_replicas
-from reconciler.core.engines.engine import autoscaled
+from reconciler.core.engines.deployment import autoscaled
 from reconciler.core.workloads.paths import at
 from reconciler.model.policy import EngineName
 from reconciler.model.workload import Json

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reconciler.adapters.git.fastimport import stream
 from reconciler.core.commits.messages import line, message
-from reconciler.core.observe.kubernetes.argocd_application import read_application
+from reconciler.core.engines.argocd.applications import read_application
 from reconciler.model.ids import NAME, ClusterName, PlacementName, TemplateName, WorkloadId, WorkspaceName
 from reconciler.model.plan import Why
 from reconciler.model.tree import Commit, Identity

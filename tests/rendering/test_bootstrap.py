@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from reconciler.core.engines.argocd_bootstrap import argocd
+from reconciler.core.engines.argocd.bootstrap import argocd
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, WorkspaceName
 from reconciler.model.policy import ArgoCD, Cluster, Desired, EngineName, Fleet

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.core.engines import engine, target_namespace
-from reconciler.core.engines.argocd import KEEP, SYNC_OPTIONS
+from reconciler.core.engines.argocd.engine import KEEP, SYNC_OPTIONS
 from reconciler.errors import InvalidInput
 from reconciler.model.policy import EngineName
 from reconciler.model.tree import checked_path

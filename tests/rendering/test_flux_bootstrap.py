@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.core.engines import anchor
-from reconciler.core.engines.flux_bootstrap import flux
+from reconciler.core.engines.flux import FluxEngine
+from reconciler.core.engines.flux.bootstrap import flux
 from reconciler.core.fleet.assemble import assemble
 from reconciler.core.fleet.read_file import parse_file
 from reconciler.errors import InvalidInput
@@ -176,7 +176,7 @@ def test_no_file_of_the_branch_can_choose_another_account(tmp_path: Path) -> Non
     made = files(spec(chart()), EngineName.FLUX)
     text = made["flux/vllm-7f3a.yaml"].decode().replace("overspill-applier", "admin")
     root = written(desired())["Kustomization/overspill/overspill-root"]["spec"]
-    (tmp_path / "anchor.yaml").write_bytes(anchor(WORKER_2)[1])
+    (tmp_path / "anchor.yaml").write_bytes(FluxEngine().anchor(WORKER_2).content)
     (stage,) = (it for it in built(tmp_path, text, root) if it["kind"] == "Kustomization")
     assert stage["spec"]["serviceAccountName"] == "overspill-applier"
     release = next(data for path, data in made.items() if "helmrelease" in path).decode()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from reconciler.core.engines.flux_bootstrap import flux
+from reconciler.core.engines.flux.bootstrap import flux
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Cluster, Desired, EngineName, Fleet
 from reconciler.model.workload import DeletionPolicy, HelmFlags

@@ -13,10 +13,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.core.engines import Deployment, anchor, engine
+from reconciler.core.engines import Deployment, anchor_path, engine
+from reconciler.core.engines.flux import FluxEngine
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import ClusterName, PlacementName
-from reconciler.model.policy import EngineName, Flux
+from reconciler.model.policy import EngineName, Fleet, Flux
 from reconciler.model.workload import DeletionPolicy, HelmFlags
 from tests.builders.deploy_specs import CONFIG, JOBS, PLACEMENT, WEB, WORKSPACE, chart, files, spec
 
@@ -230,7 +231,9 @@ def test_namespaces_and_marked_objects_survive_the_revert_and_are_not_fought_ove
 
 def test_the_settings_of_the_fleet_say_where_fluxs_objects_live() -> None:
     deployed = spec(("a", CONFIG), chart())
-    deployment = Deployment(placement=PLACEMENT, spec=deployed, workspace=WORKSPACE, flux=Flux(namespace="gitops"))
+    deployment = Deployment(
+        placement=PLACEMENT, spec=deployed, workspace=WORKSPACE, fleet=Fleet(flux=Flux(namespace="gitops"))
+    )
     chosen = engine(FLUX)
     made = [*yaml.safe_load_all(chosen.marker(deployment))]
     made += [yaml.safe_load(data) for path, data in chosen.files(deployment).items() if "helmre" in path]
@@ -272,8 +275,8 @@ def test_every_name_fits_into_a_label_and_differs_where_charts_do(one: str, two:
 
 
 def test_the_anchor_says_what_it_is_for() -> None:
-    path, data = anchor(ClusterName("worker-2"))
-    assert path == "clusters/worker-2/flux/_anchor.yaml"
+    data = FluxEngine().anchor(ClusterName("worker-2")).content
+    assert anchor_path("worker-2", FluxEngine.directory) == "clusters/worker-2/flux/_anchor.yaml"
     assert data.startswith(b"# Keeps this directory alive.")
     assert yaml.safe_load(data)["kind"] == "ConfigMap"
 
@@ -296,7 +299,7 @@ def test_kustomize_builds_each_stage_and_what_applies_them(tmp_path) -> None:
         "01": ["HelmRelease", "HelmRepository"],
         "02": ["ConfigMap"],
     }
-    (tmp_path / "flux" / "_anchor.yaml").write_bytes(anchor(ClusterName("worker-2"))[1])
+    (tmp_path / "flux" / "_anchor.yaml").write_bytes(FluxEngine().anchor(ClusterName("worker-2")).content)
     # Flux makes a kustomization of all files of a directory that has none; so does this.
     (tmp_path / "flux" / "kustomization.yaml").write_text(
         "resources: [_anchor.yaml, vllm-7f3a.yaml]\nnamespace: control\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reconciler.core.engines.argocd_bootstrap import argocd
+from reconciler.core.engines.argocd.bootstrap import argocd
 from reconciler.core.fleet.assemble import assemble
 from reconciler.core.fleet.read_file import parse_file
 from reconciler.model.ids import CommitId

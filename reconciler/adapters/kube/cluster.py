@@ -16,11 +16,10 @@ from reconciler.adapters.kube.stream import Scope, Stream
 from reconciler.adapters.kube.targets import ClusterTarget
 from reconciler.adapters.kube.tasks import beating, cancel
 from reconciler.adapters.kube.timing import WatchTiming
+from reconciler.core.engines.reports import SELECTOR, ReportObjects
 from reconciler.core.observe.kubernetes.cluster_state import ClusterState
-from reconciler.core.observe.kubernetes.engine_reports import SELECTOR, FluxObjects
-from reconciler.core.observe.kubernetes.part import ChangeEffect
 from reconciler.core.observe.kubernetes.resources import SPOKEN, Watched, needed
-from reconciler.core.workloads.object_key import key_of
+from reconciler.core.workloads.watch import ChangeEffect, key_of
 from reconciler.model.capacity import ClusterObservation
 from reconciler.model.rollout import EngineReport
 from reconciler.model.signal import SignalFreshness
@@ -67,7 +66,7 @@ class FollowedCluster:
     It lives in the event loop; only what returns something is called from other threads. The time of the observation
     moves on while every stream that is needed stands and the server gives signs of life, so that a cluster out of reach
     grows stale by itself. An optional stream that fails keeps nothing up: what it told last is used, and of signals it
-    is said since when they are unheard. Flux's objects are beside all that, and have no part in it.
+    is said since when they are unheard. The engine's objects are beside all that, and have no part in it.
 
     That watches are open is not enough: a proxy may hold back all that they tell. So one of them has to have brought an
     event or a bookmark within `Pace.silence`; otherwise the time is that of the oldest list, since a stream that is
@@ -103,7 +102,7 @@ class FollowedCluster:
         self._silence = Silence()
         self._dirty = True
         self._engine: FollowedObjects | None = None
-        self._flux: FluxObjects | None = None
+        self._report_objects: ReportObjects | None = None
         self._run(needed(target.refs, target.kinds))
         self._run_engine()
 
@@ -112,7 +111,7 @@ class FollowedCluster:
         async with self._turning:
             before, self.target = self.target, target
             await self._recount(target)
-            if before.flux != target.flux:
+            if before.reports != target.reports:
                 if self._engine is not None:
                     await self._engine.close()
                 self._run_engine()
@@ -212,14 +211,14 @@ class FollowedCluster:
         return tuple(sorted(lacking)) + (self._engine.troubles() if self._engine is not None else ())
 
     def reports(self) -> Mapping[str, EngineReport] | None:
-        """Return what Flux says of placements here; the same object for as long as nothing has changed.
+        """Return the engine's reports on placements here; the same object for as long as nothing has changed.
 
         None while not all of its objects are known as they are.
         """
-        if self._engine is None or self._flux is None or not self._engine.whole():
+        if self._engine is None or self._report_objects is None or not self._engine.whole():
             return None
         with self._engine.lock:
-            return self._flux.reports.all()
+            return self._report_objects.reports.all()
 
     def page(self, resource: Watched, items: list[Json], seen: set[str]) -> None:
         """Take a page of a list."""
@@ -286,14 +285,16 @@ class FollowedCluster:
             self._tasks[resource] = asyncio.create_task(self._streams[resource].run(failed))
 
     def _run_engine(self) -> None:
-        """Follow Flux's objects, where Flux is the engine."""
-        self._engine = self._flux = None
-        if self.target.flux:
-            flux, scope = FluxObjects(self.target.name), Scope(namespace=self.target.flux, selector=SELECTOR)
+        """Follow the engine's objects, where it keeps any in the cluster."""
+        self._engine = self._report_objects = None
+        source = self.target.reports
+        if source is not None:
+            objects = source.objects()
+            scope = Scope(namespace=source.namespace, selector=SELECTOR, page=source.page)
             self._engine = FollowedObjects(
-                self._server, flux.parts, scope, clock=self._clock, pace=self._pace, changed=self._changed
+                self._server, objects.parts, scope, clock=self._clock, pace=self._pace, changed=self._changed
             )
-            self._flux = flux
+            self._report_objects = objects
 
     def _beaten(self) -> None:
         """Pass a sign of life on."""

@@ -1,4 +1,4 @@
-"""Objects of one server that are followed beside its nodes and pods: an engine's, or Argo CD's cluster Secrets."""
+"""Objects of an engine that are watched beside the nodes and pods of a server: its reports, or its logins."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.stream import Scope, Stream
 from reconciler.adapters.kube.tasks import cancel
 from reconciler.adapters.kube.timing import WatchTiming
-from reconciler.core.observe.kubernetes.part import ChangeEffect, ResourcePart
+from reconciler.core.engines.reports import EngineResource
 from reconciler.core.observe.kubernetes.resources import Watched
-from reconciler.core.workloads.object_key import key_of
+from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, key_of
 from reconciler.model.workload import Json
 from reconciler.ports import Clock
 
@@ -29,7 +29,7 @@ class FollowedObjects:
     def __init__(
         self,
         server: ApiServer,
-        parts: Mapping[Watched, ResourcePart],
+        parts: Mapping[EngineResource, ResourcePart],
         scope: Scope,
         *,
         clock: Clock,
@@ -38,7 +38,7 @@ class FollowedObjects:
     ) -> None:
         self.lock = Lock()
         self.settled = asyncio.Event()
-        self._parts = parts
+        self._parts: dict[Watched, ResourcePart] = dict(parts.items())
         self._clock = clock
         self._pace = pace
         self._changed = changed

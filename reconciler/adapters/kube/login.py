@@ -18,7 +18,7 @@ from kubernetes.aio.config.kube_config import KubeConfigMerger
 from yaml import YAMLError
 
 from reconciler.adapters.kube.login_plugins import credentials, load
-from reconciler.core.observe.kubernetes.argocd_cluster_secret import ClusterLogin, Plugin, Unusable
+from reconciler.core.engines.logins import ClusterLogin, Plugin, Unusable
 from reconciler.errors import Transient
 from reconciler.model.policy import Connection
 from reconciler.text.redaction import redacted

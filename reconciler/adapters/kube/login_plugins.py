@@ -13,7 +13,7 @@ from typing import Any
 
 from kubernetes.aio.config.kube_config import ConfigNode, FileOrData, KubeConfigLoader
 
-from reconciler.core.observe.kubernetes.argocd_cluster_secret import Plugin
+from reconciler.core.engines.logins import Plugin
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
 

@@ -9,7 +9,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,9 +19,10 @@ import structlog
 from reconciler.adapters.kube.answers import Expired, Forbidden, NotServed, Silent, TooLong
 from reconciler.adapters.kube.server import ApiServer
 from reconciler.adapters.kube.timing import WatchTiming
-from reconciler.core.observe.kubernetes.resources import FLUX, Custom, Resource, Watched
+from reconciler.core.engines.reports import EngineResource
+from reconciler.core.observe.kubernetes.resources import Custom, Watched
 from reconciler.core.workloads.builtin_kinds import BUILT_IN
-from reconciler.core.workloads.object_key import key_of
+from reconciler.core.workloads.watch import key_of
 from reconciler.errors import Transient
 from reconciler.model.workload import Json
 
@@ -77,18 +78,13 @@ class Scope:
 
 
 _ALL = Scope()
-_RIGHTS: Mapping[Watched, str] = {
-    **dict.fromkeys(FLUX, "bootstrap/rbac-flux.yaml"),
-    Resource.APPLICATIONS: "bootstrap/rbac-argocd.yaml",
-    Resource.SECRETS: "bootstrap/rbac-argocd-logins.yaml",
-}
 
 
 def rights(resource: Watched) -> str:
     """Name the file of the layout that gives us the right to look at a resource; none does for a declared kind."""
     if isinstance(resource, Custom) and resource.name not in BUILT_IN:
         return ""
-    return _RIGHTS.get(resource, "bootstrap/rbac.yaml")
+    return resource.rights if isinstance(resource, EngineResource) else "bootstrap/rbac.yaml"
 
 
 class Stream:

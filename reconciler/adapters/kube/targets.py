@@ -1,87 +1,91 @@
-"""What is to be followed, as the fleet repository and the kubeconfig have it."""
+"""Clusters and control planes to watch, as the fleet repository and the kubeconfig describe them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from reconciler.core.engines import ENGINES
+from reconciler.core.engines.logins import LoginSource
+from reconciler.core.engines.reports import ReportSource
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks, marks_of
 from reconciler.core.workloads.builtin_kinds import NONE, Kinds
 from reconciler.model.ids import ClusterName
-from reconciler.model.policy import Cluster, Connection, Desired, EngineName
+from reconciler.model.policy import Connection, Desired, EngineName
 from reconciler.model.workload import WorkloadRef
 from reconciler.text.findings import shortened
 from reconciler.text.spelling import nearest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArgoCDTarget:
-    """How Argo CD's cluster is reached, where in it Argo CD is, and what is wanted of it.
+class ControlTarget:
+    """The control plane of an engine to watch; at least one of `reports` and `logins` is set."""
 
-    `applications` are looked at for the sake of the clusters that Argo CD deploys to, `logins` for those that are
-    reached by them.
-    """
-
+    engine: EngineName
+    title: str
+    """The engine's name in messages."""
     connection: Connection
-    namespace: str
-    project: str
-    applications: bool
-    logins: bool
+    reports: ReportSource | None
+    """The objects that report on placements; None where the engine deploys to no cluster."""
+    logins: LoginSource | None
+    """The objects by which clusters are logged in to; None where no cluster asks for that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTarget:
-    """A cluster to follow: how it is reached, whose replicas are counted there by which marks, and where Flux's are.
-
-    `kinds` are those that the fleet repository declares. `argocd` is where its login is, if it is reached by one of
-    Argo CD's; `flux` is empty where Flux is not its engine.
-    """
+    """A cluster to watch."""
 
     name: ClusterName
     connection: Connection
     refs: frozenset[WorkloadRef]
+    """The workloads whose replicas are counted there."""
     marks: Marks = field(default_factory=lambda: BUILT_IN_MARKS)
+    """The labels by which pods belong to them."""
     kinds: Kinds = field(default_factory=lambda: NONE)
-    flux: str = ""
-    argocd: ArgoCDTarget | None = None
+    """The kinds that the fleet repository declares."""
+    engine: EngineName
+    reports: ReportSource | None = None
+    """The objects of the engine there that report on placements; None where it keeps none in the cluster."""
+    control: ControlTarget | None = None
+    """The control plane with the login to the cluster; None where the daemon has its own."""
 
     def same_way(self, other: ClusterTarget) -> bool:
         """Tell whether both are reached in one and the same way."""
-        return (self.connection, self.argocd) == (other.connection, other.argocd)
+        return (self.connection, self.control) == (other.connection, other.control)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """All that is to be followed; `deployed` are the clusters that Argo CD deploys to.
-
-    `lost` says of clusters why their way leads nowhere. `nameless` have none, though others have, and what to try.
-    """
+    """All clusters and control planes to watch."""
 
     clusters: Mapping[ClusterName, ClusterTarget] = field(default_factory=dict)
-    argocd: ArgoCDTarget | None = None
-    deployed: frozenset[ClusterName] = frozenset()
+    control: Mapping[EngineName, ControlTarget] = field(default_factory=dict)
+    deployed: Mapping[EngineName, frozenset[ClusterName]] = field(default_factory=dict)
+    """The clusters of each engine."""
     lost: Mapping[str, str] = field(default_factory=dict)
+    """Why a cluster or a control plane is out of reach, by its path in messages."""
     nameless: Mapping[ClusterName, str] = field(default_factory=dict)
+    """The clusters without a connection where others have one, and the context that may be meant."""
 
 
 def wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> Targets:
-    """Say which clusters can be watched, and for whose sake; `asked` tells that there is a kubeconfig at all.
+    """List the clusters and control planes that can be watched; `asked` tells that there is a kubeconfig at all.
 
-    Without any, this machine is not meant to see the clusters but the one that it runs in: files or pushes tell of
-    them.
+    Without a kubeconfig only the cluster that the daemon runs in is watched: files or pushes report on the others.
     """
     refs: dict[ClusterName, set[WorkloadRef]] = {}
     for workload in desired.policies:
         ref = desired.templates[workload].ref
         if ref is not None:
             refs.setdefault(desired.workspaces[workload.workspace].primary, set()).add(ref)
-    argocd = _argocd(desired, asked=asked)
+    control = _control_planes(desired, asked=asked)
+    with_logins = next((target for target in control.values() if target.logins is not None), None)
     marks = marks_of(desired.kinds)
     clusters: dict[ClusterName, ClusterTarget] = {}
     nameless: dict[ClusterName, str] = {}
     for name, cluster in desired.clusters.items():
         connection = cluster.connection or Connection(context=name if name in contexts else "")
-        if not _reachable(connection, argocd, asked=asked):
+        if not _reachable(connection, with_logins, asked=asked):
             if asked and cluster.connection is None:
                 nameless[name] = nearest(name, contexts)
             continue
@@ -91,42 +95,49 @@ def wanted(desired: Desired, contexts: frozenset[str], *, asked: bool) -> Target
             refs=frozenset(refs.get(name, ())),
             marks=marks,
             kinds=desired.kinds,
-            flux=desired.fleet.flux.namespace if cluster.engine is EngineName.FLUX else "",
-            argocd=argocd if connection.argocd else None,
+            engine=cluster.engine,
+            reports=ENGINES[cluster.engine].cluster_reports(desired.fleet, name),
+            control=with_logins if connection.argocd else None,
         )
-    deployed = (name for name, cluster in desired.clusters.items() if _deploys(cluster))
-    ways = {f"cluster {name}": target.connection.context for name, target in clusters.items()}
-    if argocd is not None:
-        ways["Argo CD"] = argocd.connection.context
+    deployed: dict[EngineName, set[ClusterName]] = {}
+    for name, cluster in desired.clusters.items():
+        deployed.setdefault(cluster.engine, set()).add(name)
+    named = {f"cluster {name}": target.connection.context for name, target in clusters.items()}
+    named |= {target.title: target.connection.context for target in control.values()}
     lost = {
         path: f"the kubeconfig has no context {shortened(context)} ({nearest(context, contexts) or 'it has none'})"
-        for path, context in ways.items()
+        for path, context in named.items()
         if context and context not in contexts
     }
-    return Targets(clusters=clusters, argocd=argocd, deployed=frozenset(deployed), lost=lost, nameless=nameless)
-
-
-def _argocd(desired: Desired, *, asked: bool) -> ArgoCDTarget | None:
-    settings = desired.fleet.argocd
-    connection, clusters = settings.connection, desired.clusters.values()
-    applications = any(_deploys(cluster) for cluster in clusters)
-    logins = any(cluster.connection is not None and cluster.connection.argocd for cluster in clusters)
-    if connection is None or not (connection.in_cluster or asked) or not (applications or logins):
-        return None
-    return ArgoCDTarget(
-        connection=connection,
-        namespace=settings.namespace,
-        project=settings.project,
-        applications=applications,
-        logins=logins,
+    return Targets(
+        clusters=clusters,
+        control=control,
+        deployed={engine: frozenset(names) for engine, names in deployed.items()},
+        lost=lost,
+        nameless=nameless,
     )
 
 
-def _deploys(cluster: Cluster) -> bool:
-    return cluster.engine is EngineName.ARGOCD
+def _control_planes(desired: Desired, *, asked: bool) -> dict[EngineName, ControlTarget]:
+    """List the control planes that can be reached and are needed: to read reports, or for logins."""
+    used = {cluster.engine for cluster in desired.clusters.values()}
+    by_login = any(
+        cluster.connection is not None and cluster.connection.argocd for cluster in desired.clusters.values()
+    )
+    targets: dict[EngineName, ControlTarget] = {}
+    for name, engine in ENGINES.items():
+        plane = engine.control_plane(desired.fleet)
+        if plane is None or plane.connection is None or not (plane.connection.in_cluster or asked):
+            continue
+        reports, logins = plane.reports if name in used else None, plane.logins if by_login else None
+        if reports is not None or logins is not None:
+            targets[name] = ControlTarget(
+                engine=name, title=engine.title, connection=plane.connection, reports=reports, logins=logins
+            )
+    return targets
 
 
-def _reachable(connection: Connection, argocd: ArgoCDTarget | None, *, asked: bool) -> bool:
+def _reachable(connection: Connection, with_logins: ControlTarget | None, *, asked: bool) -> bool:
     if connection.argocd:
-        return argocd is not None
+        return with_logins is not None
     return connection.in_cluster or (asked and bool(connection.context))

@@ -13,15 +13,15 @@ from typing import Any, TypeVar
 
 import structlog
 
-from reconciler.adapters.kube.argocd import FollowedArgoCD
 from reconciler.adapters.kube.cluster import FollowedCluster
 from reconciler.adapters.kube.contexts import Contexts
+from reconciler.adapters.kube.control_plane import FollowedControlPlane
 from reconciler.adapters.kube.dns import NamingLoop
 from reconciler.adapters.kube.login import Door, OwnDoor, SecretDoor
 from reconciler.adapters.kube.server import ApiServer
-from reconciler.adapters.kube.targets import ArgoCDTarget, ClusterTarget, Targets, wanted
+from reconciler.adapters.kube.targets import ClusterTarget, ControlTarget, Targets, wanted
 from reconciler.adapters.kube.timing import WatchTiming
-from reconciler.core.observe.kubernetes.part import ChangeEffect
+from reconciler.core.workloads.watch import ChangeEffect
 from reconciler.errors import Problem, Severity, Transient
 from reconciler.model.capacity import Observed
 from reconciler.model.ids import ClusterName
@@ -41,8 +41,8 @@ _LAST = 0.01
 class KubeObservations:
     """Watches the clusters of the fleet (a `ports.ClusterView`).
 
-    A cluster is watched that says how (`Cluster.connection`), or whose name is a context of the kubeconfig; Argo CD's
-    own is beside them, and need not be one of them. `plugins` are the programs that one of Argo CD's
+    A cluster is watched that says how (`Cluster.connection`), or whose name is a context of the kubeconfig; an engine's
+    control plane is beside them, and need not be one of them. `plugins` are the programs that one of Argo CD's
     Secrets may have run here to log in. `wake` is called, from a thread of ours, when something has changed that
     matters. `patience` is how long `follow` may wait for clusters that are new to it; a daemon has none, since it is
     woken. The thread begins with the first cluster.
@@ -68,7 +68,7 @@ class KubeObservations:
         self._followed: tuple[Desired | None, frozenset[str]] = (None, frozenset())
         self._targets = Targets()
         self._clusters: dict[ClusterName, FollowedCluster] = {}
-        self._argocd: FollowedArgoCD | None = None
+        self._control: dict[EngineName, FollowedControlPlane] = {}
         self._told: tuple[Mapping[str, EngineReport], ...] = ()
         self._reports: Mapping[str, EngineReport] = {}
         self._doing: set[asyncio.Task[None]] = set()
@@ -84,7 +84,7 @@ class KubeObservations:
         if desired is self._followed[0] and contexts == self._followed[1]:
             return
         targets = wanted(desired, contexts, asked=self._kubeconfig is not None)
-        changed = (targets.clusters, targets.argocd) != (self._targets.clusters, self._targets.argocd)
+        changed = (targets.clusters, targets.control) != (self._targets.clusters, self._targets.control)
         if changed:
             self._run(self._settle(targets), _SOON)
         self._followed, self._targets = (desired, contexts), targets
@@ -112,15 +112,15 @@ class KubeObservations:
             reports = cluster.reports()
             if reports is not None:
                 told.append(reports)
-                reporting[name] = EngineName.FLUX
-        argocd = self._argocd
-        if argocd is not None:
-            lost = self._targets.lost.get("Argo CD")
-            problems += _warnings("Argo CD", (f"cannot be watched: {lost}",) if lost else argocd.troubles())
-            reports = argocd.reports()
+                reporting[name] = cluster.target.engine
+        for engine, plane in list(self._control.items()):
+            title = plane.target.title
+            lost = self._targets.lost.get(title)
+            problems += _warnings(title, (f"cannot be watched: {lost}",) if lost else plane.troubles())
+            reports = plane.reports()
             if reports is not None:
                 told.append(reports)
-                reporting |= dict.fromkeys(self._targets.deployed, EngineName.ARGOCD)
+                reporting |= dict.fromkeys(self._targets.deployed.get(engine, ()), engine)
         return Observed(
             clusters=seen,
             reports=self._joined(tuple(one for one in told if one)),
@@ -179,16 +179,16 @@ class KubeObservations:
                 continue
             while (cluster := self._clusters[name]).target != target:  # it may move meanwhile
                 await cluster.retarget(target)
-        if self._argocd is not None and self._argocd.target != targets.argocd:
-            going.append(self._argocd.close())
-            self._argocd = None
-        if self._argocd is None and targets.argocd is not None:
-            self._argocd = self._followed_argocd(targets.argocd)
+        stale = [name for name, plane in self._control.items() if plane.target != targets.control.get(name)]
+        going += [self._control.pop(name).close() for name in stale]
+        for engine, control in targets.control.items():
+            if engine not in self._control:
+                self._control[engine] = self._followed_control_plane(control)
         for name, target in targets.clusters.items():
             if name not in self._clusters:
                 self._clusters[name] = self._followed_cluster(target)
         await asyncio.gather(*going, *self._doing)
-        if not targets.clusters and targets.argocd is None and self._ringing is not None:
+        if not targets.clusters and not targets.control and self._ringing is not None:
             self._ringing.cancel()
             self._ringing = None
 
@@ -201,22 +201,22 @@ class KubeObservations:
         followed = FollowedCluster(target, server, clock=self._clock, pace=self._pace, changed=self._ring)
         return followed
 
-    def _followed_argocd(self, target: ArgoCDTarget) -> FollowedArgoCD:
+    def _followed_control_plane(self, target: ControlTarget) -> FollowedControlPlane:
         def moved() -> None:
-            if self._argocd is not followed:
+            if self._control.get(target.engine) is not followed:
                 return
-            self._argocd = self._followed_argocd(target)
+            self._control[target.engine] = self._followed_control_plane(target)
             self._do(followed.close())
-            for name in [name for name, cluster in self._clusters.items() if cluster.target.argocd is not None]:
+            for name in self._reached_by(target.engine):
                 self._begin_anew(name)  # by the logins that are known there
 
-        followed = FollowedArgoCD(
+        followed = FollowedControlPlane(
             target,
             OwnDoor(target.connection, self._kubeconfig),
             clock=self._clock,
             pace=self._pace,
             changed=self._ring,
-            renewed=self._renew,
+            renewed=lambda: self._renew(target.engine),
             moved=moved,
         )
         return followed
@@ -235,20 +235,27 @@ class KubeObservations:
         task.add_done_callback(self._doing.discard)
 
     def _door(self, target: ClusterTarget) -> Door:
-        if target.argocd is None or self._argocd is None:
+        plane = self._control.get(target.control.engine) if target.control is not None else None
+        if plane is None:
             return OwnDoor(target.connection, self._kubeconfig)
-        name = target.connection.argocd
-        return SecretDoor(name, self._argocd, local=self._argocd.door, plugins=self._plugins)
+        return SecretDoor(target.connection.argocd, plane, local=plane.door, plugins=self._plugins)
 
-    def _renew(self) -> None:
-        """Have the clusters that are reached by Argo CD's logins look at them again."""
-        for cluster in self._clusters.values():
-            if cluster.target.argocd is not None:
-                self._do(cluster.renew())
+    def _reached_by(self, engine: EngineName) -> list[ClusterName]:
+        """List the clusters that are reached by the logins of an engine's control plane."""
+        return [
+            name
+            for name, cluster in self._clusters.items()
+            if cluster.target.control is not None and cluster.target.control.engine is engine
+        ]
+
+    def _renew(self, engine: EngineName) -> None:
+        """Have the clusters that are reached by an engine's logins read them again."""
+        for name in self._reached_by(engine):
+            self._do(self._clusters[name].renew())
 
     async def _wait(self) -> None:
         """Wait until each cluster has been seen, or has failed once."""
-        followed = (*self._clusters.values(), *((self._argocd,) if self._argocd is not None else ()))
+        followed: list[FollowedCluster | FollowedControlPlane] = [*self._clusters.values(), *self._control.values()]
         waiting = [asyncio.create_task(one.settle()) for one in followed]
         if waiting:
             _, late = await asyncio.wait(waiting, timeout=self._patience)

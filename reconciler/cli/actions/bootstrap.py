@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import click
 
 from reconciler import app
-from reconciler.core.engines.argocd_bootstrap import argocd
-from reconciler.core.engines.flux_bootstrap import flux
+from reconciler.core.engines import ENGINES
 from reconciler.daemon.source import missing
 from reconciler.daemon.steer import survey
 from reconciler.errors import InvalidInput, Severity
 from reconciler.model.ids import ClusterName
+from reconciler.model.policy import EngineName
 from reconciler.settings import Settings
 
 
-def bootstrap(settings: Settings, engine: Literal["argocd", "flux"], cluster: str | None) -> None:
+def bootstrap(settings: Settings, engine: str, cluster: str | None) -> None:
     """Print the objects of an engine for the fleet as it stands."""
-    if (engine == "flux") != (cluster is not None):
-        hint = "it is written for one cluster" if engine == "flux" else "one text is for all clusters"
-        raise click.UsageError(f"bootstrap {engine} {'needs' if engine == 'flux' else 'takes no'} --cluster: {hint}.")
+    chosen = ENGINES[EngineName(engine)].bootstrap
+    if chosen is None:
+        raise click.UsageError(f"the engine {engine} needs no objects of an admin.")
+    if chosen.per_cluster != (cluster is not None):
+        hint = "it is written for one cluster" if chosen.per_cluster else "one text is for all clusters"
+        raise click.UsageError(f"bootstrap {engine} {'needs' if chosen.per_cluster else 'takes no'} --cluster: {hint}.")
     with app.connected(settings) as (world, memory):
         view = survey(world, memory)
         if view.tips.source is None:
@@ -29,8 +30,5 @@ def bootstrap(settings: Settings, engine: Literal["argocd", "flux"], cluster: st
     errors = tuple(problem for problem in desired.problems if problem.severity is Severity.ERROR)
     if errors:
         raise InvalidInput(problems=errors)
-    if cluster is None:
-        text = argocd(desired.fleet, desired, output_branch=settings.output_branch)
-    else:
-        text = flux(desired, ClusterName(cluster), output_branch=settings.output_branch)
-    click.echo(text, nl=False)
+    name = ClusterName(cluster) if cluster is not None else None
+    click.echo(chosen.text(desired, name, output_branch=settings.output_branch), nl=False)

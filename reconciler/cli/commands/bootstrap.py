@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +11,9 @@ from reconciler.cli import completion, options
 if TYPE_CHECKING:
     from reconciler.settings import Settings
 
+BOOTSTRAPPED = ("argocd", "flux")
+"""The engines of `core.engines.BOOTSTRAPPED`, to which a test holds them: the register takes long to import."""
+
 
 @options.examples(
     "overspill bootstrap argocd --repo https://git.example.com/ml/fleet.git",
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     "overspill bootstrap flux --cluster worker-2 | kubectl --context worker-2 apply -f -",
 )
 @click.command()
-@click.argument("engine", type=click.Choice(["argocd", "flux"]))
+@click.argument("engine", type=click.Choice(BOOTSTRAPPED))
 @click.option(
     "--cluster",
     metavar="NAME",
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     shell_complete=completion.clusters,
 )
 @options.connected()
-def bootstrap(settings: Settings, engine: Literal["argocd", "flux"], cluster: str | None) -> None:
+def bootstrap(settings: Settings, engine: str, cluster: str | None) -> None:
     """Print the objects that an admin applies once for an engine.
 
     With them the engine follows the output branch. For argocd they are an AppProject, which bounds what a placement

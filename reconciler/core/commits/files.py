@@ -31,7 +31,7 @@ def laid_out(
         spec=spec,
         workspace=workspace,
         charts=charts,
-        flux=desired.fleet.flux,
+        fleet=desired.fleet,
         kinds=desired.kinds,
         injection=of_placement(desired, placement),
     )

@@ -14,7 +14,7 @@ from reconciler.core.commits.files import laid_out
 from reconciler.core.commits.fill import RenderedTemplate, Sheets
 from reconciler.core.commits.trailers import Action, Trailer, write_trailers
 from reconciler.core.decide.state.pass_input import PassInput, Unwritable
-from reconciler.core.engines import anchor, engine
+from reconciler.core.engines import ENGINES, Engine, anchor_path, engine, placement_files
 from reconciler.core.ledger import placement_record, request_record, restraints
 from reconciler.errors import InvalidInput
 from reconciler.model.ids import BlobId, ClusterName, WorkloadId
@@ -37,7 +37,6 @@ from reconciler.model.plan import (
     Revert,
     Suppressed,
 )
-from reconciler.model.policy import EngineName
 from reconciler.model.request import Asker, RequestRecord
 from reconciler.model.tree import Commit, Identity, LoggedCommit, checked_path
 from reconciler.model.workload import Json
@@ -88,7 +87,8 @@ def commits(plan: Plan, sheets: Sheets, material: CommitInputs, inputs: PassInpu
     writer = _Writer(material, inputs, author)
     if inputs.ledger.commit is None:
         writer.start()
-    writer.anchor(inputs.ledger.anchored)
+    for entry in ENGINES.values():
+        writer.anchor(entry, inputs.ledger.anchored)
     for position, change in enumerate(plan.changes):
         writer.write(position, change, sheets.get(position))
     return Rendered(
@@ -122,18 +122,25 @@ class _Writer:
         message = f"start({self._desired.fleet.name}): the output branch\n\n{self._start_trailers()}\n"
         self._commit(message, key="start", writes={"README.md": README.encode()})
 
-    def anchor(self, there: Collection[ClusterName]) -> None:
-        """Keep the directory of each cluster with Flux alive, in a commit of its own: no burst's end takes it away."""
-        clusters = self._desired.clusters.values()
-        wanted = sorted(one.name for one in clusters if one.engine is EngineName.FLUX and one.name not in there)
-        if not wanted:
+    def anchor(self, chosen: Engine, anchored: Collection[str]) -> None:
+        """Keep an engine's directory of each cluster alive, in a commit of its own: the end of a burst leaves it."""
+        missing: list[ClusterName] = []
+        writes: dict[str, bytes] = {}
+        reason = ""
+        for cluster in sorted(self._desired.clusters.values(), key=lambda cluster: cluster.name):
+            path = anchor_path(cluster.name, chosen.directory)
+            if cluster.engine is chosen.name and path not in anchored:
+                anchor = chosen.anchor(cluster.name)
+                if anchor is not None:
+                    missing.append(cluster.name)
+                    writes[path], reason = anchor.content, anchor.reason
+        if not writes:
             return
         message = (
-            f"start({self._desired.fleet.name}): what Flux follows in {listed(wanted, 1)}\n\n"
-            f"Flux fails where this directory is not there, so it stays when the last placement goes.\n\n"
+            f"start({self._desired.fleet.name}): what {chosen.title} follows in {listed(missing, 1)}\n\n{reason}\n\n"
             f"{self._start_trailers()}\n"
         )
-        self._commit(message, key="start", writes=dict(map(anchor, wanted)))
+        self._commit(message, key="start", writes=writes)
 
     def _start_trailers(self) -> str:
         return write_trailers([(Trailer.ACTION, Action.START), (Trailer.SOURCE, self._desired.commit)])
@@ -154,12 +161,12 @@ class _Writer:
             case Revert(placement=placement, restraint=restraint):
                 self._close(
                     change,
-                    removes=placement.files,
+                    removes=placement_files(placement),
                     ledger=(placement.workload, (restraint,), ()) if restraint else None,
                     history=self._material.history.get(placement.id, ()),
                 )
             case Hold(workload=workload, placement=placement, restraint=restraint):
-                self._close(change, removes=placement.files, ledger=(workload, (restraint,), ()))
+                self._close(change, removes=placement_files(placement), ledger=(workload, (restraint,), ()))
             case Release(workload=workload, restraints=ended):
                 self._close(change, ledger=(workload, (), ended))
             case Restore(drifted=drifted):
@@ -202,10 +209,12 @@ class _Writer:
         if isinstance(change, Place):
             self._close(replace(change, placement=placement), writes=writes)
         elif isinstance(change, Resize | Extend):
-            self._close(replace(change, after=placement), removes=placement.files, writes=writes, ledger=begun)
+            self._close(
+                replace(change, after=placement), removes=placement_files(placement), writes=writes, ledger=begun
+            )
         else:
             history = self._material.history.get(change.before.id, ())
-            removes = (*change.before.files, *placement.files)
+            removes = (*placement_files(change.before), *placement_files(placement))
             self._close(replace(change, after=placement), removes=removes, writes=writes, history=history, ledger=begun)
 
     def _recorded(self, kept: RequestRecord, written: bytes | None = None) -> dict[str, bytes]:

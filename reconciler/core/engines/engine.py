@@ -1,48 +1,76 @@
-"""What an engine is given, and what it has to answer."""
+"""The interface of an engine: files, bootstrap, webhook, and the objects that it reports by."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from reconciler.core.engines.autoscaled_replicas import autoscaler
-from reconciler.core.safety import commands
+from reconciler.core.engines.deployment import Deployment
+from reconciler.core.engines.logins import LoginSource
+from reconciler.core.engines.reports import ReportSource
+from reconciler.core.engines.webhook import Webhook
 from reconciler.core.spread.subset_pods import Injection
 from reconciler.core.workloads.builtin_kinds import Kinds
+from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
-from reconciler.model.policy import EngineName, Flux, Workspace
-from reconciler.model.workload import DeploySpec, HelmConfig, Json, StepType
-
-_DEFAULT = "default"
+from reconciler.model.policy import Connection, Desired, EngineName, Fleet, Workspace
+from reconciler.model.workload import DeploySpec, HelmConfig, Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
-    """One placement to be written: its rendered spec, and the objects of the charts that Overspill rendered itself.
+class Anchor:
+    """A file that keeps an engine's directory of a cluster alive while no placement has a file in it."""
 
-    `charts` are keyed by the name of the helm config and hold what ``helm template`` printed, in its order. `flux` are
-    the fleet's settings for Flux, and `kinds` the kinds of workloads that it declares. `injection` is what the subset
-    of a WorkloadSpread that it is placed for changes in its pods.
-    """
+    content: bytes
+    reason: str
+    """Why the engine needs the directory: a sentence of the commit that writes the file."""
 
-    placement: Placement
-    spec: DeploySpec
-    workspace: Workspace
-    charts: Mapping[str, tuple[Json, ...]] = field(default_factory=dict)
-    flux: Flux = field(default_factory=Flux)
-    kinds: Kinds = field(default_factory=dict)
-    injection: Injection | None = None
+
+class Bootstrap(Protocol):
+    """The objects that an admin applies once, so that an engine follows the output branch with the least rights."""
+
+    per_cluster: bool
+    """Whether the objects are those of one cluster, because the engine runs in each."""
+
+    def text(self, desired: Desired, cluster: ClusterName | None, *, output_branch: str) -> str:
+        """Write the objects as YAML with comments for the admin; `cluster` is given exactly if `per_cluster`.
+
+        Raises InvalidInput when the fleet lacks what they need.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlane:
+    """The one cluster from which an engine deploys to all others."""
+
+    connection: Connection | None
+    """How its API server is reached; None where the Fleet does not say, and its objects are not watched."""
+    reports: ReportSource
+    """The objects there that report on placements."""
+    logins: LoginSource | None = None
+    """The objects there by which clusters of a `Connection.argocd` are logged in to; None without any."""
 
 
 class Engine(Protocol):
-    """How one kind of engine wants its files."""
+    """One kind of engine; its methods are pure, and the same arguments give the same bytes."""
 
     name: EngineName
+    """The name in ``spec.engine`` of a Cluster and of the Fleet, and in placement.yaml."""
+    title: str
+    """The name in messages: ``Argo CD``."""
+
+    # 1. The files of a placement.
+
+    parts: frozenset[str]
+    """The files and directories that the engine may write in a placement's directory, beside placement.yaml."""
+    directory: str
+    """The directory of a cluster that holds one file of each placement, its marker; empty where there is none."""
     hooks: bool
     """Whether the engine runs Helm's hooks, so that charts rendered for it keep them."""
     heeds: frozenset[str]
-    """Which fields of a chart it acts on, of those that not every engine does."""
+    """The fields of a chart that the engine acts on, of those that not every engine does."""
 
     def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:
         """Tell whether the engine installs the charts of a spec itself."""
@@ -56,10 +84,10 @@ class Engine(Protocol):
         """Say why this engine cannot take a spec, a sentence each; `helm` tells whether charts can be rendered."""
         ...
 
-    def patches(self, left: Injection, kinds: Kinds) -> list[Json]:
-        """Say what a subset changes in the pods of charts that it installs itself, in patches as it takes them.
+    def patches(self, injection: Injection, kinds: Kinds) -> list[Json]:
+        """Write the changes of a subset to the pods of charts that the engine installs, as patches that it takes.
 
-        Raises InvalidInput with what of it cannot be said.
+        Raises InvalidInput with the changes that no patch can express.
         """
         ...
 
@@ -71,58 +99,30 @@ class Engine(Protocol):
         ...
 
     def marker_path(self, placement: Placement) -> str:
-        """Return where the marker of a placement lies, below its cluster's directory."""
+        """Return the path of a placement's marker below its cluster's directory."""
         ...
 
     def marker(self, deployment: Deployment) -> bytes:
-        """Write what shows in a cluster which version of a placement it has: it holds the placement's digest."""
+        """Write the file that shows in a cluster which version of a placement it has: it holds the digest."""
         ...
 
+    def anchor(self, cluster: ClusterName) -> Anchor | None:
+        """Write the file that keeps the engine's `directory` of a cluster alive; None where nothing has to."""
+        ...
 
-def chart_steps(spec: DeploySpec) -> tuple[HelmConfig, ...]:
-    """Return the charts of a spec's helm steps, in the order of the steps, as often as they are named."""
-    charts = {chart.name: chart for chart in spec.helm}
-    return tuple(charts[step.name] for step in spec.steps if step.type is StepType.HELM)
+    # 2. What an admin sets up, and who hears of a push.
 
+    bootstrap: Bootstrap | None
+    """The objects that `overspill bootstrap` prints; None where an engine needs none."""
+    webhook: Webhook | None
+    """How the engine is told of a push (`--notify`); None where it cannot be told."""
 
-def autoscaled(spec: DeploySpec) -> bool:
-    """Tell whether an autoscaler ships with a spec, so that the engine has to leave the replica count alone."""
-    return any(autoscaler(resource.manifest) for resource in spec.manifests)
+    # 3. What the engine reports on placements.
 
+    def cluster_reports(self, fleet: Fleet, cluster: ClusterName) -> ReportSource | None:
+        """Return the reporting objects in a cluster that the engine deploys to; None where it keeps none there."""
+        ...
 
-def target_namespace(spec: DeploySpec, workspace: Workspace) -> str:
-    """Return the namespace that a rendered spec as a whole belongs to.
-
-    It is the first chart's, else that of the first manifest that names one, else that of the first command, else
-    ``default``; in a workspace that may not use that, the first of its namespaces. Objects without a namespace go
-    there, and so does the marker, and what `bootstrap` prints allows a workspace no namespace but its own.
-    """
-    for chart in chart_steps(spec):
-        if chart.release_namespace:
-            return chart.release_namespace
-    manifests = {resource.name: resource.manifest for resource in spec.manifests}
-    lines = {command.name: command.cmd for command in spec.commands}
-    ordered = [manifests[step.name] for step in spec.steps if step.type is StepType.MANIFEST]
-    for manifest in ordered:
-        if namespace := _namespace(manifest):
-            return namespace
-    for step in spec.steps:
-        if step.type is StepType.COMMAND and (namespace := command_namespace(lines[step.name])):
-            return namespace
-    own = workspace.namespaces
-    return own[0] if own and _DEFAULT not in own else _DEFAULT
-
-
-def _namespace(manifest: Json) -> str:
-    metadata = manifest.get("metadata")
-    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
-    return namespace if isinstance(namespace, str) else ""
-
-
-def command_namespace(cmd: str) -> str:
-    """Return the namespace that a command makes, or works in; empty for none."""
-    outcome = commands.read(cmd)
-    if isinstance(outcome, commands.Makes):
-        made = outcome.manifest["metadata"]
-        return str(made["name"]) if outcome.manifest["kind"] == "Namespace" else str(made.get("namespace", ""))
-    return outcome.namespace if isinstance(outcome, commands.Runs | commands.Checks) else ""
+    def control_plane(self, fleet: Fleet) -> ControlPlane | None:
+        """Return the cluster from which the engine deploys to all; None for an engine that runs in each, or nowhere."""
+        ...

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from reconciler.core.engines import autoscaled_replicas, service_export, subset_patches
-from reconciler.core.engines.engine import Deployment
+from reconciler.core.engines.deployment import Deployment
 from reconciler.core.safety import commands, rules
 from reconciler.core.schema.yaml import emit
 from reconciler.core.workloads import pods

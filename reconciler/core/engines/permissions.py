@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from reconciler.core.engines.engine import chart_steps, command_namespace, target_namespace
+from reconciler.core.engines.deployment import chart_steps, command_namespace, target_namespace
 from reconciler.core.safety import commands
 from reconciler.core.workloads.api_kinds import group_kind
 from reconciler.model.ids import WorkspaceName, is_name

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from reconciler.core.engines.engine import Deployment, chart_steps
+from reconciler.core.engines.deployment import Deployment, chart_steps
 from reconciler.core.schema.yaml import emit
 from reconciler.core.spread import inject
 from reconciler.core.spread.ordinal_fields import KRUISE

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import insort
 from collections.abc import Collection, Sequence
 
-from reconciler.core.engines.engine import chart_steps, target_namespace
+from reconciler.core.engines.deployment import chart_steps, target_namespace
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.workloads.api_kinds import cluster_scoped, group_kind
 from reconciler.core.workloads.builtin_kinds import BUILT_IN

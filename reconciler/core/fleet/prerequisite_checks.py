@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from reconciler.core.engines import engine
-from reconciler.core.engines.engine import chart_steps
+from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.engines.service_export import Unexportable, export, service
 from reconciler.core.fleet.cluster_order import order
 from reconciler.core.workloads.api_kinds import group_kind

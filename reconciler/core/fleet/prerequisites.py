@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from reconciler.core.engines.engine import target_namespace
+from reconciler.core.engines.deployment import target_namespace
 from reconciler.core.engines.service_export import export_kind, service
 from reconciler.core.safety import commands
 from reconciler.core.workloads.api_kinds import group_kind

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from reconciler.core.engines import engine
-from reconciler.core.engines.engine import chart_steps
+from reconciler.core.engines.deployment import chart_steps
 from reconciler.errors import Severity
 from reconciler.model.ids import ClusterName
 from reconciler.model.policy import Cluster, EngineName, Workspace

@@ -17,7 +17,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, PlainValidator
 
-from reconciler.core.engines.engine import autoscaled
+from reconciler.core.engines import RESERVED_PLACEMENT_NAMES
+from reconciler.core.engines.deployment import autoscaled
 from reconciler.core.ledger.record_fields import (
     NOTES,
     RECORD,
@@ -42,7 +43,6 @@ from reconciler.errors import InvalidInput
 from reconciler.model.capacity import ReplicaShape
 from reconciler.model.ids import (
     MAX_PLACEMENT_NAME,
-    RESERVED_PLACEMENT_NAMES,
     ClusterName,
     CommitId,
     PlacementName,

@@ -10,14 +10,14 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reconciler.core.engines import engine
+from reconciler.core.engines import DIRECTORIES, PARTS, engine
 from reconciler.core.ledger.placement_record import digest, read_placement, read_spec
 from reconciler.core.ledger.request_record import read_request, request_path
 from reconciler.core.ledger.restraints import read_restraints
 from reconciler.errors import InvalidInput, Problem
-from reconciler.model.ids import ClusterName, CommitId, TemplateName, WorkloadId, WorkspaceName, is_name
+from reconciler.model.ids import CommitId, TemplateName, WorkloadId, WorkspaceName, is_name
 from reconciler.model.ledger import Drift, Ledger, Placements
-from reconciler.model.placement import PARTS, Origin, Placement, Restraint
+from reconciler.model.placement import Origin, Placement, Restraint
 from reconciler.model.request import RequestRecord
 from reconciler.model.sorted_map import SortedMap
 from reconciler.model.tree import FileChange
@@ -29,9 +29,10 @@ _PLACEMENT = re.compile(r"(clusters/[^/]+/[^/]+)/placement\.yaml")
 _LEDGER = re.compile(r"ledger/([^/]+)/([^/]+)\.yaml")
 _REQUEST = re.compile(r"ledger/([^/]+)/requests/(?:.+/)?([^/]+)\.yaml")
 """At the wrong place too, however deep: whoever moved a record has to be told, and its request held up meanwhile."""
-_ANCHOR = re.compile(r"clusters/([^/]+)/flux/_anchor\.yaml")
+_BESIDE = re.compile(rf"(clusters/[^/]+)/(?:{'|'.join(map(re.escape, DIRECTORIES))})/([^/]+)\.yaml")
+_BESIDE_MARKS = tuple(f"/{directory}/" for directory in DIRECTORIES)
+_ANCHOR = re.compile(rf"clusters/[^/]+/(?:{'|'.join(map(re.escape, DIRECTORIES))})/_anchor\.yaml")
 _INSIDE = re.compile(r"(clusters/[^/]+/[^/]+)/")
-_BESIDE = re.compile(r"(clusters/[^/]+)/flux/([^/]+)\.yaml")
 _NOTE = re.compile(
     rb"""^[ \t]+["']?overspill\.dev/(workspace|workload|origin)["']?:[ \t]*["']?([-a-z0-9]+)["']?[ \t\r]*$""",
     re.MULTILINE,
@@ -48,9 +49,9 @@ class Restraints:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Anchor:
-    """That the directory which Flux follows for a cluster is kept alive. What the file says is of no account."""
+    """A file that keeps an engine's directory of a cluster alive; its content does not matter."""
 
-    cluster: ClusterName
+    path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ class LedgerRecords:
     requests: SortedMap[WorkloadId, RequestRecord] = field(default_factory=SortedMap)
     restraints: SortedMap[WorkloadId, tuple[Restraint, ...]] = field(default_factory=SortedMap)
     broken: SortedMap[str, Broken] = field(default_factory=SortedMap)
-    anchored: frozenset[ClusterName] = frozenset()
+    anchored: frozenset[str] = frozenset()
 
     @property
     def untraced(self) -> dict[str, Broken]:
@@ -107,15 +108,14 @@ class LedgerRecords:
         ]
         written = [workload for workload in named if not workload.request]
         asked = [workload for workload in named if workload.request]
-        anchored = {record.cluster for record in files.values() if isinstance(record, Anchor)}
+        anchored = {record.path for record in files.values() if isinstance(record, Anchor)}
         gone = [path for path, record in files.items() if record is None]
-        adrift = {match[1] for path in gone if (match := _ANCHOR.fullmatch(path)) is not None}
         return LedgerRecords(
             placements=self.placements.changed(placements, (path.removesuffix("/placement.yaml") for path in files)),
             requests=self.requests.changed(requests, asked) if asked else self.requests,
             restraints=self.restraints.changed(restraints, written) if written else self.restraints,
             broken=self.broken.changed(broken, files) if self.broken or broken else self.broken,
-            anchored=(self.anchored - adrift) | anchored,
+            anchored=self.anchored.difference(gone) | anchored,
         )
 
 
@@ -135,19 +135,19 @@ def is_record(path: str) -> bool:
 def directory_of(path: str) -> str:
     """Return the directory of the placement that this file would be of, empty if of none.
 
-    It lies in that directory, or among what Flux follows in the cluster, under the placement's name.
+    The file lies in that directory, or in an engine's own directory of the cluster, under the placement's name.
     """
-    beside = _BESIDE.fullmatch(path) if "/flux/" in path else None
+    beside = _BESIDE.fullmatch(path) if any(mark in path for mark in _BESIDE_MARKS) else None
     if beside is not None:
         return f"{beside[1]}/{beside[2]}" if is_name(beside[2]) else ""
     inside = _INSIDE.match(path)
     return inside[1] if inside is not None else ""
 
 
-def places(directory: str) -> tuple[str, str]:
-    """Return where all files of a placement lie, from its directory."""
+def places(directory: str) -> tuple[str, ...]:
+    """Return the paths below which all files of a placement lie, from its directory."""
     cluster, _, name = directory.rpartition("/")
-    return directory, f"{cluster}/flux/{name}.yaml"
+    return directory, *(f"{cluster}/{own}/{name}.yaml" for own in DIRECTORIES)
 
 
 def relative(path: str) -> str:
@@ -164,9 +164,8 @@ def is_ours(path: str) -> bool:
 
 def read_record(data: bytes, path: str) -> Record:
     """Read one record; one that cannot be read is a value too."""
-    anchor = _ANCHOR.fullmatch(path)
-    if anchor is not None:
-        return Anchor(cluster=ClusterName(anchor[1]))
+    if _ANCHOR.fullmatch(path) is not None:
+        return Anchor(path=path)
     try:
         if _PLACEMENT.fullmatch(path) is not None:
             return read_placement(data, path)

@@ -14,7 +14,7 @@ from typing import Any
 
 from reconciler.core.capacity.admission_defaults import as_stated
 from reconciler.core.capacity.pod_needs import MALFORMED, shape_of
-from reconciler.core.engines.engine import target_namespace
+from reconciler.core.engines.deployment import target_namespace
 from reconciler.core.expressions import dialect, render
 from reconciler.core.expressions.render import strings, uses
 from reconciler.core.fleet.prerequisites import namespace_of, objects_of, prerequisites

@@ -11,7 +11,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 
 from reconciler.core.capacity.chart_gangs import goes_whole
 from reconciler.core.engines import engine
-from reconciler.core.engines.engine import chart_steps
+from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.engines.subset_patches import installs, unaimed
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.fleet.objects import FEW, few

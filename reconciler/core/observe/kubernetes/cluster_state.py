@@ -15,7 +15,6 @@ from reconciler.core.observe.kubernetes.kueue import read_queued
 from reconciler.core.observe.kubernetes.members import Controllers, Followed, PodSums
 from reconciler.core.observe.kubernetes.node_devices import NodeDevices
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks
-from reconciler.core.observe.kubernetes.part import ChangeEffect, ResourcePart
 from reconciler.core.observe.kubernetes.record_store import RecordStore
 from reconciler.core.observe.kubernetes.replica_asks import AskRecord, by_owner
 from reconciler.core.observe.kubernetes.resource_slices import read_slice
@@ -31,9 +30,9 @@ from reconciler.core.observe.kubernetes.resources import (
 )
 from reconciler.core.observe.kubernetes.workloads import Members, observe_workloads
 from reconciler.core.workloads.builtin_kinds import NONE, Kinds
-from reconciler.core.workloads.object_key import namespace_of_key
 from reconciler.core.workloads.resource_claims import read_claim, read_class, read_template
 from reconciler.core.workloads.runtime_defaults import by_namespace, read_limit_range, read_runtime_class
+from reconciler.core.workloads.watch import ChangeEffect, ResourcePart, namespace_of_key
 from reconciler.model.capacity import ClusterObservation, DeviceStock
 from reconciler.model.ids import ClusterName
 from reconciler.model.workload import Json, WorkloadRef

@@ -8,9 +8,8 @@ from collections.abc import Set as AbstractSet
 
 from reconciler.core.capacity.node import PODS
 from reconciler.core.observe.kubernetes.nodes import NodeGroup, NodeRecord, group_nodes, read_node
-from reconciler.core.observe.kubernetes.part import ChangeEffect
 from reconciler.core.observe.kubernetes.pods import PodRecord
-from reconciler.core.workloads.object_key import key_of
+from reconciler.core.workloads.watch import ChangeEffect, key_of
 from reconciler.model.capacity import ClosedNode, DeviceStock, Node, Pool
 from reconciler.model.scheduling import PodOnNode
 from reconciler.model.units import ONE, Quantity, Resources

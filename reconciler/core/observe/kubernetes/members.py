@@ -10,11 +10,10 @@ from dataclasses import replace
 from reconciler.core.observe.kubernetes.controllers import ControllerRecord, read_controller
 from reconciler.core.observe.kubernetes.free_nodes import NodeTracker
 from reconciler.core.observe.kubernetes.ownership import BUILT_IN_MARKS, Marks
-from reconciler.core.observe.kubernetes.part import ChangeEffect
 from reconciler.core.observe.kubernetes.placement_pods import PlacementPods
 from reconciler.core.observe.kubernetes.pods import PodRecord, read_pod
 from reconciler.core.observe.kubernetes.resources import Owner, Resource
-from reconciler.core.workloads.object_key import key_of, namespace_of_key
+from reconciler.core.workloads.watch import ChangeEffect, key_of, namespace_of_key
 from reconciler.model.ids import PlacementName
 from reconciler.model.workload import Json, WorkloadRef
 

@@ -7,8 +7,7 @@ from collections.abc import Set as AbstractSet
 from typing import Generic, TypeVar
 
 from reconciler.core.observe.kubernetes.members import Followed
-from reconciler.core.observe.kubernetes.part import ChangeEffect
-from reconciler.core.workloads.object_key import key_of, namespace_of_key
+from reconciler.core.workloads.watch import ChangeEffect, key_of, namespace_of_key
 from reconciler.model.workload import Json
 
 T = TypeVar("T")

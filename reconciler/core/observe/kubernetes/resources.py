@@ -7,30 +7,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
+from reconciler.core.engines.reports import EngineResource
 from reconciler.core.workloads.builtin_kinds import BUILT_IN, NONE, Kinds
+from reconciler.core.workloads.watch import ServedResource
 from reconciler.model.workload import WorkloadRef
 
 
-class _Served:
-    """Where the API server serves the objects of a resource."""
-
-    group: str
-    versions: tuple[str, ...]
-    plural: str
-
-    @property
-    def full_name(self) -> str:
-        """Name it as kubectl does where the plural alone may be another group's."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
-
-    def paths(self, namespace: str = "") -> tuple[str, ...]:
-        """Return the paths that list it, in the order in which to try them: of one namespace, or of all."""
-        scope = f"namespaces/{namespace}/" if namespace else ""
-        root = f"/apis/{self.group}" if self.group else "/api"
-        return tuple(f"{root}/{version}/{scope}{self.plural}" for version in self.versions)
-
-
-class Resource(_Served, Enum):
+class Resource(ServedResource, Enum):
     """A resource by its API group, the versions of that, newest first, its plural, and the kind of its objects.
 
     One that is optional may be missing: its group need not be served, and rights on it need not have been given.
@@ -44,10 +27,6 @@ class Resource(_Served, Enum):
     JOBS = ("batch", ("v1",), "jobs", "Job")
     AUTOSCALERS = ("autoscaling", ("v2",), "horizontalpodautoscalers", "HorizontalPodAutoscaler", True)
     QUEUED = ("kueue.x-k8s.io", ("v1beta2", "v1beta1"), "workloads", "Workload", True)
-    KUSTOMIZATIONS = ("kustomize.toolkit.fluxcd.io", ("v1",), "kustomizations", "Kustomization", True)
-    HELM_RELEASES = ("helm.toolkit.fluxcd.io", ("v2",), "helmreleases", "HelmRelease", True)
-    APPLICATIONS = ("argoproj.io", ("v1alpha1",), "applications", "Application")
-    SECRETS = ("", ("v1",), "secrets", "Secret")
     SLICES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceslices", "ResourceSlice", True)
     CLAIMS = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "resourceclaims", "ResourceClaim", True)
     CLASSES = ("resource.k8s.io", ("v1", "v1beta2", "v1beta1"), "deviceclasses", "DeviceClass", True)
@@ -73,7 +52,7 @@ class Resource(_Served, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Custom(_Served):
+class Custom(ServedResource):
     """The objects of a kind that has a controller of its own; a cluster may do without them.
 
     Its `versions` are empty where only the API server knows them.
@@ -96,7 +75,7 @@ class Custom(_Served):
         return self.kind, foreign(self.kind, self.group)
 
 
-Watched: TypeAlias = Resource | Custom
+Watched: TypeAlias = Resource | Custom | EngineResource
 """What may be watched."""
 
 
@@ -117,9 +96,6 @@ SPOKEN = {Resource.AUTOSCALERS: "hpa", Resource.QUEUED: "kueue"}
 
 SIGNALS = frozenset(SPOKEN)
 """The objects that say that a workload is missing replicas."""
-
-FLUX = frozenset({Resource.KUSTOMIZATIONS, Resource.HELM_RELEASES})
-"""The objects of Flux that tell what became of a placement. `Resource.APPLICATIONS` are Argo CD's."""
 
 _BY_KIND = {resource.kind: resource for resource in CONTROLLERS}
 

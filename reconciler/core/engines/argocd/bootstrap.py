@@ -1,8 +1,8 @@
-"""What an admin applies once, so that an engine follows the output branch.
+"""The objects that an admin applies once, so that Argo CD follows the output branch.
 
-For Argo CD that is a project, which bounds what any placement may do, and an ApplicationSet, which turns each
-``placement.yaml`` into an Application (docs/reference/argocd.md, "ApplicationSet" and "AppProject"). Both are written
-for one fleet: its clusters, namespaces and chart repositories. Nothing is applied from here.
+An AppProject bounds what any placement may do, and an ApplicationSet turns each ``placement.yaml`` into an Application
+(docs/reference/argocd.md, "ApplicationSet" and "AppProject"). Both are written for one fleet: its clusters, namespaces
+and chart repositories.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reconciler.core.engines import permissions
-from reconciler.core.engines.engine import chart_steps
+from reconciler.core.engines.deployment import chart_steps
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.safety import commands
 from reconciler.core.schema.yaml import emit
 from reconciler.core.workloads.api_kinds import RIGHTS, cluster_scoped
 from reconciler.errors import InvalidInput
+from reconciler.model.ids import ClusterName
 from reconciler.model.placement import PLACEMENT_LABEL
 from reconciler.model.policy import ArgoCD, Desired, EngineName, Fleet
 from reconciler.model.tree import branch_of
@@ -105,10 +106,23 @@ spec:
       - FailOnSharedResource=true
       {{- end }}
 """
-"""What cannot be said in strings. To retain a chart takes Argo CD 3.4: before, Prune=false and Delete=false are no
-options of a whole Application, and all goes that is not marked itself, as manifests are. A namespace that a command or
-a rendered chart asked for outlives its placement and still bears the old Application's name: FailOnSharedResource would
-take that for a conflict, as it would with Retain."""
+"""The part of the template that depends on the spec of a placement.
+
+To retain a chart takes Argo CD 3.4: before, Prune=false and Delete=false are no options of a whole Application, and all
+objects go that are not marked themselves, as manifests are. A namespace that a command or a rendered chart asked for
+outlives its placement and still bears the old Application's name: FailOnSharedResource would take that for a conflict,
+as it would with Retain.
+"""
+
+
+class ArgoCDBootstrap:
+    """The objects of Argo CD's own cluster, for all clusters that it deploys to (a `Bootstrap`)."""
+
+    per_cluster = False
+
+    def text(self, desired: Desired, cluster: ClusterName | None, *, output_branch: str) -> str:  # noqa: ARG002 - one text is for all clusters
+        """Write the AppProject and the ApplicationSet."""
+        return argocd(desired.fleet, desired, output_branch=output_branch)
 
 
 def argocd(fleet: Fleet, desired: Desired, *, output_branch: str) -> str:

@@ -1,4 +1,4 @@
-"""A chart as Flux installs it: where it comes from, and a HelmRelease.
+"""Charts that Flux installs: the source of each, and its HelmRelease.
 
 Both live in the control namespace, not in that of the release: they outlive it, and may make it. The release's own
 record lies in the release's namespace, so that two tenants can have a release of the same name.
@@ -10,7 +10,7 @@ import hashlib
 import re
 from datetime import timedelta
 
-from reconciler.core.engines.flux_names import APPLIER, TOOLKIT, lasting
+from reconciler.core.engines.flux.names import APPLIER, TOOLKIT, flux_duration
 from reconciler.core.engines.unsupported import plain_name
 from reconciler.core.safety.rules import exact_version
 from reconciler.core.schema.yaml import emit
@@ -31,7 +31,7 @@ _OCI = "oci://"
 
 
 def objects(placement: PlacementName, chart: HelmConfig, flux: Flux, patches: list[Json]) -> tuple[Json, Json]:
-    """Make the source and the release of a chart; `patches` are what Kustomize changes in it beside labels."""
+    """Make the source and the HelmRelease of a chart; Kustomize applies `patches` to its objects, beside labels."""
     name = _name(placement, chart.name)
     metadata = {"name": name, "namespace": flux.namespace}
     source = _oci(chart, metadata) if chart.repo_url.startswith(_OCI) else _repository(chart, metadata)
@@ -39,7 +39,7 @@ def objects(placement: PlacementName, chart: HelmConfig, flux: Flux, patches: li
 
 
 def timeout(chart: HelmConfig) -> timedelta:
-    """Return how long one try to install a chart may take."""
+    """Return the time that one try to install a chart may take."""
     return chart.flags.timeout or _HELM_TIMEOUT
 
 
@@ -78,7 +78,7 @@ def _release(placement: PlacementName, chart: HelmConfig, metadata: Json, source
     reference = {"kind": source["kind"], "name": metadata["name"]}
     spec: dict[str, Json] = {
         "interval": "10m",
-        "timeout": lasting(timeout(chart)),
+        "timeout": flux_duration(timeout(chart)),
         "releaseName": chart.release_name,
         "targetNamespace": chart.release_namespace,
         "storageNamespace": chart.release_namespace,
@@ -87,11 +87,11 @@ def _release(placement: PlacementName, chart: HelmConfig, metadata: Json, source
     if source["kind"] == "OCIRepository":
         spec["chartRef"] = reference
     else:
-        named = {"chart": plain_name(chart), "version": chart.version or "*", "sourceRef": reference}
-        spec["chart"] = {"spec": named}
+        spec_of_chart = {"chart": plain_name(chart), "version": chart.version or "*", "sourceRef": reference}
+        spec["chart"] = {"spec": spec_of_chart}
     spec.update(_actions(chart.flags))
-    # Drift is put right, but for the replicas, which an autoscaler of the chart may own. A new count in the values is
-    # another version of the release and comes through all the same.
+    # Drift is corrected, but for replicas, which an autoscaler of the chart may own. A new count in the values makes
+    # another version of the release and is applied all the same.
     kinds = {"kind": "(Deployment|StatefulSet)"}
     spec["driftDetection"] = {"mode": "enabled", "ignore": [{"paths": ["/spec/replicas"], "target": kinds}]}
     spec["postRenderers"] = [{"kustomize": {"patches": [*_labels(placement), *patches]}}]
@@ -123,7 +123,7 @@ def _labels(placement: PlacementName) -> list[Json]:
 
 
 def _actions(flags: HelmFlags) -> dict[str, Json]:
-    """Say Helm's flags in Flux's words. Atomic means waiting, too, and one more try for what may have been bad luck."""
+    """Translate Helm's flags. Atomic implies waiting, and one more try after what may have been a passing failure."""
     install: dict[str, Json] = {}
     upgrade: dict[str, Json] = {}
     if flags.create_namespace:

@@ -1,8 +1,8 @@
-"""Argo CD's cluster Secrets: how it logs in to a cluster of some name.
+"""Argo CD's cluster Secrets: its login to each cluster by name.
 
 Each has the label ``argocd.argoproj.io/secret-type: cluster`` and the data ``name``, ``server`` and ``config``, the
-last one JSON (docs/reference/argocd.md, "Cluster Secrets"; what is contradictory there client-go refuses, and so do
-we). A message here never quotes a value: it holds names of Secrets and of fields, and of a program that is to be run.
+last one JSON (docs/reference/argocd.md, "Cluster Secrets"; client-go refuses contradictions in it, and so does this
+module). A message here never quotes a value: it holds names of Secrets and of fields, and of a program to run.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ import binascii
 import json
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from reconciler.core.observe.kubernetes.part import ChangeEffect
-from reconciler.core.workloads.object_key import key_of
+from reconciler.core.engines.logins import EXEC_VERSION, ClusterLogin, Plugin, Unusable
+from reconciler.core.engines.reports import EngineResource
+from reconciler.core.workloads.watch import ChangeEffect, key_of
 from reconciler.model.workload import Json
 
-SELECTOR = "argocd.argoproj.io/secret-type=cluster"
+SECRETS = EngineResource(
+    group="", versions=("v1",), plural="secrets", kind="Secret", rights="bootstrap/rbac-argocd-logins.yaml"
+)
 
 _INTERNAL = "https://kubernetes.default.svc"
 """What Argo CD calls the cluster that it runs in, wherever that is looked at from."""
@@ -27,91 +30,64 @@ _LOCAL = "in-cluster"
 """The name under which it knows that cluster without any Secret."""
 _HELPER = "argocd-k8s-auth"
 """The program that Argo CD runs for what a Secret calls awsAuthConfig."""
-_VERSION = "client.authentication.k8s.io/v1beta1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plugin:
-    """A program that prints a token (client.authentication.k8s.io), and how it is called."""
+class ClusterSecretSource:
+    """The cluster Secrets in Argo CD's namespace (a `LoginSource`)."""
 
-    command: str
-    args: tuple[str, ...] = field(default=(), repr=False)
-    env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    version: str = _VERSION
+    namespace: str
+    selector: str = "argocd.argoproj.io/secret-type=cluster"
+    resource: EngineResource = SECRETS
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterLogin:
-    """How to log in to one API server; what is secret of it is not in its repr.
-
-    `local` says that the server is the one of Argo CD's own cluster, by the way that we reach that. `authority`,
-    `certificate` and `key` are PEM.
-    """
-
-    server: str
-    local: bool = False
-    token: str = field(default="", repr=False)
-    username: str = field(default="", repr=False)
-    password: str = field(default="", repr=False)
-    authority: bytes = field(default=b"", repr=False)
-    certificate: bytes = field(default=b"", repr=False)
-    key: bytes = field(default=b"", repr=False)
-    server_name: str = ""
-    insecure: bool = False
-    proxy: str = field(default="", repr=False)
-    plugin: Plugin | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unusable:
-    """Why there is no login."""
-
-    why: str
+    def logins(self) -> ClusterSecrets:
+        """Return logins without any Secret yet."""
+        return ClusterSecrets()
 
 
 class _Flaw(Exception):  # noqa: N818 - it never leaves this module
-    """What is wrong with a Secret, in words that hold nothing of it."""
+    """A fault of a Secret, in a message that holds no value of it."""
 
 
 class ClusterSecrets:
-    """The cluster Secrets of one Argo CD (a `parts.Part`); of each only the login is kept."""
+    """The logins of one Argo CD; of each Secret only the login is kept (a `ClusterLogins`)."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[str, ClusterLogin | Unusable]] = {}
+        self._by_key: dict[str, tuple[str, ClusterLogin | Unusable]] = {}
 
     def apply(self, raw: Json) -> ChangeEffect:
-        """Take note of a Secret as it is now."""
+        """Add or replace a Secret."""
         key = key_of(raw)
         data = raw.get("data") or {}
         try:
             name = _decoded(data, "name").decode()
         except (_Flaw, UnicodeDecodeError):
             name = ""
-        read = (name, _login(key.rpartition("/")[2], data))
-        if self._known.get(key) == read:
+        entry = (name, _login(key.rpartition("/")[2], data))
+        if self._by_key.get(key) == entry:
             return ChangeEffect.NOTHING
-        self._known[key] = read
+        self._by_key[key] = entry
         return ChangeEffect.CAPACITY
 
     def remove(self, key: str) -> ChangeEffect:
-        """Take note that a Secret is gone."""
-        return ChangeEffect.NOTHING if self._known.pop(key, None) is None else ChangeEffect.CAPACITY
+        """Remove a Secret."""
+        return ChangeEffect.NOTHING if self._by_key.pop(key, None) is None else ChangeEffect.CAPACITY
 
     def keys(self) -> AbstractSet[str]:
-        """Name the Secrets that are known."""
-        return self._known.keys()
+        """Return the keys of all Secrets."""
+        return self._by_key.keys()
 
     def login(self, cluster: str) -> ClusterLogin | Unusable:
-        """Find the login for a cluster of this name, or say why there is none."""
-        found = {key: login for key, (name, login) in self._known.items() if name == cluster}
-        if len(found) > 1:
-            named = ", ".join(sorted(key.rpartition("/")[2] for key in found))
-            return Unusable(why=f"Argo CD has several cluster Secrets for {cluster!r}: {named}")
-        if not found and cluster == _LOCAL:
+        """Return the login to a cluster of this name, or why there is none."""
+        logins = {key: login for key, (name, login) in self._by_key.items() if name == cluster}
+        if len(logins) > 1:
+            names = ", ".join(sorted(key.rpartition("/")[2] for key in logins))
+            return Unusable(why=f"Argo CD has several cluster Secrets for {cluster!r}: {names}")
+        if not logins and cluster == _LOCAL:
             return ClusterLogin(server=_INTERNAL, local=True)
-        if not found:
+        if not logins:
             return Unusable(why=f"Argo CD has no cluster Secret whose name is {cluster!r}")
-        return next(iter(found.values()))
+        return next(iter(logins.values()))
 
 
 def _login(secret: str, data: Mapping[str, str]) -> ClusterLogin | Unusable:
@@ -178,41 +154,41 @@ def _http(address: str) -> bool:
 
 def _plugin(config: Mapping[str, Json]) -> Plugin | None:
     """Read which program gives the token; for AWS, Argo CD has one of its own."""
-    aws, given = _part(config, "awsAuthConfig"), _part(config, "execProviderConfig")
+    aws, generic = _part(config, "awsAuthConfig"), _part(config, "execProviderConfig")
     if aws is not None:
         options = (("--cluster-name", "clusterName"), ("--role-arn", "roleARN"), ("--profile", "profile"))
         pairs = [(flag, _text(aws, name)) for flag, name in options]
         args = ("aws", *(word for pair in pairs if pair[1] for word in pair))
         return Plugin(command=_HELPER, args=args)
-    if given is None:
+    if generic is None:
         return None
-    words, env = given.get("args") or [], _part(given, "env") or {}
-    if not isinstance(words, list) or not all(isinstance(one, str) for one in [*words, *env.values()]):
+    words, env = generic.get("args") or [], _part(generic, "env") or {}
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in [*words, *env.values()]):
         raise _Flaw("config.execProviderConfig has args or env that are no text")
-    if not (command := _text(given, "command")):
+    if not (command := _text(generic, "command")):
         raise _Flaw("config.execProviderConfig has no command")
-    version = _text(given, "apiVersion") or _VERSION
+    version = _text(generic, "apiVersion") or EXEC_VERSION
     return Plugin(command=command, args=tuple(words), env=tuple(sorted(env.items())), version=version)
 
 
 def _part(parent: Mapping[str, Json], name: str) -> Mapping[str, Json] | None:
-    found = parent.get(name)
-    if found is not None and not isinstance(found, dict):
+    value = parent.get(name)
+    if value is not None and not isinstance(value, dict):
         raise _Flaw(f"{f'config.{name}' if name else 'config'} is not an object")
-    return found
+    return value
 
 
 def _text(parent: Mapping[str, Json], name: str) -> str:
-    found = parent.get(name)
-    if found is not None and not isinstance(found, str):
+    value = parent.get(name)
+    if value is not None and not isinstance(value, str):
         raise _Flaw(f"config has a {name} that is no text")
-    return found or ""
+    return value or ""
 
 
 def _decoded(parent: Mapping[str, Json], name: str, where: str = "") -> bytes:
-    """Decode base64, which Go writes over several lines or one; nothing where there is nothing."""
-    found = parent.get(name) or ""
+    """Decode base64, which Go writes over several lines or one; an absent value is empty."""
+    value = parent.get(name) or ""
     try:
-        return base64.b64decode("".join(found.split()), validate=True)
+        return base64.b64decode("".join(value.split()), validate=True)
     except (binascii.Error, AttributeError, ValueError):
         raise _Flaw(f"{where}{name} is not base64") from None

@@ -1,9 +1,10 @@
-"""Files for Argo CD: one Application a placement, made by the ApplicationSet of `bootstrap`.
+"""Argo CD as an `Engine`: the files of a placement, and what else Argo CD asks for.
 
-The Application's first source is ``manifests/``, a flat directory; a chart is a source of its own that Argo CD installs
-(docs/reference/argocd.md, "Waves and hooks" and "Charts"). The order of the steps is that of sync waves, ten apart. The
-objects of a chart cannot be annotated, so a chart is wave 0 and the steps round it count from there. Two charts cannot
-be ordered in one Application: then Overspill renders them, and every object gets the wave of its step.
+Each placement is one Application, made by the ApplicationSet of `bootstrap`. The Application's first source is
+``manifests/``, a flat directory; a chart is a source of its own that Argo CD installs (docs/reference/argocd.md, "Waves
+and hooks" and "Charts"). The order of the steps is that of sync waves, ten apart. The objects of a chart cannot be
+annotated, so a chart is wave 0 and the steps round it count from there. Two charts cannot be ordered in one
+Application: then Overspill renders them, and every object gets the wave of its step.
 """
 
 from __future__ import annotations
@@ -12,13 +13,19 @@ from collections.abc import Mapping
 from typing import Literal
 
 from reconciler.core.engines import objects, subset_patches
-from reconciler.core.engines.engine import Deployment, chart_steps
+from reconciler.core.engines.argocd.applications import ApplicationSource
+from reconciler.core.engines.argocd.bootstrap import ArgoCDBootstrap
+from reconciler.core.engines.argocd.cluster_secrets import ClusterSecretSource
+from reconciler.core.engines.deployment import Deployment, chart_steps
+from reconciler.core.engines.engine import Bootstrap, ControlPlane
 from reconciler.core.engines.unsupported import chart_refusals, command_refusals, once, unreachable
+from reconciler.core.engines.webhook import Webhook
 from reconciler.core.spread import inject
 from reconciler.core.spread.subset_pods import Injection
 from reconciler.core.workloads.builtin_kinds import Kinds
+from reconciler.model.ids import ClusterName
 from reconciler.model.placement import Placement
-from reconciler.model.policy import EngineName, Workspace
+from reconciler.model.policy import EngineName, Fleet, Workspace
 from reconciler.model.workload import DeletionPolicy, DeploySpec, HelmConfig, Json, StepType
 
 WAVE = "argocd.argoproj.io/sync-wave"
@@ -38,8 +45,19 @@ class ArgoCDEngine:
     """Argo CD 3.4 or newer with the ApplicationSet of `bootstrap` (an `Engine`)."""
 
     name = EngineName.ARGOCD
+    title = "Argo CD"
+    parts = frozenset({objects.DIRECTORY})
+    directory = ""
     hooks = True
     heeds = frozenset({"wait"})
+    bootstrap: Bootstrap | None = ArgoCDBootstrap()
+    webhook: Webhook | None = Webhook(
+        example="argocd=https://argocd.example.com/api/webhook",
+        signature_header="X-Hub-Signature-256",
+        headers={"X-GitHub-Event": "push"},
+        path_hint="the path ends in /api/webhook",
+        page_refusal="Argo CD knows a repository by its https or ssh address, and the Fleet's spec.repoURL is none",
+    )
 
     def charts_mode(self, spec: DeploySpec) -> Literal["engine", "rendered"]:
         """Leave one chart to Argo CD; render two or more, whose order one Application cannot keep."""
@@ -53,17 +71,17 @@ class ArgoCDEngine:
         """Refuse charts from nowhere, and several charts without helm."""
         charts = chart_steps(spec)
         if self.charts_mode(spec) == "engine":
-            found = [reason for chart in charts if (reason := unreachable(chart, "Argo CD"))]
+            reasons = [reason for chart in charts if (reason := unreachable(chart, self.title))]
         else:
             why = f"{len(charts)} helm steps cannot keep their order in one Argo CD Application"
-            found = chart_refusals(charts, why, helm=helm)
-        return (*found, *command_refusals(spec, workspace))
+            reasons = chart_refusals(charts, why, helm=helm)
+        return (*reasons, *command_refusals(spec, workspace))
 
-    def patches(self, left: Injection, kinds: Kinds) -> list[Json]:  # noqa: ARG002 - it is the same for all
+    def patches(self, injection: Injection, kinds: Kinds) -> list[Json]:  # noqa: ARG002 - it is the same for all
         """Refuse any change: an Application of a chart has no patches."""
-        if left.changes:
+        if injection.changes:
             message = "Argo CD installs the chart itself, and changes nothing in it"
-            raise inject.refusal(left, message, subset_patches.INSTEAD)
+            raise inject.refusal(injection, message, subset_patches.INSTEAD)
         return []
 
     def files(self, deployment: Deployment) -> Mapping[str, bytes]:
@@ -72,16 +90,16 @@ class ArgoCDEngine:
         Raises InvalidInput as well where a subset changes the pods of a chart.
         """
         rendered = self.to_render(deployment.spec)
-        made = objects.items(deployment, rendered)
-        left = subset_patches.left_to_charts(deployment, objects.of_subset(made), rendered)
-        if left is not None:
-            self.patches(left, deployment.kinds)
+        payload = objects.items(deployment, rendered)
+        injection = subset_patches.left_to_charts(deployment, objects.of_subset(payload), rendered)
+        if injection is not None:
+            self.patches(injection, deployment.kinds)
         target = deployment.placement.target_namespace  # Argo CD makes this one itself (CreateNamespace)
-        made = [*objects.namespaces(rendered, made, but=target), *made]
+        payload = [*objects.namespaces(rendered, payload, but=target), *payload]
         helm = [number for number, step in enumerate(deployment.spec.steps) if step.type is StepType.HELM]
         zero = helm[0] if helm and not rendered else 0
         retain = deployment.spec.deletion_policy is DeletionPolicy.RETAIN
-        return objects.write(deployment, made, lambda item: _annotations(item, zero, retain=retain))
+        return objects.write(deployment, payload, lambda item: _annotations(item, zero, retain=retain))
 
     def marker_path(self, placement: Placement) -> str:
         """Put the marker beside the objects."""
@@ -91,6 +109,23 @@ class ArgoCDEngine:
         """Write the marker."""
         return objects.marker(deployment.placement)
 
+    def anchor(self, cluster: ClusterName) -> None:  # noqa: ARG002 - it is the same for all
+        """Write none: an ApplicationSet finds no placements in a directory that is not there."""
+        return
+
+    def cluster_reports(self, fleet: Fleet, cluster: ClusterName) -> None:  # noqa: ARG002 - it is the same for all
+        """Return none: all Applications are in the control plane."""
+        return
+
+    def control_plane(self, fleet: Fleet) -> ControlPlane:
+        """Return the cluster with the Applications and the cluster Secrets."""
+        settings = fleet.argocd
+        return ControlPlane(
+            connection=settings.connection,
+            reports=ApplicationSource(namespace=settings.namespace, project=settings.project),
+            logins=ClusterSecretSource(namespace=settings.namespace),
+        )
+
 
 def _annotations(item: objects.PayloadObject, zero: int, *, retain: bool) -> dict[str, str]:
     """Give an object its wave, the step `zero` being 0, and keep what must outlive the placement.
@@ -99,10 +134,10 @@ def _annotations(item: objects.PayloadObject, zero: int, *, retain: bool) -> dic
     `retain` is an option of the whole Application too, but only since Argo CD 3.4; on an object it has long been one.
     """
     own = item.manifest["metadata"].get("annotations") or {}
-    wanted: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     wave = _NAMESPACE_WAVE if item.is_namespace else (item.step - zero) * _STEP
     if not any(hook in own for hook in _HOOKS) and (item.ordinal or WAVE not in own):
-        wanted[WAVE] = str(wave)
+        annotations[WAVE] = str(wave)
     if item.kept or retain:
-        wanted[SYNC_OPTIONS] = ",".join(part for part in (own.get(SYNC_OPTIONS, ""), KEEP) if part)
-    return wanted
+        annotations[SYNC_OPTIONS] = ",".join(part for part in (own.get(SYNC_OPTIONS, ""), KEEP) if part)
+    return annotations

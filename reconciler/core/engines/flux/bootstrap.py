@@ -1,8 +1,8 @@
-"""What an admin applies once in a cluster, so that Flux there follows the output branch.
+"""The objects that an admin applies once in a cluster, so that Flux there follows the output branch.
 
 Accounts with the least rights, the source, the Kustomization that applies a cluster's ``flux/``, and a Receiver
-(docs/reference/flux.md, "Accounts and bounds" and "Receiver"). All of it is for one cluster: Flux runs in each, and
-looks at that cluster's directory alone. Nothing is applied from here.
+(docs/reference/flux.md, "Accounts and bounds" and "Receiver"). All of them are for one cluster: Flux runs in each, and
+follows that cluster's directory alone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from reconciler.core.engines import permissions
-from reconciler.core.engines.flux_names import APPLIER, ROOT, SOURCE, TOOLKIT, lasting
+from reconciler.core.engines.flux.names import APPLIER, ROOT, SOURCE, TOOLKIT, flux_duration
 from reconciler.core.engines.service_export import export_kind
 from reconciler.core.expressions.dialect import has_expression
 from reconciler.core.safety import commands
@@ -112,6 +112,18 @@ _EDITED = frozenset({"", "apps", "batch", "autoscaling", "networking.k8s.io", "p
 _RBAC = "rbac.authorization.k8s.io"
 
 
+class FluxBootstrap:
+    """The objects of one cluster (a `Bootstrap`)."""
+
+    per_cluster = True
+
+    def text(self, desired: Desired, cluster: ClusterName | None, *, output_branch: str) -> str:
+        """Write all objects, in the order in which to apply them."""
+        if cluster is None:
+            raise ValueError("Flux runs in each cluster, so its objects are those of one")
+        return flux(desired, cluster, output_branch=output_branch)
+
+
 def flux(desired: Desired, cluster: ClusterName, *, output_branch: str) -> str:
     """Write the objects for one cluster, with comments for the admin who applies them.
 
@@ -119,23 +131,24 @@ def flux(desired: Desired, cluster: ClusterName, *, output_branch: str) -> str:
     """
     if not desired.fleet.repo_url:
         raise InvalidInput("writing Flux's objects: the Fleet has no spec.repoURL (set it to where Flux fetches)")
-    found = desired.clusters.get(cluster)
-    if found is None:
+    described = desired.clusters.get(cluster)
+    if described is None:
         hint = nearest(cluster, desired.clusters) or "there are none"
         raise InvalidInput(f"writing Flux's objects for {cluster!r}: no such Cluster is described ({hint})")
-    if found.engine is not EngineName.FLUX:
-        known = sorted(name for name, one in desired.clusters.items() if one.engine is EngineName.FLUX)
-        hint = f"try {', '.join(known)}" if known else "set spec.engine: flux in the Cluster or the Fleet"
-        raise InvalidInput(f"writing Flux's objects for {cluster!r}: its engine is {found.engine} ({hint})")
-    settings, names = desired.fleet.flux, {"cluster": cluster, "namespace": desired.fleet.flux.namespace}
+    if described.engine is not EngineName.FLUX:
+        names = sorted(name for name, other in desired.clusters.items() if other.engine is EngineName.FLUX)
+        hint = f"try {', '.join(names)}" if names else "set spec.engine: flux in the Cluster or the Fleet"
+        raise InvalidInput(f"writing Flux's objects for {cluster!r}: its engine is {described.engine} ({hint})")
+    settings = desired.fleet.flux
+    values = {"cluster": cluster, "namespace": settings.namespace}
     documents = [
-        _INTRODUCTION.format(**names) + "---\n" + emit(_object("v1", "Namespace", settings.namespace)),
-        *_root(settings, _ROOT.format(**names)),
+        _INTRODUCTION.format(**values) + "---\n" + emit(_object("v1", "Namespace", settings.namespace)),
+        *_root(settings, _ROOT.format(**values)),
         *_applier(settings),
         *_rights(desired, cluster),
         _source(desired.fleet, output_branch, cluster),
         _FOLLOW + emit(_follow(settings, cluster)),
-        _RECEIVER.format(**names) + emit(_receiver(settings)),
+        _RECEIVER.format(**values) + emit(_receiver(settings)),
     ]
     return "---\n".join(documents)
 
@@ -154,54 +167,56 @@ def _applier(settings: Flux) -> list[str]:
 
 
 def _rights(desired: Desired, cluster: ClusterName) -> list[str]:
-    """Give the applier's account what the cluster's placements need: in their namespaces, and beyond."""
+    """Write the rights of the applier's account: in the namespaces of the cluster's placements, and beyond."""
     settings = desired.fleet.flux
-    reached = [namespace for name, namespace in permissions.reach(desired, EngineName.FLUX) if name == cluster]
-    jobs = commands.JOB_NAMESPACE in reached
-    namespaces = [name for name in reached if name not in (commands.JOB_NAMESPACE, settings.namespace)]
+    reach = [namespace for name, namespace in permissions.reach(desired, EngineName.FLUX) if name == cluster]
+    jobs = commands.JOB_NAMESPACE in reach
+    namespaces = [name for name in reach if name not in (commands.JOB_NAMESPACE, settings.namespace)]
     wide = "*" in namespaces
     kinds = _kinds(desired, cluster)
     more = _rules(kind for kind in kinds if not cluster_scoped(kind))
     roles = ["edit", *(["overspill-more"] if more else [])]
-    found: list[str] = []
+    documents: list[str] = []
     if more:
-        found.append(_MORE + emit(_role("ClusterRole", "overspill-more", "", more)))
+        documents.append(_MORE + emit(_role("ClusterRole", "overspill-more", "", more)))
     if wide:
-        found += [
+        documents += [
             (_WIDE if role == "edit" else "") + emit(_binding(settings, APPLIER, f"{APPLIER}-{role}", "", role))
             for role in roles
         ]
     elif namespaces:
-        found.append(_NAMESPACES + "---\n".join(emit(_object("v1", "Namespace", name)) for name in namespaces))
-        found += [
+        documents.append(_NAMESPACES + "---\n".join(emit(_object("v1", "Namespace", name)) for name in namespaces))
+        documents += [
             emit(_binding(settings, APPLIER, f"{APPLIER}-{role}", name, role)) for name in namespaces for role in roles
         ]
     bounded = {} if wide else {"resourceNames": namespaces}
     spaces = [{**_rule("", ["namespaces"]), "verbs": ["get", "list", "watch", "create"]}]
     spaces += [{**_rule("", ["namespaces"]), **bounded, "verbs": ["update", "patch"]}] if namespaces else []
     beyond = _rules(kind for kind in kinds if cluster_scoped(kind) and kind != "/Namespace")
-    found.append(_CLUSTER + emit(_role("ClusterRole", "overspill-cluster", "", [*spaces, *beyond])))
-    found.append(emit(_binding(settings, APPLIER, "overspill-cluster", "", "overspill-cluster")))
+    documents.append(_CLUSTER + emit(_role("ClusterRole", "overspill-cluster", "", [*spaces, *beyond])))
+    documents.append(emit(_binding(settings, APPLIER, "overspill-cluster", "", "overspill-cluster")))
     if jobs:
         first, second = _granted(settings, APPLIER, commands.JOB_NAMESPACE, [_rule("batch", ["jobs"])])
-        found += [_JOBS + first, second]
-    return found
+        documents += [_JOBS + first, second]
+    return documents
 
 
 def _kinds(desired: Desired, cluster: ClusterName) -> list[str]:
-    """List what workspaces that reach a cluster hold, export or allow beyond ``edit``, as ``group/Kind``."""
-    found: set[str] = set()
+    """List the kinds beyond ``edit`` that workspaces deploy, export or allow in a cluster, as ``group/Kind``."""
+    kinds: set[str] = set()
     for workspace in desired.workspaces.values():
         if cluster in workspace.destinations:
-            found.update(workspace.allowed_kinds)
-            found.update(map(export_kind, filter(None, [workspace.shared_networking])))
-            held = (
+            kinds.update(workspace.allowed_kinds)
+            kinds.update(map(export_kind, filter(None, [workspace.shared_networking])))
+            deployed = (
                 group_kind(resource.manifest)
                 for spec in permissions.deployed(desired, workspace.name)
                 for resource in spec.manifests
             )
-            found.update(kind for kind in held if not has_expression(kind) and kind.partition("/")[0] not in _EDITED)
-    return sorted(found)
+            kinds.update(
+                kind for kind in deployed if not has_expression(kind) and kind.partition("/")[0] not in _EDITED
+            )
+    return sorted(kinds)
 
 
 def _rules(kinds: Iterable[str]) -> list[Json]:
@@ -257,7 +272,7 @@ def _source(fleet: Fleet, output_branch: str, cluster: ClusterName) -> str:
     document = {
         **_object(f"source.{TOOLKIT}/v1", "GitRepository", SOURCE, fleet.flux.namespace),
         "spec": {
-            "interval": lasting(fleet.flux.interval),
+            "interval": flux_duration(fleet.flux.interval),
             "url": fleet.repo_url,
             "ref": {"branch": branch_of(output_branch, cluster) if own else output_branch},
             "secretRef": {"name": READER},

@@ -1,0 +1,82 @@
+"""A placement to be written, and what its rendered spec says of charts, autoscalers and namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from reconciler.core.engines.autoscaled_replicas import autoscaler
+from reconciler.core.safety import commands
+from reconciler.core.spread.subset_pods import Injection
+from reconciler.core.workloads.builtin_kinds import Kinds
+from reconciler.model.placement import Placement
+from reconciler.model.policy import Fleet, Workspace
+from reconciler.model.workload import DeploySpec, HelmConfig, Json, StepType
+
+_DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """One placement to be written: its record, its rendered spec, and the settings that its files depend on."""
+
+    placement: Placement
+    spec: DeploySpec
+    workspace: Workspace
+    charts: Mapping[str, tuple[Json, ...]] = field(default_factory=dict)
+    """The objects of the charts that Overspill rendered, by helm config, in the order of ``helm template``."""
+    fleet: Fleet = field(default_factory=Fleet)
+    """The settings of the fleet, among them those of each engine."""
+    kinds: Kinds = field(default_factory=dict)
+    """The kinds of workloads that the fleet declares."""
+    injection: Injection | None = None
+    """The change that the placement's subset of a WorkloadSpread makes to its pods; None without a subset."""
+
+
+def chart_steps(spec: DeploySpec) -> tuple[HelmConfig, ...]:
+    """Return the charts of a spec's helm steps, in the order of the steps, as often as they are named."""
+    charts = {chart.name: chart for chart in spec.helm}
+    return tuple(charts[step.name] for step in spec.steps if step.type is StepType.HELM)
+
+
+def autoscaled(spec: DeploySpec) -> bool:
+    """Tell whether an autoscaler ships with a spec, so that the engine has to leave the replica count alone."""
+    return any(autoscaler(resource.manifest) for resource in spec.manifests)
+
+
+def target_namespace(spec: DeploySpec, workspace: Workspace) -> str:
+    """Return the namespace that a rendered spec as a whole belongs to.
+
+    It is the first chart's, else that of the first manifest that names one, else that of the first command, else
+    ``default``; in a workspace that may not use that, the first of its namespaces. Objects without a namespace go
+    there, and so does the marker, and what `bootstrap` prints allows a workspace no namespace but its own.
+    """
+    for chart in chart_steps(spec):
+        if chart.release_namespace:
+            return chart.release_namespace
+    manifests = {resource.name: resource.manifest for resource in spec.manifests}
+    lines = {command.name: command.cmd for command in spec.commands}
+    ordered = [manifests[step.name] for step in spec.steps if step.type is StepType.MANIFEST]
+    for manifest in ordered:
+        if namespace := _namespace(manifest):
+            return namespace
+    for step in spec.steps:
+        if step.type is StepType.COMMAND and (namespace := command_namespace(lines[step.name])):
+            return namespace
+    own = workspace.namespaces
+    return own[0] if own and _DEFAULT not in own else _DEFAULT
+
+
+def _namespace(manifest: Json) -> str:
+    metadata = manifest.get("metadata")
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+    return namespace if isinstance(namespace, str) else ""
+
+
+def command_namespace(cmd: str) -> str:
+    """Return the namespace that a command makes, or works in; empty for none."""
+    outcome = commands.read(cmd)
+    if isinstance(outcome, commands.Makes):
+        made = outcome.manifest["metadata"]
+        return str(made["name"]) if outcome.manifest["kind"] == "Namespace" else str(made.get("namespace", ""))
+    return outcome.namespace if isinstance(outcome, commands.Runs | commands.Checks) else ""

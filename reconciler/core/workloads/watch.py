@@ -1,0 +1,74 @@
+"""What is watched in a cluster: where the API server serves a resource, and what a program keeps of its objects."""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from enum import IntEnum
+from typing import Protocol
+
+from reconciler.model.workload import Json
+
+
+class ServedResource:
+    """A resource of an API group, and where the API server serves its objects."""
+
+    group: str
+    """The API group; empty for the core group."""
+    versions: tuple[str, ...]
+    """The versions of the group, in the order in which to try them."""
+    plural: str
+    """The name of the resource in paths: ``pods``."""
+
+    @property
+    def full_name(self) -> str:
+        """Return the name that kubectl uses where the plural alone may be another group's."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def paths(self, namespace: str = "") -> tuple[str, ...]:
+        """Return the paths that list the resource, in the order in which to try them: of one namespace, or of all."""
+        scope = f"namespaces/{namespace}/" if namespace else ""
+        root = f"/apis/{self.group}" if self.group else "/api"
+        return tuple(f"{root}/{version}/{scope}{self.plural}" for version in self.versions)
+
+
+class ChangeEffect(IntEnum):
+    """What a change means for a decision, the more urgent the higher."""
+
+    NOTHING = 0
+    """The decision cannot differ."""
+    CAPACITY = 1
+    """Free capacity has changed."""
+    DEMAND = 2
+    """The demand of a workload has changed."""
+
+
+class ResourcePart(Protocol):
+    """The part of a cluster's state that the objects of one resource make up, by `key_of`.
+
+    Events are idempotent: after any of them the part holds what it would hold after a fresh list, and the effect of a
+    repeated event is ChangeEffect.NOTHING. A part may keep nothing of an object; `keys` lists those of which it does.
+    """
+
+    def apply(self, raw: Json) -> ChangeEffect:
+        """Add or replace an object."""
+        ...
+
+    def remove(self, key: str) -> ChangeEffect:
+        """Remove an object; an unknown key changes nothing."""
+        ...
+
+    def keys(self) -> AbstractSet[str]:
+        """Return the keys of the objects of which something is kept."""
+        ...
+
+
+def key_of(raw: Json) -> str:
+    """Return the key of an object within its resource: ``namespace/name``, or the name of a cluster-scoped one."""
+    metadata = raw["metadata"]
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+
+
+def namespace_of_key(key: str) -> str:
+    """Return the namespace in a key of `key_of`."""
+    return key.partition("/")[0]
