@@ -12,7 +12,7 @@ from typing import Any
 
 import uvicorn
 
-from reconciler.api.door.connections import limited, protocol
+from reconciler.api.door.connections import Connections
 from reconciler.errors import InvalidInput, OverspillError
 
 _START_TIME = 10.0
@@ -42,9 +42,10 @@ class HttpServer:
         """
         self._host, self._port = host, port
         self._patience = patience
+        self._connections = Connections(patience=patience, most=most, most_requests=_MOST_REQUESTS)
         config = uvicorn.Config(
-            limited(app, most=_MOST_REQUESTS),
-            http=protocol(patience=patience, most=most),
+            app,
+            ws="none",
             log_config=None,  # the log is ours
             access_log=False,
             lifespan="off",
@@ -53,6 +54,8 @@ class HttpServer:
             timeout_graceful_shutdown=_STOP_TIME,
         )
         config.load()
+        # Around what uvicorn itself puts around it: the bounds have to see addresses before X-Forwarded-For counts.
+        config.loaded_app = self._connections.limited(config.loaded_app)
         config.ssl = tls  # uvicorn itself takes the names of files, and reads them once
         self._server = uvicorn.Server(config)
         self._socket: socket.socket | None = None
@@ -86,7 +89,7 @@ class HttpServer:
             time.sleep(0.01)
 
     def _run(self, listener: socket.socket) -> None:
-        with asyncio.Runner(loop_factory=lambda: _Prompt(self._patience)) as runner:
+        with asyncio.Runner(loop_factory=lambda: _BoundedLoop(self._connections, self._patience)) as runner:
             runner.run(self._server.serve(sockets=[listener]))
 
     def stop(self) -> None:
@@ -99,15 +102,16 @@ class HttpServer:
         self._thread = None
 
 
-class _Prompt(asyncio.SelectorEventLoop):
-    """Ends connections that are slow to begin: uvicorn would give each handshake a minute."""
+class _BoundedLoop(asyncio.SelectorEventLoop):
+    """Listens with bounds on connections, and on the time of a handshake, to which uvicorn would give a minute."""
 
-    def __init__(self, patience: float) -> None:
+    def __init__(self, connections: Connections, patience: float) -> None:
         super().__init__()
+        self._connections = connections
         self._patience = patience
 
-    async def create_server(self, *args: Any, **kwargs: Any) -> asyncio.Server:
-        """Listen as ever, in less time for TLS."""
+    async def create_server(self, protocol_factory: Any, *args: Any, **kwargs: Any) -> asyncio.Server:
+        """Listen as uvicorn asks for it, under the bounds."""
         if kwargs.get("ssl") is not None:
             kwargs["ssl_handshake_timeout"] = self._patience
-        return await super().create_server(*args, **kwargs)
+        return await super().create_server(self._connections.watched(protocol_factory), *args, **kwargs)

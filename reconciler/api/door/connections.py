@@ -1,92 +1,147 @@
-"""How long strangers may keep a connection without asking anything, and how many of them there may be.
+"""Bounds on connections: how many there may be, and how long one may stay open without asking anything.
 
-uvicorn's own limit counts silent connections as well, and answers 503 beyond it, to whoever asks for the health too.
+uvicorn's `limit_concurrency` counts silent connections as well, and answers 503 beyond it to a health check too; its
+`timeout_keep_alive` begins with the first response. Both bounds stand here between asyncio and uvicorn's protocol, and
+use nothing of uvicorn's inside.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, ClassVar
+from collections.abc import Callable
+from http import HTTPStatus
 
-from uvicorn._types import ASGI3Application, ASGIReceiveCallable, ASGISendCallable, Scope
-from uvicorn.protocols.http.flow_control import service_unavailable
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-_ALWAYS = frozenset({"/healthz", "/readyz"})
-
-
-def protocol(*, patience: float, most: int) -> type[asyncio.Protocol]:
-    """Make uvicorn's protocol for connections that have `patience` seconds for each request's header.
-
-    Beyond `most` connections, a new one takes the place of the oldest that asks nothing, or is closed if there is none.
-    """
-    return type("Prompt", (_Prompt,), {"patience": patience, "most": most})
+_ALWAYS_ANSWERED = frozenset({"/healthz", "/readyz"})
+_BUSY = PlainTextResponse("Service Unavailable", HTTPStatus.SERVICE_UNAVAILABLE, {"Connection": "close"})
 
 
-class _Prompt(H11Protocol):
-    """Ends connections that only wait."""
+class Connections:
+    """The open connections of one server. To be used from its event loop alone."""
 
-    patience: ClassVar[float]
-    most: ClassVar[int]
+    def __init__(self, *, patience: float, most: int, most_requests: int) -> None:
+        """Take the seconds for each request's header, and how many connections and requests there may be at a time."""
+        self._patience = patience
+        self._most = most
+        self._most_requests = most_requests
+        self._open: dict[tuple[str, int] | None, _Connection] = {}  # by the client's address, as ASGI has it
+        self._requests = 0
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._late: asyncio.TimerHandle | None = None
-        self.since = self.loop.time()
+    def watched(self, factory: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
+        """Put each connection that a protocol serves under the bounds."""
+        return lambda: _Connection(factory(), self)
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
-        """Make room if there are too many, and begin to wait for a header."""
-        super().connection_made(transport)
-        if len(self.connections) > self.most:
-            idle = [one for one in self.connections if isinstance(one, _Prompt) and one is not self and one.idle()]
-            min(idle, key=lambda one: one.since, default=self).transport.abort()
-        self._watch()
+    def limited(self, app: ASGIApp) -> ASGIApp:
+        """Answer 503 to requests beyond the bound, except to health checks, which are always answered.
+
+        It has to be the outermost application: it finds a request's connection by the address of its client.
+        """
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                await app(scope, receive, send)
+                return
+            if self._requests >= self._most_requests and scope["path"] not in _ALWAYS_ANSWERED:
+                await _BUSY(scope, receive, send)
+                return
+            connection = self._open.get(scope["client"])
+            self._requests += 1
+            if connection is not None:
+                connection.begin_request()
+            try:
+                await app(scope, receive, send)
+            finally:
+                self._requests -= 1
+                if connection is not None:
+                    connection.end_request()
+
+        return answer
+
+    def add(self, connection: _Connection) -> float:
+        """Count a new connection in, and return the seconds that it has for a header.
+
+        Beyond the bound it takes the place of the oldest one without a request, or is closed if there is none.
+        """
+        if len(self._open) >= self._most:
+            idle = [other for other in self._open.values() if not other.requests]
+            min(idle, key=lambda other: other.since, default=connection).abort()
+        self._open[connection.client] = connection
+        return self._patience
+
+    def remove(self, connection: _Connection) -> None:
+        """Forget a connection that is closed."""
+        if self._open.get(connection.client) is connection:
+            del self._open[connection.client]
+
+
+class _Connection(asyncio.Protocol):
+    """Passes everything on to the protocol that serves, and closes a connection that only waits."""
+
+    def __init__(self, served: asyncio.Protocol, connections: Connections) -> None:
+        self._served = served
+        self._connections = connections
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._late: asyncio.TimerHandle | None = None  # closes the connection when no header comes
+        self._patience = 0.0
+        self.client: tuple[str, int] | None = None
+        self.since = self._loop.time()
+        self.requests = 0  # under way
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a header."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - a server of TCP has no other transport
+        self._transport = transport
+        peer = transport.get_extra_info("peername")
+        self.client = (str(peer[0]), int(peer[1])) if peer else None
+        self._served.connection_made(transport)
+        self._patience = self._connections.add(self)
+        self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Read on."""
-        super().data_received(data)
-        self._watch()
+        """Pass it on. A header that comes in small pieces does not begin the wait anew."""
+        self._served.data_received(data)
 
-    def on_response_complete(self) -> None:
-        """Wait for the next request's header."""
-        super().on_response_complete()
-        self._watch()
+    def eof_received(self) -> bool | None:
+        """Pass it on."""
+        return self._served.eof_received()
+
+    def pause_writing(self) -> None:
+        """Pass it on."""
+        self._served.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Pass it on."""
+        self._served.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
-        super().connection_lost(exc)
-        self._forget()
+        self._served.connection_lost(exc)
+        self._connections.remove(self)
+        self._stop_waiting()
 
-    def idle(self) -> bool:
-        """Tell whether no request is being answered."""
-        return self.cycle is None or self.cycle.response_complete
+    def begin_request(self) -> None:
+        """Note that a header has come."""
+        self.requests += 1
+        self._stop_waiting()
 
-    def _watch(self) -> None:
-        """Begin to wait for a header, or end it; what comes in small pieces does not begin it anew."""
-        if not self.idle():
-            self._forget()
-        elif self._late is None:
-            self._late = self.loop.call_later(self.patience, self.transport.abort)
+    def end_request(self) -> None:
+        """Wait for the next request's header."""
+        self.requests -= 1
+        if not self.requests and self._transport is not None and not self._transport.is_closing():
+            self._wait()
 
-    def _forget(self) -> None:
+    def abort(self) -> None:
+        """Close the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _wait(self) -> None:
+        self._late = self._loop.call_later(self._patience, self.abort)
+
+    def _stop_waiting(self) -> None:
         if self._late is not None:
             self._late.cancel()
             self._late = None
-
-
-def limited(app: ASGI3Application, *, most: int) -> ASGI3Application:
-    """Answer 503 to requests beyond `most` at a time, except to those for the health, which are always answered."""
-    under_way = 0
-
-    async def answer(scope: Scope, receive: ASGIReceiveCallable, send: ASGISendCallable) -> None:
-        nonlocal under_way
-        if under_way >= most and scope["type"] == "http" and scope["path"] not in _ALWAYS:
-            await service_unavailable(scope, receive, send)
-            return
-        under_way += 1
-        try:
-            await app(scope, receive, send)
-        finally:
-            under_way -= 1
-
-    return answer
