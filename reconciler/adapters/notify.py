@@ -1,8 +1,8 @@
-"""Tells engines of each push, so that they need not poll.
+"""Calls the webhooks of engines for each push, so that they need not poll.
 
-Each endpoint has a thread of its own, which begins with the first push and ends with the process at the latest: one
-that is slow or dead holds up nobody. What is pushed meanwhile is put together into one event, and so is what could not
-be told. Nothing is lost for good by a failure: engines poll as well, only later.
+Each endpoint has a thread of its own, which begins with the first push and ends with the process at the latest: a slow
+or dead endpoint holds up no other. Pushes that come meanwhile, or that failed, are joined into one event. A failure
+loses nothing for good: engines poll as well, only later.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class NotifyTiming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """An endpoint has begun to fail, and why, or (an empty `why`) works again after so many failed `tries`."""
+    """An endpoint has begun to fail, or works again."""
 
     endpoint: Endpoint
-    why: str
-    tries: int = 0
+    why: str  # empty when it works again
+    tries: int = 0  # that had failed by then
 
 
 class Notifier:
@@ -66,7 +66,7 @@ class Notifier:
         self._repo_url = ""
 
     def publish(self, _events: Sequence[Event], pushes: Sequence[Push]) -> None:
-        """Have every endpoint told of the branches that moved, soon; what moved them is of no interest to engines."""
+        """Have every endpoint told of the branches that moved, soon; engines do not want the events."""
         for push in pushes:
             # A pass that only ends what has lapsed may not have read the Fleet; where engines fetch stays the same.
             self._repo_url = push.repo_url or self._repo_url
@@ -74,7 +74,7 @@ class Notifier:
                 courier.take(replace(push, repo_url=self._repo_url))
 
     def close(self, patience: timedelta) -> tuple[Problem, ...]:
-        """Deliver what is waiting, as far as patience goes, and return who could not be told. It is the end."""
+        """Deliver the pushes that wait, as far as patience goes, and return the endpoints that failed. Call it once."""
         until = time.monotonic() + patience.total_seconds()
         for courier in self._couriers:
             courier.hurry(until)
@@ -82,18 +82,18 @@ class Notifier:
 
 
 def _ignore(_report: Report) -> None:
-    """Tell nobody: who closes the notifier learns what has come of it."""
+    """Report nothing: `close` returns the endpoints that failed."""
 
 
 class _Courier:
-    """Brings pushes to one endpoint, one after the other."""
+    """Delivers pushes to one endpoint, one after the other."""
 
     def __init__(self, endpoint: Endpoint, report: Callable[[Report], None], pace: NotifyTiming) -> None:
         self._endpoint = endpoint
         self._report = report
         self._pace = pace
         self._changed = Condition()
-        self._waiting: dict[str, Push] = {}  # not told yet, by branch
+        self._waiting: dict[str, Push] = {}  # not delivered yet, by branch
         self._due = False  # and worth a try
         self._until: float | None = None  # when to give up, once closing
         self._ending = False  # the try under way began after that was said
@@ -102,12 +102,12 @@ class _Courier:
         self._thread: Thread | None = None
 
     def take(self, push: Push) -> None:
-        """Take a push over, together with what is waiting already."""
+        """Take a push over, joined with the one of its branch that waits already."""
         with self._changed:
             if self._until is not None:
                 return
-            known = self._waiting.get(push.branch)
-            self._waiting[push.branch] = push if known is None else known.then(push)
+            waiting = self._waiting.get(push.branch)
+            self._waiting[push.branch] = push if waiting is None else waiting.then(push)
             self._due = True
             if self._thread is None:
                 # It must not keep the process: a name that is being resolved cannot be given up.
@@ -122,7 +122,7 @@ class _Courier:
             self._changed.notify()
 
     def wait(self, until: float) -> Problem | None:
-        """Wait for the end, and say what is wrong if something has not been told."""
+        """Wait for the end, and return the problem if a push was not delivered."""
         if self._thread is None:
             return None
         self._thread.join(max(0.0, until - time.monotonic()))
@@ -134,7 +134,7 @@ class _Courier:
         return Problem(path=str(self._endpoint), message=message, severity=Severity.WARNING)
 
     def _run(self) -> None:
-        """Deliver until there is nothing left and no more will come."""
+        """Deliver until no push waits and no more will come."""
         while (push := self._next()) is not None:
             try:
                 why, again = announce(self._endpoint, push, timeout=self._timeout()), True
@@ -149,7 +149,7 @@ class _Courier:
                 self._delivered()
 
     def _next(self) -> Push | None:
-        """Wait for something to deliver; None at the end."""
+        """Wait for a push to deliver; None at the end."""
         with self._changed:
             while not self._due:
                 if self._until is not None:
@@ -160,18 +160,18 @@ class _Courier:
             return self._waiting.pop(next(iter(self._waiting)))
 
     def _delivered(self) -> None:
-        told = self._why
+        failure = self._why
         tries, self._failures, self._why = self._failures, 0, ""
         with self._changed:
             self._due = bool(self._waiting)
-        if told:
+        if failure:
             self._report(Report(endpoint=self._endpoint, why="", tries=tries))
 
     def _failed(self, push: Push, why: str, *, again: bool) -> None:
-        """Keep the push for another try: after a while or, where that is of no use, with the next push."""
-        told, self._why = self._why, why
+        """Keep the push for another try: after a while or, if a retry is of no use, with the next push."""
+        failure, self._why = self._why, why
         self._failures += 1
-        if not told:
+        if not failure:
             self._report(Report(endpoint=self._endpoint, why=why))
         with self._changed:
             later = self._waiting.get(push.branch)

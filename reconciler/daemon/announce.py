@@ -1,4 +1,4 @@
-"""What is new since the pass before: what is held back goes to sinks, what was only seen to the log. Else nothing."""
+"""Tells what is new since the pass before: events of what is held back to sinks, problems and rollouts to the log."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from reconciler.model.rollout import EngineState
 from reconciler.ports import EventSink
 
 FIRST_SIGHT = timedelta(seconds=10)
-"""How long after the start a primary may not have been seen yet before that is news: its first lists take a moment."""
+"""How long after the start an unseen primary is not logged: its first lists take a moment."""
 
 LATE = timedelta(minutes=4)
-"""How long an engine may not have taken a new version up before that is news.
+"""How long an engine may take to pick up a new version before that is logged.
 
-Whoever is not told of a push finds it by polling: Argo CD after up to three minutes (two, and a jitter of one), Flux
-after one. Then it still has to fetch and apply. Each resize is late by that much, and well a moment later.
+An engine that no webhook tells of a push polls: Argo CD every three minutes at most (two, and a jitter of one), Flux
+every minute. Then it still has to fetch and apply. So each resize may be that late, without anything being wrong.
 """
 
 log = structlog.get_logger()
@@ -72,37 +72,38 @@ class Announcer:
         if before.signs is None:  # what is so at the start is no news
             return
         if rollouts is not before:
-            for path, ailment in rollouts.new_failures(before):
-                if ailment.state is EngineState.PENDING:
-                    self._waiting[path] = ailment.digest
+            for path, failure in rollouts.new_failures(before):
+                if failure.state is EngineState.PENDING:
+                    self._waiting[path] = failure.digest
                 else:
-                    _not_healthy(path, ailment)
+                    _not_healthy(path, failure)
         self._tell_late(rollouts, now)
         if rollouts is not before:
             for path in rollouts.recovered(before):
                 log.info("healthy", line=f"{path}: healthy")
 
     def _tell_late(self, rollouts: Rollouts, now: datetime) -> None:
-        """Log which engines have had more time for a version than they can need, and forget those that have it."""
+        """Log the engines that are late in taking up a version, and forget those that have taken it up."""
         for path, digest in sorted(self._waiting.items()):
-            ailment = rollouts.ailing.get(path)
-            if ailment is None or (ailment.digest, ailment.state) != (digest, EngineState.PENDING):
+            failure = rollouts.ailing.get(path)
+            if failure is None or (failure.digest, failure.state) != (digest, EngineState.PENDING):
                 del self._waiting[path]
-            elif now - ailment.since >= LATE:
+            elif now - failure.since >= LATE:
                 del self._waiting[path]
-                _not_healthy(path, ailment)
+                _not_healthy(path, failure)
 
     def _publish_held_back(self, outcome: Outcome) -> None:
         before = self._held_back
         suppressed = (*outcome.plan.suppressed, *outcome.rendered.suppressed)
-        self._held_back = {(it.workload, it.reason): it for it in suppressed if not self._too_early(outcome.view, it)}
+        lasting = [item for item in suppressed if not self._too_early(outcome.view, item)]
+        self._held_back = {(item.workload, item.reason): item for item in lasting}
         events = tuple(of_held_back(before, self._held_back, outcome.events, outcome.view.now))
         if events:
             for sink in self._sinks:
                 sink.publish(events, ())
 
     def _too_early(self, view: View, item: Suppressed) -> bool:
-        """Tell whether all that is wrong is that a primary has not been seen since the start, a moment ago."""
+        """Tell whether the primary has only not been observed yet, since the daemon started a moment ago."""
         self._began = self._began or view.now
         if item.reason is not Reason.PRIMARY_UNSEEN or view.now - self._began >= FIRST_SIGHT:
             return False
@@ -110,8 +111,8 @@ class Announcer:
         return workspace is not None and workspace.primary not in view.observed.clusters
 
 
-def _not_healthy(path: str, ailment: RolloutFailure) -> None:
-    log.warning("not healthy", line=f"{path}: {ailment.state}: {ailment.message}")
+def _not_healthy(path: str, failure: RolloutFailure) -> None:
+    log.warning("not healthy", line=f"{path}: {failure.state}: {failure.message}")
 
 
 def _files(problems: Iterable[Problem]) -> frozenset[str]:

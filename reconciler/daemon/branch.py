@@ -65,10 +65,9 @@ class _Written:
 class BranchReader:
     """The Ledger of the output branch at any tip.
 
-    The first tip is read whole, later ones by their difference from the one before, and what we wrote ourselves on top
-    of that not at all; a file whose blob has not changed is never read twice. What is returned depends on the tip
-    alone, not on the tips before it, and is never changed afterwards. After a call that raised the next one does the
-    same work again.
+    The first tip is read whole, later ones by their difference from the one before, and commits of our own on top of it
+    not at all; a file whose blob has not changed is never read twice. The Ledger depends on the tip alone, not on the
+    tips before it, and never changes. After a call that raised, the next one does the same work again.
     """
 
     def __init__(self, repository: Repository) -> None:
@@ -82,7 +81,7 @@ class BranchReader:
         self._written: _Written | None = None
 
     def ledger(self, tip: CommitId | None) -> Ledger:
-        """Return what the output branch says at `tip`; the same tip gives the same object.
+        """Return the Ledger at `tip`; the same tip gives the same object.
 
         Raises Transient when the remote is needed for older history and is away.
         """
@@ -94,10 +93,10 @@ class BranchReader:
         written, broken = self._written, self._records.broken
         if written is not None and (written.base, written.tip) == (self._ledger.commit, tip) and written.plain(broken):
             changed, read = self._made(written.records())
-            drifted: tuple[Drift, ...] = ()  # since whatever people did before is under it
+            drifted: tuple[Drift, ...] = ()  # our own commit is the tip
         else:
             changed = self._difference(tip)
-            drifted = self._tampered(tip)
+            drifted = self._drifted(tip)
             read = self._read(changed)
         records = self._traced(tip, self._records.changed(read), drifted)
         self._ledger, self._records, self._known = assembled(tip, records, drifted), records, tip
@@ -140,12 +139,12 @@ class BranchReader:
             except OverspillError:
                 self._known = None  # the branch has jumped, and what we knew is gone: do not ask for it again
             else:
-                there = {change.path: change.new for change in changes if is_record(change.path)}
-                return {path: blob for path, blob in there.items() if self._blobs.get(path) != blob}
+                records = ((change.path, change.new) for change in changes if is_record(change.path))
+                return {path: blob for path, blob in records if self._blobs.get(path) != blob}
         entries = self._repository.entries(tip, under=ROOTS)
-        found: dict[str, BlobId | None] = {entry.path: entry.blob for entry in entries if is_record(entry.path)}
-        gone: dict[str, BlobId | None] = {path: None for path in self._blobs if path not in found}
-        return gone | {path: blob for path, blob in found.items() if self._blobs.get(path) != blob}
+        blobs: dict[str, BlobId | None] = {entry.path: entry.blob for entry in entries if is_record(entry.path)}
+        gone: dict[str, BlobId | None] = {path: None for path in self._blobs if path not in blobs}
+        return gone | {path: blob for path, blob in blobs.items() if self._blobs.get(path) != blob}
 
     def _read(self, changed: Mapping[str, BlobId | None]) -> dict[str, Record | None]:
         """Read the records that changed."""
@@ -166,47 +165,47 @@ class BranchReader:
         return read_record(data, path) if expected is None else expected
 
     def _traced(self, tip: CommitId, records: LedgerRecords, drifted: Sequence[Drift]) -> LedgerRecords:
-        """Ask earlier versions of broken records whose they are, where neither their text nor the daemon knows.
+        """Find the workloads of broken records in their earlier versions, where neither text nor drift names them.
 
-        Those of another tip may say otherwise: what they said before is forgotten.
+        Earlier versions differ from tip to tip: owners traced at another tip are forgotten.
         """
-        told = {path: record for path, record in records.broken.items() if record.traced}
-        if told:
-            anew = {path: replace(record, workload=None, traced=False) for path, record in told.items()}
+        traced = {path: record for path, record in records.broken.items() if record.traced}
+        if traced:
+            anew = {path: replace(record, workload=None, traced=False) for path, record in traced.items()}
             records = records.changed(anew)
-        known = {f"{change.placement.path}/placement.yaml" for change in drifted}
-        lost = {path: record for path, record in records.untraced.items() if path not in known}
-        if not lost:
+        paths = {f"{change.placement.path}/placement.yaml" for change in drifted}
+        untraced = {path: record for path, record in records.untraced.items() if path not in paths}
+        if not untraced:
             return records
-        found: dict[str, Record | None] = {}
-        for path, record in lost.items():
+        owners: dict[str, Record | None] = {}
+        for path, record in untraced.items():
             earlier = ((path, blob) for blob in self._repository.earlier(tip, path))
             good = (version.workload for _, version in self._parsed(earlier) if isinstance(version, Placement))
-            found[path] = replace(record, workload=next(good, None), traced=True)
-        return records.changed(found)
+            owners[path] = replace(record, workload=next(good, None), traced=True)
+        return records.changed(owners)
 
-    def _tampered(self, tip: CommitId) -> tuple[Drift, ...]:
-        """Compare the tip with what the daemon last wrote, and tell which of its placements people changed since."""
+    def _drifted(self, tip: CommitId) -> tuple[Drift, ...]:
+        """Compare the tip with the commit that the daemon last wrote: the placements that people changed since."""
         base = self._repository.last_written(tip)
         if base is None or base == tip:
             return ()
         directories = touched(self._repository.changes(base, tip, under=ROOTS[:1]))
         files = self._files(base, directories)
         paths = {f"{directory}/placement.yaml" for directory in directories}
-        records = [(path, blob) for there in files.values() for path, blob in there.items() if path in paths]
+        records = [(path, blob) for blobs in files.values() for path, blob in blobs.items() if path in paths]
         placements = dict(self._parsed(records))
-        found: list[Drift] = []
+        drifted: list[Drift] = []
         for directory, changes in sorted(directories.items()):
             path = f"{directory}/placement.yaml"
             placement = placements.get(path)
             if not isinstance(placement, Placement):
                 continue
             changed = {change.path: change.new for change in changes}
-            if path not in changed and self._theirs(placement, files[directory], changed):
+            if path not in changed and self._is_theirs(placement, files[directory], changed):
                 continue
             removed = path in changed and changed[path] is None
-            found.append(Drift(placement=placement, removed=removed, files=files[directory]))
-        return tuple(found)
+            drifted.append(Drift(placement=placement, removed=removed, files=files[directory]))
+        return tuple(drifted)
 
     def _files(self, base: CommitId, directories: Collection[str]) -> dict[str, dict[str, BlobId]]:
         """List our files of some placements by path, each by its directory."""
@@ -220,10 +219,10 @@ class BranchReader:
                 files[directory][entry.path] = entry.blob
         return files
 
-    def _theirs(self, placement: Placement, files: Mapping[str, BlobId], changed: Collection[str]) -> bool:
+    def _is_theirs(self, placement: Placement, files: Mapping[str, BlobId], changed: Collection[str]) -> bool:
         contents = self._repository.read(set(files.values()))
-        there = {relative(path): contents[blob] for path, blob in files.items()}
-        return theirs(placement, there, [relative(path) for path in changed])
+        written = {relative(path): contents[blob] for path, blob in files.items()}
+        return theirs(placement, written, [relative(path) for path in changed])
 
 
 def _changed(before: Mapping[str, BlobId], changes: Mapping[str, BlobId | None]) -> dict[str, BlobId]:

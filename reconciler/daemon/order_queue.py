@@ -171,7 +171,7 @@ def _receipts(outcome: Outcome, numbers: Iterable[int]) -> dict[int, OrderResult
     receipts = {}
     for number in numbers:
         answer = outcome.plan.answers[number]
-        known = outcome.earlier.get(number, tip)
-        commit = known if answer.change is None else commits[id(outcome.plan.changes[answer.change])]
+        unchanged = outcome.earlier.get(number, tip)
+        commit = unchanged if answer.change is None else commits[id(outcome.plan.changes[answer.change])]
         receipts[number] = OrderResult(answer=answer, commit=commit)
     return receipts

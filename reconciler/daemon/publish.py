@@ -26,9 +26,9 @@ _MOST_READ_BACK = 1000
 """Commits: a call is made again at once, or hardly ever."""
 
 
-def gather(repository: Repository, charts: Charts, plan: Plan, sheets: Sheets, tips: Tips) -> write.CommitInputs:
+def gather(repository: Repository, charts: Charts, plan: Plan, templates: Sheets, tips: Tips) -> write.CommitInputs:
     """Fetch what the plan's commits are written from: rendered charts, files to restore, commits that are undone."""
-    rendered, failed = _charts(charts, sheets)
+    rendered, failed = _charts(charts, templates)
     restored = [
         blob for change in plan.changes if isinstance(change, Restore) for blob in change.drifted.files.values()
     ]
@@ -55,7 +55,7 @@ def gather(repository: Repository, charts: Charts, plan: Plan, sheets: Sheets, t
     )
 
 
-def _charts(charts: Charts, sheets: Sheets) -> tuple[dict[int, dict[str, tuple[Json, ...]]], dict[int, str]]:
+def _charts(charts: Charts, templates: Sheets) -> tuple[dict[int, dict[str, tuple[Json, ...]]], dict[int, str]]:
     """Render the charts that engines leave to us, by position of the change, and say why some could not be.
 
     A repository that is away fails its own charts and is asked once: no expiry waits for it, let alone several times.
@@ -63,7 +63,7 @@ def _charts(charts: Charts, sheets: Sheets) -> tuple[dict[int, dict[str, tuple[J
     rendered: dict[int, dict[str, tuple[Json, ...]]] = {}
     failed: dict[int, str] = {}
     away: dict[str, str] = {}
-    for position, sheet in sheets.items():
+    for position, sheet in templates.items():
         if sheet.spec is None:
             continue
         chosen = engine(sheet.placement.engine)
@@ -92,12 +92,12 @@ def _history(repository: Repository, plan: Plan, tips: Tips) -> dict[str, tuple[
     if not ending or tips.output is None:
         return {}
     wanted = {placement.id for placement in ending}
-    found: dict[str, list[LoggedCommit]] = {}
+    history: dict[str, list[LoggedCommit]] = {}
     for commit in repository.log(tips.output, since=min(placement.created_at for placement in ending)):
         placement = Trailer.PLACEMENT.read(commit)
         if placement in wanted:
-            found.setdefault(placement, []).append(commit)
-    return {placement: tuple(commits) for placement, commits in found.items()}
+            history.setdefault(placement, []).append(commit)
+    return {placement: tuple(commits) for placement, commits in history.items()}
 
 
 def earlier_receipts(repository: Repository, tips: Tips, answers: Mapping[int, Answer]) -> dict[int, CommitId]:
@@ -156,10 +156,10 @@ def _project(
         return ()
     branches = repository.branches()
     ids = [*([tips.output] if tips.output else []), *written]
-    there = repository.directories(ids)
+    trees = repository.directories(ids)
     states = [
-        BranchState(commit=one, directories=directories, written=written.get(one))
-        for one, directories in zip(ids, there, strict=True)
+        BranchState(commit=commit, directories=directories, written=written.get(commit))
+        for commit, directories in zip(ids, trees, strict=True)
     ]
     lacking = project(inputs.desired, branches, states, now=inputs.now, author=author)
     return repository.project(lacking) if lacking else ()

@@ -1,7 +1,7 @@
-"""What readers are told: the newest pass, and what it left on the output branch.
+"""The newest pass for readers, and the output branch as it left it.
 
-The loop posts, anybody reads, and nobody waits for the other: what is posted never changes, and is put in place of what
-was there before.
+The loop posts, any thread reads, and neither waits for the other: a snapshot never changes, and the next one takes its
+place.
 """
 
 from __future__ import annotations
@@ -23,16 +23,12 @@ from reconciler.model.plan import Suppressed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What a pass saw and decided, with the output branch as it stands after it; its plan has no changes left to make.
+    """What a pass saw and decided, with the output branch as it stands after it."""
 
-    `blobs` are the records' files at that commit, by path; `catalogue` is how what stands there is found by name;
-    `held` is what the pass held back of requests.
-    """
-
-    view: View
-    blobs: Mapping[str, BlobId]
-    catalogue: Catalogue
-    held: Mapping[WorkloadId, tuple[Suppressed, ...]]
+    view: View  # its plan has no changes left to make
+    blobs: Mapping[str, BlobId]  # the files of the records, by path
+    catalogue: Catalogue  # finds requests and placements by name
+    held: Mapping[WorkloadId, tuple[Suppressed, ...]]  # what the pass held back of requests
 
     @property
     def owners(self) -> Mapping[str, WorkspaceName]:
@@ -40,26 +36,25 @@ class Snapshot:
         return self.catalogue.owners
 
     def status(self, item: CatalogueItem) -> ItemStatus:
-        """Tell how something of the catalogue stands."""
+        """Return the status of an item of the catalogue."""
         if isinstance(item.subject, Placement):
             return burst_status(self.view, item.subject)
         return request_status(self.view, item.subject, self.held.get(item.subject.workload, ()))
 
 
 class LatestSnapshot:
-    """Holds the newest reading."""
+    """Holds the newest snapshot."""
 
     def __init__(self, branch: BranchReader) -> None:
         """Follow the output branch by the reader that passes use."""
         self._branch = branch
-        self._reading: Snapshot | None = None
+        self._snapshot: Snapshot | None = None
 
     def post(self, outcome: Outcome) -> None:
-        """Take note of a pass, in the thread that runs them.
+        """Take note of a pass, in the thread that runs passes.
 
-        Whoever got a receipt reads what it says: what the pass has pushed is read back before anybody is told of it.
+        A caller with a receipt reads the state that the receipt tells of: the pushed commits are read back first.
         """
-        last = self._reading
         view = replace(outcome.view, plan=replace(outcome.plan, suppressed=outcome.rendered.suppressed))
         if outcome.commits:
             # It is pushed all the same, and the next pass reads it.
@@ -67,13 +62,17 @@ class LatestSnapshot:
                 ledger = self._branch.ledger(outcome.commits[-1])
                 view = replace(view, ledger=ledger, plan=replace(view.plan, changes=()))
         ledger = view.ledger
-        known = last.catalogue if last else None
-        same = known is not None and known.requests is ledger.requests and known.placements is ledger.placements
-        catalogue = known if known is not None and same else Catalogue(ledger.requests, ledger.placements)
-        self._reading = Snapshot(view=view, blobs=self._branch.blobs, catalogue=catalogue, held=held_back(view.plan))
+        catalogue = self._snapshot.catalogue if self._snapshot else None
+        if (
+            catalogue is None
+            or catalogue.requests is not ledger.requests
+            or catalogue.placements is not ledger.placements
+        ):
+            catalogue = Catalogue(ledger.requests, ledger.placements)
+        self._snapshot = Snapshot(view=view, blobs=self._branch.blobs, catalogue=catalogue, held=held_back(view.plan))
 
     def read(self) -> Snapshot:
-        """Return what is known, from any thread. Raises Transient while no pass has ended well."""
-        if self._reading is None:
+        """Return the newest snapshot, from any thread. Raises Transient while no pass has succeeded."""
+        if self._snapshot is None:
             raise Transient("starting: no pass has ended well yet")
-        return self._reading
+        return self._snapshot

@@ -39,7 +39,7 @@ def missing(repository: Repository, branch: str) -> InvalidInput:
 
 
 class SourceReader:
-    """Reads the source branch, and remembers what it has read: a blob is parsed once, a commit assembled once."""
+    """Reads the source branch and caches it: a blob is parsed once, a commit assembled once."""
 
     def __init__(self, repository: Repository) -> None:
         """Read from a repository whose commits have been fetched."""
@@ -73,14 +73,14 @@ class SourceReader:
         past: dict[str, Iterator[BlobId]] = {}
         current = self._current(commit)
         in_force = dict(current)
-        told: dict[str, tuple[Problem, ...]] = {}
+        problems_of: dict[str, tuple[Problem, ...]] = {}
         excused: frozenset[str] = frozenset()
         for path, version in current.items():
             if version.file.broken:
-                told[path] = tuple(replace(problem, path=path) for problem in version.file.problems)
+                problems_of[path] = tuple(replace(problem, path=path) for problem in version.file.problems)
                 self._step_back(commit, path, in_force, past)
             elif version.file.blank and (lost := self._emptied(commit, path, version.blob)) is not None:
-                told[path], in_force[path] = (_blank(path, lost.file),), lost
+                problems_of[path], in_force[path] = (_blank(path, lost.file),), lost
         while True:
             files = {path: version.file for path, version in in_force.items()}
             blobs = {path: version.blob for path, version in in_force.items()}
@@ -90,16 +90,17 @@ class SourceReader:
             if not assembly.rejected:
                 break
             for path in sorted(assembly.rejected):
-                told.setdefault(path, tuple(problem for problem in assembly.desired.problems if problem.path == path))
+                problems = tuple(problem for problem in assembly.desired.problems if problem.path == path)
+                problems_of.setdefault(path, problems)
                 self._step_back(commit, path, in_force, past)
         patterns = ignore_patterns(files)
-        told = {path: problems for path, problems in told.items() if not ignored(path, patterns)}
+        problems_of = {path: problems for path, problems in problems_of.items() if not ignored(path, patterns)}
         self._remember(current, in_force)
-        problems = [problem for problem in assembly.desired.problems if problem.path not in told]
-        for path, wrong in told.items():
-            problems += [*wrong, _stands_in(path, in_force.get(path))]
-        incomplete = any(path not in in_force for path in told)
-        return replace(assembly.desired, problems=tuple(sorted(problems)), incomplete=incomplete)
+        standing = [problem for problem in assembly.desired.problems if problem.path not in problems_of]
+        for path, file_problems in problems_of.items():
+            standing += [*file_problems, _stands_in(path, in_force.get(path))]
+        incomplete = any(path not in in_force for path in problems_of)
+        return replace(assembly.desired, problems=tuple(sorted(standing)), incomplete=incomplete)
 
     def _current(self, commit: CommitId) -> dict[str, _Version]:
         """Read the files of a commit, parsing only versions that have not been seen, and drop what is ignored."""
@@ -138,7 +139,7 @@ class SourceReader:
         out by another file that has changed.
         """
         seen = {current}
-        found = False
+        good = False
         for limit in _LOOKS:
             try:
                 versions = self._repository.earlier(commit, path, limit=limit)
@@ -153,9 +154,9 @@ class SourceReader:
                 if blob not in seen:
                     seen.add(blob)
                     if self._is_good(blob):
-                        found = True
+                        good = True
                         yield blob
-            if found or len(versions) < limit:
+            if good or len(versions) < limit:
                 return
 
     def _emptied(self, commit: CommitId, path: str, blank: BlobId) -> _Version | None:
@@ -183,14 +184,14 @@ class SourceReader:
 
 
 def _blank(path: str, lost: ParsedFile) -> Problem:
-    """Tell that a file is empty, and how to do what may have been meant."""
+    """Report that a file was emptied, and how to delete its objects."""
     count = len(lost.objects)
     what = f"{count} objects" if count > 1 else "an object"
     return Problem(path=path, message=f"is empty, and {what} stood in it", hint="delete the file if that is to go")
 
 
 def _stands_in(path: str, version: _Version | None) -> Problem:
-    """Tell which version of a broken file is in force."""
+    """Report which version of a broken file is in force."""
     if version is None:
         message, hint = "no earlier version of it is good: nothing in it is in force", ""
     else:

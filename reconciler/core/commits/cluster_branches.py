@@ -1,8 +1,8 @@
-"""What the branches of clusters lack, as against the output branch.
+"""The commits that branches of clusters lack, compared with the output branch.
 
-Level and not edge: what counts is where each branch stands, not what was done to it. A branch that somebody moved, or
-that was left behind, gets one commit that puts it right; one that was up to date gets a commit for each of the output
-branch that changed the cluster's directory, with the same message.
+Level-triggered, not edge-triggered: the state of each branch counts, not how it came about. A branch that a person
+moved, or that fell behind, gets one commit that corrects it; a branch that was up to date gets a commit for each commit
+of the output branch that changed the cluster's directory, with the same message.
 """
 
 from __future__ import annotations
@@ -20,21 +20,18 @@ from reconciler.text.wording import listed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchState:
-    """A commit of the output branch, with the ids of the clusters' directories in it.
-
-    `written` is the commit as this pass wrote it, None for the one that the pass found.
-    """
+    """A commit of the output branch, with the ids of the clusters' directories in it."""
 
     commit: CommitId
     directories: Mapping[ClusterName, TreeId]
-    written: Commit | None = None
+    written: Commit | None = None  # as this pass wrote it; None for the tip that the pass began with
 
 
 def concerned(desired: Desired) -> bool:
-    """Tell whether branches of clusters may have to be kept.
+    """Tell whether branches of clusters may have to be kept up to date.
 
-    Where files are broken, nobody knows what the Fleet says: branches that are there are kept up to date then, so that
-    a burst's end reaches an engine that follows one.
+    With broken files the Fleet's setting is unknown. Existing branches are kept up to date then, so that the end of a
+    burst reaches an engine that follows one.
     """
     return desired.fleet.branch_per_cluster or desired.incomplete
 
@@ -47,9 +44,9 @@ def project(
     now: datetime,
     author: Identity,
 ) -> tuple[Projection, ...]:
-    """Work out what each branch lacks: `states` are the tip that was found, if there was one, and what was written.
+    """Compute the commits of each branch. `states` are the tip before the pass, if there was one, and its commits.
 
-    A branch that stands right already is left out, however it came there.
+    A branch that is correct already is left out, however that came about.
     """
     if not states:
         return ()
@@ -78,7 +75,7 @@ def _snapshots(
 ) -> tuple[BranchCommit, ...]:
     """Walk along the states, and keep each in which the directory is another than in the one before."""
     tree = branch.tree if branch else None
-    found: list[BranchCommit] = []
+    snapshots: list[BranchCommit] = []
     for state in states:
         directory = state.directories.get(cluster)
         wanted = alone(cluster, directory)
@@ -87,12 +84,12 @@ def _snapshots(
         tree = wanted
         if state.written is None:
             message = caught_up(cluster, state.commit, new=branch is None)
-            found.append(BranchCommit(message=message, author=author, at=now, directory=directory))
+            snapshots.append(BranchCommit(message=message, author=author, at=now, directory=directory))
         else:
             message = projected(state.written.message, state.commit)
-            it = state.written
-            found.append(BranchCommit(message=message, author=it.author, at=it.at, directory=directory))
-    return tuple(found)
+            commit = state.written
+            snapshots.append(BranchCommit(message=message, author=commit.author, at=commit.at, directory=directory))
+    return tuple(snapshots)
 
 
 def branches_of(advances: Sequence[Advance]) -> str:

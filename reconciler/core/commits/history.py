@@ -1,4 +1,4 @@
-"""From the output branch's log back to placements: what ran where, from when to when, and why.
+"""Reads placements back from the output branch's log: their cluster, their beginning and end, and the reasons.
 
 The trailers say what happened to which placement, the body's text why; `trailers` and `messages` wrote them.
 """
@@ -32,32 +32,28 @@ DELETED = "deleted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstStep:
-    """One commit of a placement. `reasons` is the body's text without trailers, one line a sentence or two."""
+    """One commit of a placement."""
 
     commit: CommitId
     at: datetime
     action: Action
     subject: str
-    reasons: str
+    reasons: str  # the text of the body without trailers, a sentence or two a line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BurstHistory:
-    """One placement from its first commit to its end.
-
-    `started_at` is None when the log that was read begins later. `why` is one of `model.plan.Why`, or ``moved`` or
-    ``deleted``, and empty while the placement stands. `expires_at` is the end as last agreed.
-    """
+    """One placement from its first commit to its end."""
 
     id: str
     workload: str
     cluster: ClusterName
     subset: str
-    started_at: datetime | None
-    expires_at: datetime | None
+    started_at: datetime | None  # None where the log begins later
+    expires_at: datetime | None  # the end as last agreed
     steps: tuple[BurstStep, ...] = field(default=())
     ended_at: datetime | None = None
-    why: str = ""
+    why: str = ""  # a `model.plan.Why`, MOVED or DELETED; empty while the placement stands
 
     @property
     def where(self) -> str:
@@ -97,7 +93,7 @@ def bursts(commits: Iterable[LoggedCommit]) -> tuple[BurstHistory, ...]:
 
 
 def reasons(body: str) -> str:
-    """Return what a commit's body says to people: no trailers, and no list of the commits that it reverts."""
+    """Return the reasons in a commit's body, without trailers and without the list of reverted commits."""
     paragraphs = [paragraph.strip("\n") for paragraph in body.replace("\r\n", "\n").split("\n\n") if paragraph.strip()]
     if paragraphs and all(_TRAILER.fullmatch(line) for line in paragraphs[-1].split("\n")):
         paragraphs.pop()

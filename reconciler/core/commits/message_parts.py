@@ -1,7 +1,4 @@
-"""What commits and terminals say of changes of a request itself: that it was taken, changed, closed or forgotten.
-
-How a shortage is told: how much is missing since when, and who says so.
-"""
+"""Parts of messages for commits and terminals: changes of requests themselves, and shortages with their causes."""
 
 from __future__ import annotations
 
@@ -68,7 +65,7 @@ MAX_CAUSES = 5
 
 
 def describe_shortage(shortage: Shortage | None, placement: Placement) -> str:
-    """Tell a shortage as the body of a commit does; empty for none."""
+    """Describe a shortage for the body of a commit; empty for none."""
     if shortage is None:
         return ""
     return f"{lasting(shortage, placement)}{_kind(shortage)}{causes(shortage, placement)}."
@@ -88,11 +85,11 @@ def missing(shortage: Shortage) -> str:
 
 def causes(shortage: Shortage, placement: Placement) -> str:
     """Say after a colon what pods wait for and which signals ask beside them; empty where nobody said."""
-    said = [plain(cause, 100) for cause in shortage.causes[:MAX_CAUSES]]
+    parts = [plain(cause, 100) for cause in shortage.causes[:MAX_CAUSES]]
     if shortage.asks:
-        pods = [f"{_pods(shortage.unschedulable, placement)} {', '.join(said) or 'unschedulable'}"]
-        said = [*pods[: shortage.unschedulable], *(clause(ask) for ask in shortage.asks[:MAX_CAUSES])]
-    return f": {'; '.join(said)}" if said else ""
+        pods = [f"{_pods(shortage.unschedulable, placement)} {', '.join(parts) or 'unschedulable'}"]
+        parts = [*pods[: shortage.unschedulable], *(clause(ask) for ask in shortage.asks[:MAX_CAUSES])]
+    return f": {'; '.join(parts)}" if parts else ""
 
 
 def signals(shortage: Shortage | None, placement: Placement) -> str:
@@ -114,5 +111,5 @@ def _kind(shortage: Shortage) -> str:
     """Say in brackets what is short: the GPUs by name and model, or whatever else is requested."""
     names = sorted(shortage.requests.amounts)
     short = [name for name in names if is_gpu(name)] or names
-    said = [plain(called(name), 80) for name in short] + model(shortage.node_selector)
-    return f" ({', '.join(said)})" if said else ""
+    names_and_models = [plain(called(name), 80) for name in short] + model(shortage.node_selector)
+    return f" ({', '.join(names_and_models)})" if names_and_models else ""

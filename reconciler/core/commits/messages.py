@@ -1,6 +1,6 @@
 """The commit message of every change, and its one line for a terminal.
 
-The subject says what, the body why with its numbers, the `trailers` what a program needs to read it back. The format
+The subject names the change, the body gives the reasons with their numbers, the `trailers` are for programs. The format
 is a promise to users: docs/commits.md shows an example of each, and a test compares them.
 """
 
@@ -109,8 +109,8 @@ def line(change: Change) -> str:
             lasting = message_parts.lasting(shortage, placement)
             return f"{subject(change)} ({lasting}{message_parts.signals(shortage, placement)}{by(choice)})"
         case Revert(placement=placement, why=why, detail=detail):
-            told = f"{why}: {clause(detail)}" if clause(detail) else str(why)
-            return f"revert({placement.workload}): {_what(placement)} ({told})"
+            reason = f"{why}: {clause(detail)}" if clause(detail) else str(why)
+            return f"revert({placement.workload}): {_what(placement)} ({reason})"
         case Hold(restraint=restraint):
             return _with(subject(change), clause(restraint.reason))
         case Resize(after=after, detail=detail, shortage=shortage, choice=choice):
@@ -181,7 +181,7 @@ def _reasons(change: Change) -> Iterable[str]:
             yield held(restraint)
         case Release(restraints=restraints, detail=detail):
             yield sentence(detail)
-            yield from (f"{one.placement}: {_since(one)}." for one in restraints)
+            yield from (f"{restraint.placement}: {_since(restraint)}." for restraint in restraints)
         case Restore(detail=detail):
             yield sentence(detail)
             yield "To change what is deployed, change the template: the next resize takes it up."
@@ -200,13 +200,13 @@ def _taken_up(before: Placement, after: Placement) -> str:
 
 
 def _because(why: Why, detail: str) -> str:
-    told = clause(detail)
-    return f"{_WHY[why]}: {told}." if told else f"{_WHY[why]}."
+    text = clause(detail)
+    return f"{_WHY[why]}: {text}." if text else f"{_WHY[why]}."
 
 
 def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
     """Say which cluster was taken and which were not, a handful of them by name."""
-    said: list[str] = []
+    sentences: list[str] = []
     if choice is not None:
         facts = [f"{amount} free" for amount in amounts(choice.free)]
         if choice.fits:
@@ -217,12 +217,12 @@ def _choice(choice: Choice | None, refused: Sequence[Refusal]) -> str:
             facts.append(f"{choice.price_per_gpu_hour:.2f} $/GPU-h")
         if choice.because:
             facts.append(choice.because)
-        said.append(f"{_at(choice)} chosen: {', '.join(facts)}")
-    said += [f"{_at(refusal)} refused: {clause(refusal.message)}" for refusal in refused[:MAX_REFUSALS]]
+        sentences.append(f"{_at(choice)} chosen: {', '.join(facts)}")
+    sentences += [f"{_at(refusal)} refused: {clause(refusal.message)}" for refusal in refused[:MAX_REFUSALS]]
     more = len(refused) - MAX_REFUSALS
     if more > 0:
-        said[-1] += f", and {more} more"
-    return f"{'. '.join(said)}." if said else ""
+        sentences[-1] += f", and {more} more"
+    return f"{'. '.join(sentences)}." if sentences else ""
 
 
 def held(restraint: Restraint | None) -> str:
