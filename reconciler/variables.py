@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from reconciler.access.oidc import Issuer, is_safe
+from reconciler.access.oidc import Issuer, is_safe_address
 from reconciler.access.rate_limit import Rate, parse_rate
 from reconciler.core.engines import WEBHOOKS
 from reconciler.core.engines.webhook import read_endpoint
@@ -131,7 +131,7 @@ class Reader:
             return None
         if not url:
             self.refuse(f"{name}_ISSUER", f"is not set, and {PREFIX}{name}_AUDIENCE is", "setting both")
-        elif not is_safe(url):
+        elif not is_safe_address(url):
             self.refuse(f"{name}_ISSUER", "is not an https address without a login", "https://login.example.com/realm")
         if not audience:
             self.refuse(f"{name}_AUDIENCE", f"is not set, and {PREFIX}{name}_ISSUER is", "our client id there")

@@ -1,7 +1,7 @@
-"""What an OpenID Connect token says, once its signature has been found right, and whom that makes its bearer.
+"""The claims of an OpenID Connect token whose signature is right, and the caller that they name.
 
 The rules are OpenID Connect Core 1.0, section 3.1.3.7, and RFC 7519, section 4.1: issuer and audience are compared
-exactly, ``exp`` is required, ``nbf`` and ``iat`` hold where they are there.
+exactly, ``exp`` is required, ``nbf`` and ``iat`` count where a token has them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from datetime import datetime
 from math import isfinite
 from urllib.parse import urlsplit
 
-from reconciler.access.rights import Caller, IssuerRule, NotAdmitted, is_called, is_email, joined
+from reconciler.access.rights import Caller, IssuerRule, NotAdmitted, is_valid_email, is_valid_name, merge_roles
 from reconciler.model.workload import Json
 from reconciler.text.findings import shortened
 
@@ -23,20 +23,16 @@ _OURSELVES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issuer:
-    """Whose tokens are taken, and how they are read.
-
-    `audience` is what they have to be made for. `name_claim` is the claim that somebody is called by, empty for the
-    mail address or else the subject.
-    """
+    """An issuer whose tokens are taken, and how they are read."""
 
     url: str
-    audience: str
-    name_claim: str = ""
+    audience: str  # tokens have to be made for it
+    name_claim: str = ""  # the claim that names a caller; empty for the mail address or else the subject
     groups_claim: str = "groups"
 
 
-def is_safe(url: str) -> bool:
-    """Tell whether an address can be asked for keys: by https, or by http on this very machine."""
+def is_safe_address(url: str) -> bool:
+    """Tell whether keys may come from an address: over https, or over http from this machine."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -47,13 +43,15 @@ def is_safe(url: str) -> bool:
     return parts.scheme == "https" or (parts.scheme == "http" and host in _OURSELVES)
 
 
-def admitted(claims: Mapping[str, Json], issuer: Issuer, rules: tuple[IssuerRule, ...], now: datetime) -> Caller:
-    """Make a caller of claims that the issuer has signed. Raises NotAdmitted when they are not for us, or not now."""
+def caller_of_claims(
+    claims: Mapping[str, Json], issuer: Issuer, rules: tuple[IssuerRule, ...], now: datetime
+) -> Caller:
+    """Return the caller that signed claims name. Raises NotAdmitted for those of another issuer, audience or time."""
     _check(claims, issuer, now)
     email = _email(claims)
     name = _name(claims, issuer.name_claim, email)
-    held = {"group": _texts(claims.get(issuer.groups_claim)), "subject": _texts(claims.get("sub")), "email": {email}}
-    roles = joined(rule.roles for rule in rules if rule.value in held[rule.claim])
+    values = {"group": _texts(claims.get(issuer.groups_claim)), "subject": _texts(claims.get("sub")), "email": {email}}
+    roles = merge_roles(rule.roles for rule in rules if rule.value in values[rule.claim])
     return Caller(name=name, email=email, roles=roles, kind="oidc")
 
 
@@ -76,7 +74,7 @@ def _check(claims: Mapping[str, Json], issuer: Issuer, now: datetime) -> None:
 
 
 def _moment(claims: Mapping[str, Json], claim: str) -> float | None:
-    """Read a claim in seconds since 1970; None where there is none. Raises NotAdmitted for what is no number."""
+    """Read a claim in seconds since 1970; None where it is absent. Raises NotAdmitted for a value that is no number."""
     value = claims.get(claim)
     if value is None:
         return None
@@ -88,21 +86,21 @@ def _moment(claims: Mapping[str, Json], claim: str) -> float | None:
 def _email(claims: Mapping[str, Json]) -> str:
     """Return the mail address, empty unless the issuer says that it has been checked.
 
-    Who says nothing may let people choose their addresses themselves, as Entra ID does in a tenant.
+    An issuer that does not say so may let people choose their addresses, as Entra ID does in a tenant.
     """
     email, checked = claims.get("email"), claims.get("email_verified")
-    return email if isinstance(email, str) and is_email(email) and (checked is True or checked == "true") else ""
+    return email if isinstance(email, str) and is_valid_email(email) and (checked is True or checked == "true") else ""
 
 
 def _name(claims: Mapping[str, Json], claim: str, email: str) -> str:
-    """Return what somebody is called. An address that nobody has checked could be anybody's, and names nobody."""
+    """Return the name of a caller. An unchecked mail address could be anybody's, and is no name."""
     name = email if claim == "email" else claims.get(claim) if claim else email or claims.get("sub")
-    if not isinstance(name, str) or not is_called(name):
-        where = f"no claim {shortened(claim, 40)}" if claim else "neither an email nor a sub"
-        raise NotAdmitted(f"the token has {where} that somebody can be called by", hint="ask whoever runs Overspill")
+    if not isinstance(name, str) or not is_valid_name(name):
+        lack = f"no claim {shortened(claim, 40)}" if claim else "neither an email nor a sub"
+        raise NotAdmitted(f"the token has {lack} that somebody can be called by", hint="ask whoever runs Overspill")
     return name
 
 
 def _texts(value: Json) -> set[str]:
     """Return the texts of a claim that is one, or a list of them."""
-    return {one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str)}
+    return {text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)}

@@ -1,4 +1,4 @@
-"""How often somebody may call: a token bucket for each of them."""
+"""Rate limits: a token bucket for each caller."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 _RATE = re.compile(r"(\d{1,6})/([smh])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 _BURST = 4
-"""Seconds whose calls may come at once."""
+"""The calls of so many seconds may come at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """So many calls a second for ever, and `burst` at once after a silence."""
+    """A rate of calls that may go on for ever, and a number that may come at once after a silence."""
 
     per_second: float
     burst: int
@@ -33,9 +33,9 @@ def parse_rate(text: str) -> Rate:
 
 
 class Buckets:
-    """What each caller has left. Not safe to use from several threads.
+    """The bucket of each caller. Not safe to use from several threads.
 
-    Beyond `most` callers the one that was heard of longest ago is forgotten, and would begin anew with a full bucket.
+    Beyond `most` callers the one whose last call is oldest is forgotten, and would begin anew with a full bucket.
     """
 
     def __init__(self, rate: Rate, *, most: int = 10_000) -> None:
@@ -44,9 +44,9 @@ class Buckets:
         self._levels: dict[Hashable, tuple[float, float]] = {}
 
     def take(self, caller: Hashable, now: float) -> float:
-        """Let a caller in, or say in how many seconds; 0 lets in. `now` is in seconds of a clock that never goes back.
+        """Take one call out of a caller's bucket, and return the seconds to wait first; 0 lets the call in.
 
-        Whoever is not let in loses nothing by asking.
+        `now` is in seconds of a clock that never goes back. A call that is not let in takes nothing.
         """
         level, at = self._levels.pop(caller, (float(self._rate.burst), now))
         level = min(float(self._rate.burst), level + (now - at) * self._rate.per_second)

@@ -1,8 +1,7 @@
-"""Who may do what in which workspace, and which token is whose.
+"""Roles in workspaces, and the callers that tokens name.
 
-The roles are EGS's: a Viewer sees a workspace, an Editor changes what runs in it as well, and an Owner has all of it. A
-role that is given for `EVERYWHERE` holds in every workspace, those that are still to come included; EGS's Owner of a
-project is an Owner everywhere.
+The roles are EGS's: a Viewer sees a workspace, an Editor changes its placements as well, and an Owner has all of it. A
+role for `EVERYWHERE` holds in every workspace, future ones included; EGS's Owner of a project is an Owner everywhere.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ EVERYWHERE: Final = "*"
 Scope: TypeAlias = WorkspaceName | Literal["*"]
 
 PREFIX = "ovs_"
-"""What each token of ours begins with: people and scanners recognise a leaked one by it."""
+"""The beginning of each token of ours, by which people and scanners recognise a leaked one."""
 TOKEN = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{43}}")
 """43 characters of base64 are 256 random bits."""
 
@@ -34,7 +33,7 @@ _EMAIL = re.compile(r"[^\s<>]+@[^\s<>]+")
 
 
 class AccessRole(IntEnum):
-    """What somebody may do; each may do what those before it may."""
+    """A role; each includes those before it."""
 
     VIEWER = 1
     EDITOR = 2
@@ -50,32 +49,32 @@ Roles: TypeAlias = Mapping[Scope, AccessRole]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Somebody whom we know. `email` may be empty; the `name` fits in a log line and in a commit's author."""
+    """A caller who was let in."""
 
-    name: str
-    email: str = ""
+    name: str  # fits in a log line and in a commit's author
+    email: str = ""  # empty where it is not known
     roles: Roles = field(default_factory=dict)
     kind: Literal["token", "oidc"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A token that somebody was given, by its SHA-256 in hexadecimal.
+    """A token of the access file.
 
-    A slow hash would gain nothing: it makes guesses dear where people choose what is guessed, and nobody guesses 256
-    random bits.
+    A slow hash would gain nothing: it makes guesses dear where people choose the secret, and 256 random bits cannot be
+    guessed.
     """
 
     name: str
     email: str = ""
-    digest: str = field(repr=False)
+    digest: str = field(repr=False)  # SHA-256 in hexadecimal
     expires: datetime | None = None
     roles: Roles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuerRule:
-    """What an issuer's word is worth: whoever has `value` in that claim has these roles."""
+    """The roles of callers with a value in a claim of the issuer's tokens."""
 
     claim: Literal["group", "subject", "email"]
     value: str
@@ -84,14 +83,14 @@ class IssuerRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Everything that one file says about who may what."""
+    """The content of one access file."""
 
     tokens: tuple[Token, ...] = ()
     rules: tuple[IssuerRule, ...] = ()
 
 
 class NotAdmitted(OverspillError):  # noqa: N818 - it is an answer
-    """A token that nobody is let in with. `hint` says the way out, `name` whose it is where that is known."""
+    """A token that lets nobody in. `hint` says the way out, `name` the token's name where it has one."""
 
     def __init__(self, message: str, *, hint: str = "", name: str = "") -> None:
         super().__init__(message)
@@ -99,54 +98,54 @@ class NotAdmitted(OverspillError):  # noqa: N818 - it is an answer
         self.name = name
 
 
-def may(caller: Caller, role: AccessRole, workspace: WorkspaceName) -> bool:
+def has_role(caller: Caller, role: AccessRole, workspace: WorkspaceName) -> bool:
     """Tell whether a caller has a role, or more, in a workspace."""
     return any(caller.roles.get(scope, 0) >= role for scope in (workspace, EVERYWHERE))
 
 
-def visible(caller: Caller, workspaces: Iterable[WorkspaceName]) -> tuple[WorkspaceName, ...]:
-    """Pick the workspaces that a caller may know of, in their order."""
-    return tuple(workspace for workspace in workspaces if may(caller, AccessRole.VIEWER, workspace))
+def visible_workspaces(caller: Caller, workspaces: Iterable[WorkspaceName]) -> tuple[WorkspaceName, ...]:
+    """Pick the workspaces in which a caller has any role, in their order."""
+    return tuple(workspace for workspace in workspaces if has_role(caller, AccessRole.VIEWER, workspace))
 
 
-def joined(given: Iterable[Roles]) -> dict[Scope, AccessRole]:
-    """Put roles from several sources together: in each workspace the highest stands."""
+def merge_roles(sources: Iterable[Roles]) -> dict[Scope, AccessRole]:
+    """Merge roles from several sources: in each workspace the highest stands."""
     roles: dict[Scope, AccessRole] = {}
-    for one in given:
-        for scope, role in one.items():
+    for source in sources:
+        for scope, role in source.items():
             roles[scope] = max(role, roles.get(scope, role))
     return roles
 
 
 def digest(token: str) -> str:
-    """Return what is kept of a token instead of it."""
+    """Hash a token; its digest is kept instead of it."""
     return sha256(token.encode()).hexdigest()
 
 
-def bearer(access: Access, token: str, now: datetime) -> Caller:
-    """Find out whose token this is. Raises NotAdmitted for a token that is nobody's, or was.
+def caller_of_token(access: Access, token: str, now: datetime) -> Caller:
+    """Return the caller of a token. Raises NotAdmitted for an unknown and for an expired one.
 
-    Each known one is compared in constant time and none is left out, so that how long it takes tells nothing.
+    Every token is compared, in constant time: the duration tells nothing about them.
     """
-    given = digest(token)
-    found = [known for known in access.tokens if hmac.compare_digest(known.digest, given)]
-    if TOKEN.fullmatch(token) is None or not found:
+    hashed = digest(token)
+    matches = [entry for entry in access.tokens if hmac.compare_digest(entry.digest, hashed)]
+    if TOKEN.fullmatch(token) is None or not matches:
         raise NotAdmitted("the token is not known here", hint="is it the whole token, of this installation?")
-    (known,) = found  # one file names no token twice
-    if known.expires is not None and known.expires <= now:
+    (entry,) = matches  # a file names no token twice
+    if entry.expires is not None and entry.expires <= now:
         raise NotAdmitted(
-            f"the token expired at {format_time(known.expires)}",
+            f"the token expired at {format_time(entry.expires)}",
             hint="ask for a new one; `overspill token` makes them",
-            name=known.name,
+            name=entry.name,
         )
-    return Caller(name=known.name, email=known.email, roles=known.roles, kind="token")
+    return Caller(name=entry.name, email=entry.email, roles=entry.roles, kind="token")
 
 
-def is_called(name: str) -> bool:
-    """Tell whether somebody can go by this name, in a log line and as the author of a commit."""
+def is_valid_name(name: str) -> bool:
+    """Tell whether a text can be a caller's name, in a log line and as the author of a commit."""
     return 0 < len(name) <= _MOST_NAME and name.isprintable() and name == name.strip() and not {*name} & {*"<>"}
 
 
-def is_email(text: str) -> bool:
+def is_valid_email(text: str) -> bool:
     """Tell whether a text can stand between the angle brackets of a commit's author."""
     return len(text) <= _MOST_EMAIL and text.isprintable() and _EMAIL.fullmatch(text) is not None

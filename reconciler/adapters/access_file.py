@@ -1,4 +1,4 @@
-"""The file that says who may what, read again whenever it has changed."""
+"""The access file, read again whenever it has changed."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _Stamp = tuple[int, int, int]
 
 
 class AccessFileWatcher:
-    """Who may what, as the file has it now. Safe to use from several threads."""
+    """The content of an access file as it is now. Safe to use from several threads."""
 
     def __init__(self, path: Path) -> None:
-        """Take the path of a file and read it. Raises InvalidInput with all that is wrong with it."""
+        """Take the path of a file and read it. Raises InvalidInput with all its problems."""
         self._path = path
         self._lock = Lock()
         self._stamp = _stamp(path)
         self._good = self._read()
 
     def __call__(self) -> Access:
-        """Return what the file says. While it is broken or gone its last good version stands, and a warning says so.
+        """Return the content. While the file is broken or gone its last good version stands, and a warning says so.
 
-        The stamp is taken before the file is read: what is written meanwhile gives another one, and another look.
+        The stamp is taken before the file is read: a write meanwhile changes the stamp, and the file is read again.
         """
         with self._lock:
             stamp = _stamp(self._path)
@@ -56,7 +56,7 @@ class AccessFileWatcher:
 
 
 def _stamp(path: Path) -> _Stamp | None:
-    """Return what changes with each version of a file; None for one that cannot be looked at."""
+    """Return times and numbers that change with each version of a file; None for a file that cannot be read."""
     try:
         stat = path.stat()
     except OSError:

@@ -20,7 +20,7 @@ from threading import Lock
 import jwt
 import structlog
 
-from reconciler.access.oidc import is_safe
+from reconciler.access.oidc import is_safe_address
 from reconciler.access.rights import NotAdmitted
 from reconciler.errors import Transient
 from reconciler.http_client import HttpClient
@@ -141,7 +141,7 @@ class OpenIdProvider:
         if about.get("issuer") != self._issuer:
             raise Transient(f"it calls itself {shortened(str(about.get('issuer')), 200)} (try that as the issuer)")
         address = about.get("jwks_uri")
-        if not isinstance(address, str) or not is_safe(address):
+        if not isinstance(address, str) or not is_safe_address(address):
             raise Transient("it names no https address for its keys")
         listed = self._get(address).get("keys")
         if not isinstance(listed, list):

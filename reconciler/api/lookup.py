@@ -10,9 +10,9 @@ from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from reconciler.access.rights import EVERYWHERE, AccessRole, Caller, visible
+from reconciler.access.rights import EVERYWHERE, AccessRole, Caller, visible_workspaces
 from reconciler.api import paging
-from reconciler.api.door.callers import demand
+from reconciler.api.door.callers import require_role
 from reconciler.api.orders import denied
 from reconciler.api.refusal import HttpError
 from reconciler.api.serialize import Showing
@@ -44,7 +44,7 @@ class Filters(BaseModel):
 def listed(reading: Snapshot, showing: Showing, caller: Caller, filters: Filters) -> Response:
     """Write one page of what a caller may see."""
     if filters.workspace_name:
-        demand(caller, AccessRole.VIEWER, WorkspaceName(filters.workspace_name))
+        require_role(caller, AccessRole.VIEWER, WorkspaceName(filters.workspace_name))
     within: Collection[WorkspaceName] | None = seen(caller)
     if filters.workspace_name:
         within = [WorkspaceName(filters.workspace_name)]
@@ -65,7 +65,7 @@ def listed(reading: Snapshot, showing: Showing, caller: Caller, filters: Filters
 def found(reading: Snapshot, caller: Caller, name: str, workspace: str) -> CatalogueItem:
     """Find what a caller may see under a name; raises Refusal where that is nothing, or in several workspaces."""
     if workspace:
-        demand(caller, AccessRole.VIEWER, WorkspaceName(workspace))
+        require_role(caller, AccessRole.VIEWER, WorkspaceName(workspace))
     items = reading.catalogue.find(name, [WorkspaceName(workspace)] if workspace else seen(caller))
     if not items:
         raise denied(Denial.MISSING, name, Answer())
@@ -82,7 +82,7 @@ def seen(caller: Caller) -> Collection[WorkspaceName] | None:
     """Name the workspaces that a caller may look into; None for all, those that are no more included."""
     if EVERYWHERE in caller.roles:
         return None
-    return visible(caller, [WorkspaceName(scope) for scope in caller.roles])
+    return visible_workspaces(caller, [WorkspaceName(scope) for scope in caller.roles])
 
 
 def _wanted(reading: Snapshot, filters: Filters) -> Callable[[CatalogueItem], bool] | None:

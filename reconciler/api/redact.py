@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from reconciler.access.rights import EVERYWHERE, AccessRole, Caller, may
+from reconciler.access.rights import EVERYWHERE, AccessRole, Caller, has_role
 from reconciler.daemon.item_status import ItemStatus
 from reconciler.daemon.snapshot import Snapshot
 from reconciler.model.ids import WorkspaceName
@@ -50,4 +50,4 @@ def _hidden(name: str, reading: Snapshot, caller: Caller) -> bool:
     workspace, slash, _ = name.partition("/")
     owner = WorkspaceName(workspace) if slash else reading.owners.get(name)
     known = owner in reading.view.desired.workspaces or owner in reading.catalogue.workspaces
-    return owner is not None and known and not may(caller, AccessRole.VIEWER, owner)
+    return owner is not None and known and not has_role(caller, AccessRole.VIEWER, owner)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.access.oidc import Issuer, admitted, is_safe
+from reconciler.access.oidc import Issuer, caller_of_claims, is_safe_address
 from reconciler.access.rights import AccessRole, IssuerRule, NotAdmitted
 from tests.builders.api_server import LLM, NOON, VISION
 
@@ -24,7 +24,7 @@ RULES = (
 
 
 def caller(issuer: Issuer = ISSUER, **claims: Any):
-    return admitted(CLAIMS | claims, issuer, RULES, NOON)
+    return caller_of_claims(CLAIMS | claims, issuer, RULES, NOON)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ JSON = st.recursive(
 @given(st.dictionaries(st.sampled_from(["sub", "exp", "nbf", "iat", "aud", "email", "email_verified", "groups"]), JSON))
 def test_whatever_an_issuer_signs_is_taken_or_refused(claims: dict[str, Any]) -> None:
     try:
-        bearer = admitted(CLAIMS | claims, ISSUER, RULES, NOON)
+        bearer = caller_of_claims(CLAIMS | claims, ISSUER, RULES, NOON)
     except NotAdmitted:
         return
     assert bearer.name.isprintable()
@@ -136,7 +136,7 @@ def test_whatever_an_issuer_signs_is_taken_or_refused(claims: dict[str, Any]) ->
     "url", ["https://login.example.com", "http://localhost:8080/a", "http://127.0.0.1", "http://[::1]:1/"]
 )
 def test_keys_come_over_https_or_from_this_machine(url: str) -> None:
-    assert is_safe(url)
+    assert is_safe_address(url)
 
 
 @pytest.mark.parametrize(
@@ -156,4 +156,4 @@ def test_keys_come_over_https_or_from_this_machine(url: str) -> None:
     ],
 )
 def test_no_keys_come_from_anywhere_else(url: str) -> None:
-    assert not is_safe(url)
+    assert not is_safe_address(url)

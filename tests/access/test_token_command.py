@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from reconciler.access.rights import TOKEN, bearer, digest
+from reconciler.access.rights import TOKEN, caller_of_token, digest
 from reconciler.adapters.access_file import AccessFileWatcher
 from reconciler.cli import main
 from reconciler.errors import InvalidInput
@@ -57,7 +57,7 @@ def test_token_may_expire(tmp_path: Path) -> None:
     assert f"It expires at {until}." in result.stderr
     file = tmp_path / "access.yaml"
     file.write_text("tokens:\n" + result.stdout)
-    assert bearer(AccessFileWatcher(file)(), shown(result), datetime.now(UTC)).name == "ci"
+    assert caller_of_token(AccessFileWatcher(file)(), shown(result), datetime.now(UTC)).name == "ci"
 
 
 def test_token_can_go_to_a_new_file_that_nobody_else_may_read(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from reconciler.access.rights import Access, AccessRole, Token, digest
 from reconciler.adapters.pushed_observations import PushedObservations
 from reconciler.api.app import create_app
 from reconciler.api.body import answer, json_of
-from reconciler.api.door.callers import Callers, caller_of, demand, guarded
+from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.api.server import HttpServer
 from reconciler.daemon.loop import Vitals
 from reconciler.model.ids import WorkspaceName
@@ -110,16 +110,16 @@ def app(callers: Callers, clock: Clock) -> FastAPI:
         branches=("main",),
         callers=callers,
     )
-    routes = guarded(callers)
+    routes = guarded_router(callers)
 
     @routes.get("/test/{workspace}/things/{name}")
     def look(request: Request, workspace: str, name: str) -> dict[str, Any]:
-        demand(caller_of(request), AccessRole.VIEWER, WorkspaceName(workspace))
+        require_role(caller_of(request), AccessRole.VIEWER, WorkspaceName(workspace))
         return answer(name)
 
     @routes.put("/test/{workspace}/things/{name}")
     async def change(request: Request, workspace: str, name: str) -> dict[str, Any]:
-        demand(caller_of(request), AccessRole.EDITOR, WorkspaceName(workspace))
+        require_role(caller_of(request), AccessRole.EDITOR, WorkspaceName(workspace))
         return answer({name: await json_of(request)})
 
     made.include_router(routes)

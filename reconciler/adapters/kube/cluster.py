@@ -69,8 +69,8 @@ class FollowedCluster:
     is said since when they are unheard. The engine's objects are beside all that, and have no part in it.
 
     That watches are open is not enough: a proxy may hold back all that they tell. So one of them has to have brought an
-    event or a bookmark within `Pace.silence`; otherwise the time is that of the oldest list, since a stream that is
-    told nothing lists anew. A stream that is known to be mute counts by its list in any case.
+    event or a bookmark within `WatchTiming.silence`; otherwise the time is that of the oldest list, since a stream that
+    is told nothing lists anew. A stream that is known to be mute counts by its list in any case.
     """
 
     def __init__(

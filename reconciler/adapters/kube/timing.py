@@ -1,4 +1,4 @@
-"""How long everything may take, and how often it is tried."""
+"""Times of watches: time-outs, back-offs, and how long changes are gathered."""
 
 from __future__ import annotations
 
@@ -10,27 +10,21 @@ from reconciler.model.backoff import backoff
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchTiming:
-    """Times in seconds.
-
-    `silence` is longer than the minute between two bookmarks of an API server, so that a watch which says nothing for
-    that long is dead, or has nothing to say at all; it is not much longer, since an observation may be two minutes old
-    unless the Fleet says otherwise. `steady` is how long a watch has to last not to count as one that ends at once.
-    `beat` is how often a cluster is asked for a sign of life between events. `absent` is how long a resource that is
-    not served is left alone. `demand` and `capacity` are how long a change of either kind waits for others before it is
-    told.
-    """
+    """Times in seconds, and the size of a list's pages."""
 
     connect: float = 10
     answer: float = 60
     silence: float = 90
+    """A watch without an event for so long is dead, or mute: API servers send a bookmark each minute. Not much longer,
+    since an observation may be two minutes old unless the Fleet says otherwise."""
     watch: float = 290
-    steady: float = 3
-    beat: float = 5
+    steady: float = 3  # a watch that ends sooner counts as a failure
+    beat: float = 5  # between two questions for a sign of life
     first_backoff: float = 0.5
     longest_backoff: float = 60
-    absent: float = 60
-    demand: float = 0.2
-    capacity: float = 3
+    absent: float = 60  # before a resource that was not served is tried again
+    demand: float = 0.2  # for which a change of demand waits for others
+    capacity: float = 3  # and one of capacity
     page: int = 200
 
     def backoff(self, failures: int) -> float:

@@ -1,4 +1,4 @@
-"""Who calls, and whether they may: the door that every route of the management API stands behind."""
+"""Authentication and roles of callers, before every route of the management API."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fastapi import APIRouter, Depends, Request, Security
 from fastapi.security import HTTPBearer
 from starlette.concurrency import run_in_threadpool
 
-from reconciler.access.oidc import Issuer, admitted
+from reconciler.access.oidc import Issuer, caller_of_claims
 from reconciler.access.rate_limit import Buckets, Rate, parse_rate
-from reconciler.access.rights import PREFIX, Access, AccessRole, Caller, NotAdmitted, bearer, may
+from reconciler.access.rights import PREFIX, Access, AccessRole, Caller, NotAdmitted, caller_of_token, has_role
 from reconciler.api.refusal import HttpError, answers
 from reconciler.errors import Transient
 from reconciler.model.ids import WorkspaceName
@@ -26,18 +26,18 @@ from reconciler.text.findings import shortened
 
 DEFAULT_RATE = "50/s"
 _FAILURES = Rate(per_second=1 / 6, burst=10)
-"""Failed logins of one address. They could guess nothing, since 256 bits are too many, but they cost work."""
+"""Failed logins of one address. They cannot guess 256 bits, but they cost work."""
 _AGAIN = 5
-"""Seconds after which to ask again while the issuer is away."""
+"""Seconds after which a client may try again while the issuer is away."""
 _BEARER = HTTPBearer(auto_error=False, scheme_name="bearer", description="A token of ours, or one of the OIDC issuer.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssuerLogin:
-    """An OpenID Connect issuer, and what tells whether it signed a token.
+    """An OpenID Connect issuer, and the check of its signatures.
 
-    `claims` returns what the token says; it raises NotAdmitted for one that is not signed by the issuer, and Transient
-    when nobody can tell.
+    `claims` returns the claims of a token; it raises NotAdmitted for a token that the issuer has not signed, and
+    Transient while its keys are not known.
     """
 
     issuer: Issuer
@@ -45,7 +45,7 @@ class IssuerLogin:
 
 
 class Callers:
-    """Finds out who calls, and keeps them from calling too often. Safe to use from several threads."""
+    """Authenticates callers, and limits their rates. Safe to use from several threads."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Callers:
         rate: Rate | None = None,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take what tells who may what, and an issuer. With neither, everybody is refused."""
+        """Take the access file and an issuer. With neither, every call is refused."""
         self._clock = clock
         self._access = access
         self._login = login
@@ -66,10 +66,9 @@ class Callers:
         self._failures = Buckets(_FAILURES)
 
     async def admit(self, request: Request) -> None:
-        """Let in who bears a token that we know, as `caller_of(request)`; raises Refusal for everybody else.
+        """Authenticate the bearer of a request's token, as `caller_of(request)`; raises HttpError for any other.
 
-        Only where an issuer may have to be asked does it take a worker's thread: handing over to one costs more than
-        all the rest.
+        A worker's thread is taken only where an issuer may have to be asked: the hand-over costs more than the rest.
         """
         if self._login is None:
             self._admit(request)
@@ -85,13 +84,13 @@ class Callers:
             )
         token = _token(request)
         try:
-            caller = self._who(token)
+            caller = self._caller(token)
         except NotAdmitted as error:
             request.state.bearer = error.name
-            self._bound(self._failures, _place(request), "too many failed logins from this address")
+            self._bound(self._failures, _client_address(request), "too many failed logins from this address")
             raise _unauthorized(str(error), error.hint, 'Bearer realm="overspill", error="invalid_token"') from error
         except Transient as error:
-            raise HttpError(  # why is for the log, where it stands already
+            raise HttpError(  # the reason stands in the log already
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "the keys of the issuer cannot be had",
                 hint=f"try again in {_AGAIN} s",
@@ -101,18 +100,18 @@ class Callers:
         self._bound(self._calls, (caller.kind, caller.name), "too many calls")
         request.state.caller = caller
 
-    def _who(self, token: str) -> Caller:
-        """Tell whose token this is. Raises NotAdmitted and Transient."""
+    def _caller(self, token: str) -> Caller:
+        """Return the caller of a token. Raises NotAdmitted and Transient."""
         access = self._access() if self._access is not None else Access()
         if token.startswith(PREFIX) or self._login is None:
-            return bearer(access, token, self._clock.now())
+            return caller_of_token(access, token, self._clock.now())
         claims = self._login.claims(token)
-        return admitted(claims, self._login.issuer, access.rules, self._clock.now())
+        return caller_of_claims(claims, self._login.issuer, access.rules, self._clock.now())
 
-    def _bound(self, buckets: Buckets, who: Hashable, message: str) -> None:
-        """Count one more; raises Refusal when it is one too many."""
+    def _bound(self, buckets: Buckets, caller: Hashable, message: str) -> None:
+        """Count one more call; raises HttpError when it is one too many."""
         with self._lock:
-            wait = buckets.take(who, self._ticks())
+            wait = buckets.take(caller, self._ticks())
         if wait:
             seconds = math.ceil(wait)
             raise HttpError(
@@ -123,8 +122,8 @@ class Callers:
             )
 
 
-def guarded(callers: Callers) -> APIRouter:
-    """Make a router all of whose routes ask who calls before they do anything else."""
+def guarded_router(callers: Callers) -> APIRouter:
+    """Make a router all of whose routes authenticate their caller first."""
     return APIRouter(
         dependencies=[Security(_BEARER), Depends(callers.admit)],
         responses=answers(
@@ -137,19 +136,19 @@ def guarded(callers: Callers) -> APIRouter:
 
 
 def caller_of(request: Request) -> Caller:
-    """Return who calls a route of a `guarded` router."""
+    """Return the caller of a route of a `guarded_router`."""
     caller: Caller = request.state.caller
     return caller
 
 
-def demand(caller: Caller, role: AccessRole, workspace: WorkspaceName) -> None:
+def require_role(caller: Caller, role: AccessRole, workspace: WorkspaceName) -> None:
     """Refuse a caller who lacks a role in a workspace.
 
-    Whoever may not even see it is told what is told of a workspace that does not exist.
+    A caller who may not see it gets the answer for a workspace that does not exist.
     """
-    if not may(caller, AccessRole.VIEWER, workspace):
+    if not has_role(caller, AccessRole.VIEWER, workspace):
         raise no_workspace(workspace)
-    if not may(caller, role, workspace):
+    if not has_role(caller, role, workspace):
         raise HttpError(
             HTTPStatus.FORBIDDEN,
             f"{caller.name} is not {_a(role)} of the workspace {workspace}",
@@ -158,7 +157,7 @@ def demand(caller: Caller, role: AccessRole, workspace: WorkspaceName) -> None:
 
 
 def no_workspace(workspace: str) -> HttpError:
-    """Say that a workspace does not exist, whether or not that is so."""
+    """Make the answer for a workspace that does not exist, or may not be seen."""
     return HttpError(
         HTTPStatus.NOT_FOUND,
         f"there is no workspace {shortened(workspace, 63)}",
@@ -171,20 +170,20 @@ def _a(role: AccessRole) -> str:
 
 
 def _token(request: Request) -> str:
-    """Return the token that a request bears; raises Refusal where there is none."""
-    scheme, _, given = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer" or not given.strip():
+    """Return the bearer token of a request; raises HttpError where there is none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
         hint = f"try -H 'Authorization: Bearer {PREFIX}...'"
         raise _unauthorized("the request bears no token", hint, 'Bearer realm="overspill"')
-    return given.strip()
+    return token.strip()
 
 
 def _unauthorized(message: str, hint: str, challenge: str) -> HttpError:
     return HttpError(HTTPStatus.UNAUTHORIZED, message, hint=hint, headers={"WWW-Authenticate": challenge})
 
 
-def _place(request: Request) -> str:
-    """Return where a request comes from. Of IPv6 that is the network: everybody has as many addresses as they like."""
+def _client_address(request: Request) -> str:
+    """Return the address of a request; of IPv6 its network, in which one client has as many addresses as it likes."""
     host = request.client.host if request.client else ""
     try:
         address = ipaddress.ip_address(host)

@@ -1,7 +1,4 @@
-"""The door as the settings have it: who may come in, and the certificate that it shows.
-
-Called by `app` alone, which builds everything else.
-"""
+"""Authentication and certificate as the settings have them. Called by `app` alone, which builds everything else."""
 
 from __future__ import annotations
 
@@ -19,12 +16,12 @@ from reconciler.settings import Settings
 
 
 def callers(settings: Settings, clock: Clock) -> Callers:
-    """Build what finds out who calls. Raises InvalidInput for a broken list of tokens."""
+    """Build the authentication of callers. Raises InvalidInput for a broken list of tokens."""
     return Callers(clock, access=_access(settings), login=_login(settings), rate=settings.api_rate)
 
 
 def certificate(settings: Settings) -> ssl.SSLContext | None:
-    """Read the certificate, if there is to be one. Raises InvalidInput when it cannot be used."""
+    """Read the certificate, if one is set. Raises InvalidInput when it cannot be used."""
     return None if settings.certificate is None else Certificate(*settings.certificate).context
 
 

@@ -1,4 +1,4 @@
-"""Who a webhook is really from: the signatures of three git hosts, over the body's raw bytes.
+"""Signatures of webhooks of three git hosts, over the body's raw bytes.
 
 Header names are in lower case. Each check tells whether the sender knows the secret, and nothing else.
 """
@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 
 WINDOW = timedelta(minutes=5)
-"""How old, or how far ahead, a signed time may be (the tolerance of the Standard Webhooks libraries)."""
+"""Age, or lead, that a signed time may have (the tolerance of the Standard Webhooks libraries)."""
 
 Headers = Mapping[str, str]
 Check = Callable[[Headers, bytes, str, datetime], bool]
@@ -42,8 +42,8 @@ def gitlab(headers: Headers, body: bytes, secret: str, now: datetime) -> bool:
     if not _recent(stamp, now):
         return False
     digest = hmac.digest(_key(secret), f"{delivery}.{stamp}.".encode() + body, sha256)
-    right = "v1," + base64.b64encode(digest).decode()
-    return any(_same(signature, right) for signature in signatures.split())
+    expected = "v1," + base64.b64encode(digest).decode()
+    return any(_same(signature, expected) for signature in signatures.split())
 
 
 def _hex(secret: str, body: bytes) -> str:
@@ -67,6 +67,6 @@ def _recent(stamp: str, now: datetime) -> bool:
     return abs(now - datetime.fromtimestamp(int(stamp), UTC)) <= WINDOW
 
 
-def _same(given: str | None, right: str) -> bool:
-    """Compare in a time that tells nothing about where the two differ."""
-    return hmac.compare_digest((given or "").encode(), right.encode())
+def _same(signature: str | None, expected: str) -> bool:
+    """Compare in constant time."""
+    return hmac.compare_digest((signature or "").encode(), expected.encode())

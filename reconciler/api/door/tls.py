@@ -1,4 +1,4 @@
-"""The certificate that we show, read again when its files have changed."""
+"""The certificate of the HTTP server, read again when its files have changed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Stamp = tuple[tuple[int, int, int], ...]
 class Certificate:
     """A certificate with its key, in two files of PEM.
 
-    Each new connection looks whether they have changed. A pair that does not fit, as when one file is written before
+    Each new connection checks whether they have changed. A pair that does not fit, as when one file is written before
     the other, is left for the next change, and the last good one is shown meanwhile.
     """
 
@@ -26,15 +26,15 @@ class Certificate:
         """Read both. Raises InvalidInput when they are no pair."""
         self._certificate, self._key = certificate, key
         self._lock = Lock()
-        self._stamp = self._look()
+        self._stamp = self._read_stamp()
         self.context = self._good = self._read()
         """`context` is what a server listens with."""
         self.context.sni_callback = self._choose
 
     def _choose(self, connection: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _first: ssl.SSLContext) -> None:
-        """Have a new connection show the certificate of now; called as each handshake begins, named or not."""
+        """Have a new connection show the current certificate; called as each handshake begins, with a name or not."""
         with self._lock:
-            stamp = self._look()
+            stamp = self._read_stamp()
             if stamp != self._stamp:
                 self._stamp = stamp
                 try:
@@ -45,8 +45,8 @@ class Certificate:
                     log.info("certificate", line=f"read {self._certificate} again")
             connection.context = self._good
 
-    def _look(self) -> _Stamp:
-        """Return what changes with each version of the files; nothing while one of them is not there."""
+    def _read_stamp(self) -> _Stamp:
+        """Return times and numbers that change with each version of the files; nothing while one is missing."""
         try:
             stats = [path.stat() for path in (self._certificate, self._key)]
         except OSError:
@@ -54,7 +54,7 @@ class Certificate:
         return tuple((stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in stats)
 
     def _read(self) -> ssl.SSLContext:
-        """Make what Python recommends for servers, TLS 1.2 at least, with the two files."""
+        """Make the context that Python recommends for servers, TLS 1.2 at least, with the two files."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.set_alpn_protocols(["http/1.1"])
         for path in (self._certificate, self._key):
@@ -63,7 +63,7 @@ class Certificate:
             except OSError as error:
                 raise InvalidInput(f"reading {path}: {error.strerror} (try another path)") from error
         try:
-            context.load_cert_chain(self._certificate, self._key, password=_nobody_asks)
+            context.load_cert_chain(self._certificate, self._key, password=_refuse_password)
         except (OSError, ValueError) as error:
             raise InvalidInput(
                 f"reading {self._certificate} and {self._key}: {_why(error)}"
@@ -72,7 +72,7 @@ class Certificate:
         return context
 
 
-def _nobody_asks() -> str:
+def _refuse_password() -> str:
     """Refuse an encrypted key: OpenSSL would ask a terminal for its password."""
     raise ValueError("the key is encrypted")
 

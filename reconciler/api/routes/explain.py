@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 
 from reconciler.access.rights import AccessRole
 from reconciler.api.body import answer
-from reconciler.api.door.callers import Callers, caller_of, demand, guarded
+from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.api.management import Management
 from reconciler.api.models import Answered, Explained
 from reconciler.api.redact import veiled
@@ -29,7 +29,7 @@ _NAME = Query(
 
 def router(callers: Callers, management: Management) -> APIRouter:
     """Build the route."""
-    routes = guarded(callers)
+    routes = guarded_router(callers)
 
     @routes.get(
         "/api/v1/explain",
@@ -42,7 +42,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
         """Tell what each cluster could give a workload, what holds it back, and what would change that."""
         workspace, _, name = workload.partition("/")
         reading = management.reading()
-        demand(caller_of(request), AccessRole.VIEWER, WorkspaceName(workspace))
+        require_role(caller_of(request), AccessRole.VIEWER, WorkspaceName(workspace))
         explanation = _told(reading, WorkspaceName(workspace), TemplateName(name))
         return answer(veiled(plainly(explanation), reading, caller_of(request)))
 

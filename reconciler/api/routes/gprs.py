@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 from starlette.concurrency import run_in_threadpool
 
-from reconciler.access.rights import AccessRole, Caller, may
+from reconciler.access.rights import AccessRole, Caller, has_role
 from reconciler.api import egs_openapi, orders, paging
 from reconciler.api.body import answer, read_as
-from reconciler.api.door.callers import Callers, caller_of, demand, guarded
+from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.api.gpr_document import gpr_document, inventory_document, wait_document
 from reconciler.api.lookup import seen
 from reconciler.api.management import Management
@@ -100,14 +100,14 @@ class _Derived:
 
 def router(callers: Callers, management: Management) -> APIRouter:
     """Build the routes."""
-    routes = guarded(callers)
+    routes = guarded_router(callers)
     derived = _Derived()
 
     @routes.get(PATH, operation_id="listGprs", response_model=GprList, responses=_READ, tags=["gprs"])
     def listed(request: Request, filters: Annotated[GprFilters, Query()]) -> dict[str, Any]:
         """List GPRs, those with the highest priority first, then the oldest."""
         if filters.workspace_name:
-            demand(caller_of(request), AccessRole.VIEWER, WorkspaceName(filters.workspace_name))
+            require_role(caller_of(request), AccessRole.VIEWER, WorkspaceName(filters.workspace_name))
         reading = management.reading()
         gpr_views = [gpr_view for gpr_view in derived.of(reading) if _fits(gpr_view, filters, caller_of(request))]
         start = paging.offset_of(filters.continue_)
@@ -146,7 +146,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
         gpr_id = await read_as(read_release, request)
         gpr_views = await run_in_threadpool(derived.of, management.reading())
         gpr = _found(gpr_views, caller, gpr_id)
-        demand(caller, AccessRole.EDITOR, gpr.workspace)
+        require_role(caller, AccessRole.EDITOR, gpr.workspace)
         order = Order(
             number=0,
             verb=Verb.DELETE,
@@ -170,7 +170,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
     async def wait_time(request: Request) -> dict[str, Any]:
         """Estimate when GPUs can be had on each cluster, the shortest wait first, and what that depends on."""
         asking = await read_as(read_asking, request)
-        demand(caller_of(request), AccessRole.VIEWER, asking.workspace)
+        require_role(caller_of(request), AccessRole.VIEWER, asking.workspace)
         reading = management.reading()
         wait_estimates = await run_in_threadpool(waits, asking, reading.view, reading.view.plan)
         return answer(
@@ -197,14 +197,14 @@ def _fits(gpr: GprView, filters: GprFilters, caller: Caller) -> bool:
         filters.workspace_name in ("", gpr.workspace)
         and filters.cluster in ("", gpr.cluster)
         and filters.provisioning_status in (None, gpr.state)
-        and may(caller, AccessRole.VIEWER, gpr.workspace)
+        and has_role(caller, AccessRole.VIEWER, gpr.workspace)
     )
 
 
 def _found(known: tuple[GprView, ...], caller: Caller, gpr_id: str) -> GprView:
     """Find a GPR that a caller may see."""
     for gpr in known:
-        if gpr.id == gpr_id and may(caller, AccessRole.VIEWER, gpr.workspace):
+        if gpr.id == gpr_id and has_role(caller, AccessRole.VIEWER, gpr.workspace):
             return gpr
     raise HttpError(HTTPStatus.NOT_FOUND, "GPR not found", hint=f"GET {PATH} lists them")
 

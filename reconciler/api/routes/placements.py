@@ -19,7 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from reconciler.access.rights import AccessRole, Caller
 from reconciler.api import egs_openapi, orders
 from reconciler.api.body import answer, read_as
-from reconciler.api.door.callers import Callers, caller_of, demand, guarded
+from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.api.lookup import Filters, found, listed
 from reconciler.api.management import Management
 from reconciler.api.models import Answered, Placement, PlacementList, Written
@@ -124,7 +124,7 @@ _WRITE = answers(
 
 def router(callers: Callers, management: Management) -> APIRouter:
     """Build the routes for reading, then those for writing."""
-    routes = guarded(callers)
+    routes = guarded_router(callers)
     _writing(routes, callers, management)
     _reading(routes, management)
     return routes
@@ -199,7 +199,7 @@ def _writing(routes: APIRouter, callers: Callers, management: Management) -> Non
         if draft.workspace is None:
             missing = Problem(path="request", field="workspaceName", message="is required")
             raise HttpError(HTTPStatus.BAD_REQUEST, str(missing), problems=(missing,))
-        demand(caller, AccessRole.EDITOR, draft.workspace)
+        require_role(caller, AccessRole.EDITOR, draft.workspace)
         order = Order(
             number=0,
             verb=Verb.CREATE,
@@ -277,7 +277,7 @@ def _writing(routes: APIRouter, callers: Callers, management: Management) -> Non
 async def _place(management: Management, caller: Caller, name: str, workspace: str) -> WorkspaceName:
     """Find the workspace of what is to be changed; raises Refusal for who may not change it there."""
     item = await run_in_threadpool(found, management.reading(), caller, name, workspace)
-    demand(caller, AccessRole.EDITOR, item.workspace)
+    require_role(caller, AccessRole.EDITOR, item.workspace)
     return item.workspace
 
 

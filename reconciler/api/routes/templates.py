@@ -7,9 +7,9 @@ from typing import Annotated, Any, NoReturn
 
 from fastapi import APIRouter, Query, Request
 
-from reconciler.access.rights import AccessRole, visible
+from reconciler.access.rights import AccessRole, visible_workspaces
 from reconciler.api.body import answer
-from reconciler.api.door.callers import Callers, caller_of, demand, guarded
+from reconciler.api.door.callers import Callers, caller_of, guarded_router, require_role
 from reconciler.api.management import Management
 from reconciler.api.models import Answered, Template
 from reconciler.api.refusal import HttpError, answers
@@ -27,7 +27,7 @@ _READ = answers(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSA
 
 def router(callers: Callers, management: Management) -> APIRouter:
     """Build the routes; those that would write say where it is written instead."""
-    routes = guarded(callers)
+    routes = guarded_router(callers)
 
     @routes.get(
         PATH,
@@ -93,8 +93,8 @@ def _shown(request: Request, management: Management, workspace: str) -> list[Wor
     """List the templates that a caller may see, by workspace and name, without what stands for requests."""
     desired, caller = management.reading().view.desired, caller_of(request)
     if workspace:
-        demand(caller, AccessRole.VIEWER, WorkspaceName(workspace))
-    workspaces = {WorkspaceName(workspace)} if workspace else {*visible(caller, desired.workspaces)}
+        require_role(caller, AccessRole.VIEWER, WorkspaceName(workspace))
+    workspaces = {WorkspaceName(workspace)} if workspace else {*visible_workspaces(caller, desired.workspaces)}
     return [
         template
         for workload, template in sorted(desired.templates.items())

@@ -7,12 +7,12 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from reconciler.api.body import answer
-from reconciler.api.door.callers import Callers, caller_of, guarded
+from reconciler.api.door.callers import Callers, caller_of, guarded_router
 
 
 def router(callers: Callers) -> APIRouter:
     """Build the route."""
-    routes = guarded(callers)
+    routes = guarded_router(callers)
 
     @routes.get("/api/v1/whoami", operation_id="whoami")
     def whoami(request: Request) -> dict[str, Any]:

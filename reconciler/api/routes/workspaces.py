@@ -6,9 +6,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
-from reconciler.access.rights import visible
+from reconciler.access.rights import visible_workspaces
 from reconciler.api.body import answer
-from reconciler.api.door.callers import Callers, caller_of, guarded
+from reconciler.api.door.callers import Callers, caller_of, guarded_router
 from reconciler.api.management import Management
 from reconciler.api.models import Answered, Workspaces
 from reconciler.model.policy import Workspace
@@ -17,7 +17,7 @@ from reconciler.model.workload import Json
 
 def router(callers: Callers, management: Management) -> APIRouter:
     """Build the route."""
-    routes = guarded(callers)
+    routes = guarded_router(callers)
 
     @routes.get(
         "/api/v1/slice-workspace/list",
@@ -28,7 +28,7 @@ def router(callers: Callers, management: Management) -> APIRouter:
     def workspaces(request: Request) -> dict[str, Any]:
         """List the workspaces that the caller has a role in."""
         known = management.reading().view.desired.workspaces
-        shown = visible(caller_of(request), sorted(known))
+        shown = visible_workspaces(caller_of(request), sorted(known))
         return answer({"workspaces": [_written(known[name]) for name in shown]})
 
     return routes

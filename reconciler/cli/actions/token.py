@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from reconciler.access.rights import EVERYWHERE, PREFIX, AccessRole, Scope, Token, digest, is_called, is_email
+from reconciler.access.rights import EVERYWHERE, PREFIX, AccessRole, Scope, Token, digest, is_valid_email, is_valid_name
 from reconciler.adapters.clock import SystemClock
 from reconciler.cli import printing
 from reconciler.core.schema.access import entry
@@ -25,9 +25,9 @@ def token(
     *, name: str, email: str, workspaces: tuple[str, ...], role: str, expires: timedelta | None, out: Path | None
 ) -> None:
     """Make a token, print its entry, and show or write the token itself."""
-    if not is_called(name):
+    if not is_valid_name(name):
         raise click.UsageError(f"--name: {name[:40]!r} is not a name of printable characters (try ci)")
-    if email and not is_email(email):
+    if email and not is_valid_email(email):
         raise click.UsageError(f"--email: {email[:40]!r} is not a mail address (try ada@example.com)")
     made = PREFIX + secrets.token_urlsafe(_BYTES)
     until = SystemClock().now() + expires if expires else None

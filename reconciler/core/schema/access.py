@@ -44,14 +44,14 @@ def _digest(text: str) -> str:
 
 def _name(text: str) -> str:
     """Take what somebody can be called."""
-    if not values.is_called(text):
+    if not values.is_valid_name(text):
         raise refusal("is not a name of at most 100 printable characters without < and >", "try 'ci'")
     return text
 
 
 def _email(text: str) -> str:
     """Take a mail address."""
-    if not values.is_email(text):
+    if not values.is_valid_email(text):
         raise refusal(f"{shortened(text, 40)!r} is not a mail address", "try 'ada@example.com'")
     return text
 
