@@ -61,7 +61,7 @@ class Silence:
 
 
 class FollowedCluster:
-    """Keeps one cluster in memory (a `sink.Sink`).
+    """Keeps one cluster in memory (a `stream.Sink`).
 
     It lives in the event loop; only what returns something is called from other threads. The time of the observation
     moves on while every stream that is needed stands and the server gives signs of life, so that a cluster out of reach

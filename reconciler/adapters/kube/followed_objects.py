@@ -20,7 +20,7 @@ from reconciler.ports import Clock
 
 
 class FollowedObjects:
-    """Keeps a part for each of some resources in step (a `sink.Sink`); only what parts make of objects is kept.
+    """Keeps a part for each of some resources in step (a `stream.Sink`); only what parts make of objects is kept.
 
     It lives in the event loop; parts are read under `lock` from other threads. Nothing else of the server waits for it,
     and it gives no signs of life itself: who follows the server passes them on by `heard`.

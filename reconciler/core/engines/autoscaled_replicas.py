@@ -1,12 +1,12 @@
-"""Autoscalers that ship with a placement, and whose replicas they own: those are not written, by whichever engine.
+"""Autoscalers that ship with a placement, and the replicas that they own: no engine writes those.
 
-A count that nobody writes is nobody's to put right, so this holds for Argo CD, for Flux and for plain kubectl alike. An
-object that is new has one replica until its autoscaler has looked at it.
+An engine does not revert a count that is not in its files, so this holds for Argo CD, for Flux and for plain kubectl
+alike. A new object has one replica until its autoscaler has acted.
 
 Ray's own autoscaler is another matter: it ships inside of what it scales. It writes ``replicas`` and ``scaleStrategy``
-of the groups of workers, in a list that is applied as one and where the CRD makes 0 of what is not written (KubeRay,
-raycluster_types.go). So these are written, and left alone by an engine that can be told to. A RayJob or a RayService
-has a RayCluster made, and nobody but us writes their own.
+of the groups of workers, in a list that is applied as one and where the CRD defaults an absent count to 0 (KubeRay,
+raycluster_types.go). So these are written, and an engine that can ignore fields ignores them. A RayJob or a RayService
+creates a RayCluster, and only Overspill writes their own fields.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from reconciler.model.workload import Json
 from reconciler.model.workload_kind import EACH, Path
 
 Target: TypeAlias = tuple[str, str, str]
-"""What is scaled: its ``group/Kind``, namespace and name."""
+"""An object that is scaled: its ``group/Kind``, namespace and name."""
 
 _AUTOSCALERS = frozenset({"HorizontalPodAutoscaler", "HTTPScaledObject", "ScaledObject"})
 """Kinds of Kubernetes and KEDA. A ScaledJob is none: it makes Jobs of its own."""
 
 _USUAL = ("apps/v1", "Deployment")
-"""What KEDA takes a target for that says no more than its name."""
+"""The version and kind that KEDA assumes for a target that gives a name alone."""
 
 _REPLICAS: Path = ("spec", "replicas")
 
@@ -48,13 +48,13 @@ def autoscaler(manifest: Mapping[str, Json]) -> bool:
 
 
 def targets(objects: Iterable[tuple[Mapping[str, Json], str]]) -> frozenset[Target]:
-    """Return what the autoscalers among objects scale; each object comes with the namespace that it goes to."""
-    found = (_target(manifest, namespace) for manifest, namespace in objects if autoscaler(manifest))
-    return frozenset(target for target in found if target is not None)
+    """Return the targets of the autoscalers among objects; each object comes with its namespace."""
+    references = (_target(manifest, namespace) for manifest, namespace in objects if autoscaler(manifest))
+    return frozenset(target for target in references if target is not None)
 
 
 def vague(manifests: Iterable[Mapping[str, Json]]) -> bool:
-    """Tell whether an autoscaler among these does not say what it scales: then it may be anything beside it."""
+    """Tell whether an autoscaler among these does not name its target: then it may be any object beside it."""
     return any(autoscaler(manifest) and _target(manifest, "") is None for manifest in manifests)
 
 
@@ -82,47 +82,47 @@ def rays(manifest: Mapping[str, Json]) -> tuple[Path, ...]:
     return tuple(items(manifest, (*root, _WORKERS, EACH)))
 
 
-def without(value: Json, way: Path) -> Json:
-    """Copy a mapping, without what stands at the end of a way through it."""
-    if way and isinstance(value, list):
-        return [without(item, way[1:]) if str(index) == way[0] else item for index, item in enumerate(value)]
-    if not way or not isinstance(value, dict) or way[0] not in value:
+def without(value: Json, path: Path) -> Json:
+    """Copy a mapping, without the value at a path."""
+    if path and isinstance(value, list):
+        return [without(item, path[1:]) if str(index) == path[0] else item for index, item in enumerate(value)]
+    if not path or not isinstance(value, dict) or path[0] not in value:
         return value
-    if len(way) == 1:
-        return {key: item for key, item in value.items() if key != way[0]}
-    return {**value, way[0]: without(value[way[0]], way[1:])}
+    if len(path) == 1:
+        return {key: item for key, item in value.items() if key != path[0]}
+    return {**value, path[0]: without(value[path[0]], path[1:])}
 
 
-def left_alone(
+def ignore_rules(
     stage: Iterable[tuple[Mapping[str, Json], str]], scaled: frozenset[Target], kinds: Kinds, *, every: bool
 ) -> Iterator[Json]:
-    """Write Flux's rules for what it leaves alone: the replicas of what is scaled, or of `every` kind that can be.
+    """Write Flux's rules for fields to ignore: replicas of the scaled objects, or of `every` kind that can be scaled.
 
-    Flux creates an object with what is ignored, and takes away of a later apply only what has changed meanwhile.
+    Flux creates an object with the ignored fields, and leaves them out of a later apply only if they have changed.
     """
-    found: dict[tuple[str, ...], set[str]] = {}
+    kinds_by_path: dict[tuple[str, ...], set[str]] = {}
     for manifest, namespace in stage:
-        way = owned(manifest, namespace, scaled, kinds)
+        path = owned(manifest, namespace, scaled, kinds)
         groups = rays(manifest) if group_kind(manifest) == "ray.io/RayCluster" else ()
         if groups:
             paths = [_pointer((*group, field)) for group in groups for field in ("replicas", "scaleStrategy")]
             yield {"paths": paths, "target": {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}}
-        elif way:
+        elif path:
             target = {"kind": manifest["kind"], "name": manifest["metadata"]["name"]}
-            yield {"paths": [_pointer(way)], "target": target}
+            yield {"paths": [_pointer(path)], "target": target}
         elif every and (pointers := tuple(map(_pointer, scaled_at(manifest, kinds)))):
-            found.setdefault(pointers, set()).add(manifest["kind"])
-    for pointers, named in sorted(found.items()):
-        called = "|".join(sorted(named))
-        yield {"paths": [*pointers], "target": {"kind": f"({called})" if len(named) > 1 else called}}
+            kinds_by_path.setdefault(pointers, set()).add(manifest["kind"])
+    for pointers, names in sorted(kinds_by_path.items()):
+        kind = "|".join(sorted(names))
+        yield {"paths": [*pointers], "target": {"kind": f"({kind})" if len(names) > 1 else kind}}
 
 
-def _pointer(way: Path) -> str:
-    return "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in way)
+def _pointer(path: Path) -> str:
+    return "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path)
 
 
 def _target(manifest: Mapping[str, Json], namespace: str) -> Target | None:
-    """Read what an autoscaler scales; None where it does not say, or an expression does."""
+    """Read the target of an autoscaler; None where it names none, or by an expression."""
     reference = at(manifest, ("spec", "scaleTargetRef"))
     if not isinstance(reference, Mapping):
         return None

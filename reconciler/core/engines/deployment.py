@@ -49,7 +49,7 @@ def target_namespace(spec: DeploySpec, workspace: Workspace) -> str:
 
     It is the first chart's, else that of the first manifest that names one, else that of the first command, else
     ``default``; in a workspace that may not use that, the first of its namespaces. Objects without a namespace go
-    there, and so does the marker, and what `bootstrap` prints allows a workspace no namespace but its own.
+    there, and so does the marker; the rights of `bootstrap` allow a workspace no namespace but its own.
     """
     for chart in chart_steps(spec):
         if chart.release_namespace:
@@ -77,6 +77,6 @@ def command_namespace(cmd: str) -> str:
     """Return the namespace that a command makes, or works in; empty for none."""
     outcome = commands.read(cmd)
     if isinstance(outcome, commands.Makes):
-        made = outcome.manifest["metadata"]
-        return str(made["name"]) if outcome.manifest["kind"] == "Namespace" else str(made.get("namespace", ""))
+        metadata = outcome.manifest["metadata"]
+        return str(metadata["name"]) if outcome.manifest["kind"] == "Namespace" else str(metadata.get("namespace", ""))
     return outcome.namespace if isinstance(outcome, commands.Runs | commands.Checks) else ""

@@ -1,11 +1,10 @@
-"""The objects of a placement, step by step, as files: what all engines have in common.
+"""Objects of a placement, step by step, as files: the part that all engines have in common.
 
 Each object is a file of its own, named so that the alphabet is the order of the steps:
 ``NN-<step>-<kind>-<name>.yaml``. Namespaces come before everything (``00-namespace-<name>.yaml``), wherever their step
-stands, since nothing can be applied without its namespace. An object gets the label ``overspill.dev/placement``, and so
-do the pods of the usual workload kinds. What a subset of a WorkloadSpread changes in pods is changed here; selectors
-and everything else of the user's stay as they are, but for the replicas that an autoscaler beside them owns
-(`scaling`).
+stands, since no object can be applied without its namespace. An object gets the label ``overspill.dev/placement``, and
+so do the pods of workload kinds. The change of a WorkloadSpread's subset to pods is made here; selectors and all other
+fields of the user stay as they are, but for replicas that an autoscaler beside them owns (`autoscaled_replicas`).
 """
 
 from __future__ import annotations
@@ -39,61 +38,64 @@ _MAX_STEM = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadObject:
-    """One object and where it comes from.
-
-    `step` counts from 0; `ordinal` counts the objects of one chart from 1 and is 0 for anything else. `kept` objects
-    must outlive the placement and do not carry its label: they may be shared. `namespace` is for an object that names
-    none, empty for that of the placement.
-    """
+    """One object and the step that makes it."""
 
     step: int
+    """The number of the step, from 0."""
     name: str
+    """The name of the step."""
     manifest: Json
     ordinal: int = 0
+    """The number among the objects of one chart, from 1; 0 for any other object."""
     kept: bool = False
+    """Whether the object outlives the placement. It may be shared, and does not have the placement's label."""
     namespace: str = ""
+    """The namespace of an object that names none; empty for that of the placement."""
 
     @property
     def is_namespace(self) -> bool:
-        """Tell whether everything else may depend on this object."""
+        """Tell whether the object is a Namespace, on which all others may depend."""
         return group_kind(self.manifest) == "/Namespace"
 
 
 def items(deployment: Deployment, rendered: tuple[HelmConfig, ...]) -> list[PayloadObject]:
     """List the objects of every step in order; of charts, those that Overspill has `rendered`.
 
-    Raises InvalidInput for a command or a chart that the safety rules refuse, and for what the placement's subset
-    cannot change in its pods.
+    Raises InvalidInput for a command or a chart that the safety rules refuse, and for a change of the placement's
+    subset that its pods cannot take.
     """
     spec = deployment.spec
     charts = {chart.name: chart for chart in rendered}
     manifests = {resource.name: resource.manifest for resource in spec.manifests}
     lines = {command.name: command.cmd for command in spec.commands}
-    found: list[PayloadObject] = []
+    payload: list[PayloadObject] = []
     for number, step in enumerate(spec.steps):
         if step.type is StepType.MANIFEST:
-            found.append(PayloadObject(step=number, name=step.name, manifest=manifests[step.name]))
+            payload.append(PayloadObject(step=number, name=step.name, manifest=manifests[step.name]))
         elif step.type is StepType.COMMAND:
-            found.extend(_command(deployment, number, step.name, lines[step.name]))
+            payload.extend(_command(deployment, number, step.name, lines[step.name]))
         elif step.name in charts:
-            found.extend(_chart(deployment, number, charts[step.name]))
-    made = subset_patches.injected(deployment, of_subset(found), rendered)
-    found = [item if one is None else replace(item, manifest=one) for item, one in zip(found, made, strict=True)]
-    return [*found, *_exports(deployment, found)]
+            payload.extend(_chart(deployment, number, charts[step.name]))
+    injected = subset_patches.injected(deployment, of_subset(payload), rendered)
+    payload = [
+        item if manifest is None else replace(item, manifest=manifest)
+        for item, manifest in zip(payload, injected, strict=True)
+    ]
+    return [*payload, *_exports(deployment, payload)]
 
 
-def of_subset(found: list[PayloadObject]) -> list[Mapping[str, Json] | None]:
-    """Return the objects that a subset may change; a command's Job and what others may share are none."""
+def of_subset(payload: list[PayloadObject]) -> list[Mapping[str, Json] | None]:
+    """Return the objects that a subset may change, in order; None for a command's Job and for a shared object."""
     labels = ("metadata", "labels", commands.STEP_LABEL)
-    return [None if one.kept or at(one.manifest, labels) else one.manifest for one in found]
+    return [None if item.kept or at(item.manifest, labels) else item.manifest for item in payload]
 
 
-def _exports(deployment: Deployment, made: list[PayloadObject]) -> Iterator[PayloadObject]:
+def _exports(deployment: Deployment, payload: list[PayloadObject]) -> Iterator[PayloadObject]:
     """Export the Services among objects, each in the step of its own, where the workspace shares a network."""
-    made = [item for item in made if not item.kept]
-    objects = [(item.manifest, namespace_of(item, deployment)) for item in made]
+    payload = [item for item in payload if not item.kept]
+    objects = [(item.manifest, namespace_of(item, deployment)) for item in payload]
     for position, manifest in service_export.exports(deployment.workspace, objects, deployment.kinds):
-        yield replace(made[position], manifest=manifest)
+        yield replace(payload[position], manifest=manifest)
 
 
 def _command(deployment: Deployment, number: int, step: str, cmd: str) -> Iterator[PayloadObject]:
@@ -112,9 +114,9 @@ def _command(deployment: Deployment, number: int, step: str, cmd: str) -> Iterat
 
 def _chart(deployment: Deployment, number: int, chart: HelmConfig) -> Iterator[PayloadObject]:
     manifests = [part for manifest in deployment.charts[chart.name] for part in _parts(manifest)]
-    found = rules.objects(manifests, ("spec", "helmConfig", chart.name), deployment.workspace, deployment.kinds)
-    if found:
-        raise InvalidInput(problems=tuple(finding.problem(path="", line=0) for finding in found))
+    findings = rules.objects(manifests, ("spec", "helmConfig", chart.name), deployment.workspace, deployment.kinds)
+    if findings:
+        raise InvalidInput(problems=tuple(finding.problem(path="", line=0) for finding in findings))
     for ordinal, manifest in enumerate(manifests, 1):
         yield PayloadObject(
             step=number, name=chart.name, ordinal=ordinal, manifest=manifest, namespace=chart.release_namespace
@@ -122,7 +124,7 @@ def _chart(deployment: Deployment, number: int, chart: HelmConfig) -> Iterator[P
 
 
 def _parts(manifest: Json) -> list[Json]:
-    """Take a List apart, as kubectl does; what engines take for one and is none is left whole, and refused."""
+    """Split a List, as kubectl does; an object that only engines would take for one stays whole, and is refused."""
     parts = manifest.get("items")
     whole = not is_list(manifest) or not str(manifest.get("kind")).endswith("List")
     if whole or not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
@@ -130,17 +132,17 @@ def _parts(manifest: Json) -> list[Json]:
     return parts
 
 
-def namespaces(rendered: tuple[HelmConfig, ...], made: list[PayloadObject], but: str = "") -> list[PayloadObject]:
+def namespaces(rendered: tuple[HelmConfig, ...], payload: list[PayloadObject], but: str = "") -> list[PayloadObject]:
     """Make the namespaces that rendered charts ask for with ``createNamespace`` and no step makes; `but` one."""
-    known = {item.manifest["metadata"]["name"] for item in made if item.is_namespace} | {but}
-    found: list[PayloadObject] = []
+    names = {item.manifest["metadata"]["name"] for item in payload if item.is_namespace} | {but}
+    missing: list[PayloadObject] = []
     for chart in rendered:
         name = chart.release_namespace
-        if chart.flags.create_namespace and name not in known:
-            known.add(name)
+        if chart.flags.create_namespace and name not in names:
+            names.add(name)
             manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-            found.append(PayloadObject(step=0, name=chart.name, manifest=manifest, kept=True))
-    return found
+            missing.append(PayloadObject(step=0, name=chart.name, manifest=manifest, kept=True))
+    return missing
 
 
 def write(
@@ -163,8 +165,8 @@ def write(
     scaled = autoscaled_replicas.targets((item.manifest, namespace_of(item, deployment)) for item in objects)
     for item in objects:
         manifest = _finished(item, deployment, annotations(item))
-        way = autoscaled_replicas.owned(manifest, namespace_of(item, deployment), scaled, deployment.kinds)
-        manifest = autoscaled_replicas.without(manifest, way)
+        path = autoscaled_replicas.owned(manifest, namespace_of(item, deployment), scaled, deployment.kinds)
+        manifest = autoscaled_replicas.without(manifest, path)
         metadata = manifest["metadata"]
         identity = (group_kind(manifest), str(metadata.get("namespace", "")), str(metadata["name"]))
         if identity in origins:
@@ -183,7 +185,7 @@ def namespace_of(item: PayloadObject, deployment: Deployment) -> str:
 
 
 def _finished(item: PayloadObject, deployment: Deployment, annotations: Mapping[str, str]) -> dict[str, Json]:
-    """Copy an object and add what is ours to it: namespace, label, annotations. Nothing of the user's is replaced."""
+    """Copy an object and add namespace, label and annotations. No field of the user is replaced."""
     placement = deployment.placement
     kind = group_kind(item.manifest)
     manifest = dict(item.manifest)
@@ -206,7 +208,7 @@ def _finished(item: PayloadObject, deployment: Deployment, annotations: Mapping[
 def _in_namespace(kind: str, deployment: Deployment) -> bool:
     """Tell whether a kind is one that lives in namespaces.
 
-    A custom kind that the workspace allows by name may be cluster-scoped for all that anybody can tell from here.
+    A custom kind that the workspace allows by name may be cluster-scoped: its CRD is not known here.
     """
     group = kind.partition("/")[0]
     custom = "." in group and not group.endswith(".k8s.io")
@@ -220,15 +222,15 @@ def _labelled(labels: Json, placement: Placement) -> dict[str, Json]:
 
 def _label_pods(manifest: dict[str, Json], deployment: Deployment) -> None:
     """Label the pods of each template, so that they can be counted. A selector needs no change: it asks for less."""
-    for place in pods.places(manifest, deployment.kinds):
-        way = pods.labels_at(manifest, place)
-        if way:
-            manifest |= _with_labels(manifest, way, deployment.placement)
+    for site in pods.places(manifest, deployment.kinds):
+        path = pods.labels_at(manifest, site)
+        if path:
+            manifest |= _with_labels(manifest, path, deployment.placement)
 
 
-def _with_labels(value: Json, way: Path, placement: Placement) -> Json:
-    """Copy what stands on the way to the labels, and add ours to them; what is no mapping is left as it is."""
-    part, rest = way[0], way[1:]
+def _with_labels(value: Json, path: Path, placement: Placement) -> Json:
+    """Copy the values on the path to the labels, and add the placement's label; a value that is no mapping stays."""
+    part, rest = path[0], path[1:]
     if isinstance(value, list):
         return [_with_labels(item, rest, placement) if str(at) == part else item for at, item in enumerate(value)]
     if not isinstance(value, dict):

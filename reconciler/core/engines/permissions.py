@@ -1,4 +1,4 @@
-"""How far the placements of a fleet may reach: what an engine has to be allowed, and nothing beyond."""
+"""Clusters and namespaces that placements of a fleet may reach: the rights that an engine needs, and no others."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def reach(desired: Desired, engine: EngineName) -> list[tuple[str, str]]:
     """List the pairs of cluster and namespace that placements of an engine may go to.
 
     Bursts never go to their workspace's primary; requests may, unless the workspace says otherwise. The namespace is
-    ``*`` where nothing bounds a workspace.
+    ``*`` where no namespaces bound a workspace.
     """
-    found: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for workspace in desired.workspaces.values():
         namespaces = set(workspace.namespaces) or _used(desired, workspace.name)
         if workspace.command_jobs is not None:
@@ -29,39 +29,39 @@ def reach(desired: Desired, engine: EngineName) -> list[tuple[str, str]]:
         for name in workspace.destinations:
             cluster = desired.clusters.get(name)
             if cluster is not None and cluster.engine is engine:
-                found.update((str(name), namespace) for namespace in namespaces)
-    return sorted(found)
+                pairs.update((str(name), namespace) for namespace in namespaces)
+    return sorted(pairs)
 
 
 def deployed(desired: Desired, workspace: WorkspaceName | None = None) -> Iterator[DeploySpec]:
-    """Yield what templates and requests in files have a workspace deploy, or all of them."""
-    yield from (one.spec for one in desired.templates.values() if workspace in (None, one.workspace))
-    yield from (one.spec for one in desired.requests.values() if workspace in (None, one.workspace))
+    """Yield the specs of templates and of requests in files: those of one workspace, or all."""
+    yield from (template.spec for template in desired.templates.values() if workspace in (None, template.workspace))
+    yield from (request.spec for request in desired.requests.values() if workspace in (None, request.workspace))
 
 
 def _used(desired: Desired, workspace: WorkspaceName) -> set[str]:
-    """Return the namespaces that files of a workspace name, or ``*`` where one of them cannot be told yet."""
-    found: set[str] = set()
+    """Return the namespaces that files of a workspace name, or ``*`` where an expression leaves one open."""
+    used: set[str] = set()
     for spec in deployed(desired, workspace):
         named = {target_namespace(spec, desired.workspaces[workspace])}
         named.update(chart.release_namespace for chart in chart_steps(spec))
         named.update(_manifest_namespaces(resource.manifest for resource in spec.manifests))
         named.update(_command_namespaces(spec))
-        found.update(name if is_name(name) else "*" for name in named)
-    return {"*"} if "*" in found else found
+        used.update(name if is_name(name) else "*" for name in named)
+    return {"*"} if "*" in used else used
 
 
 def _manifest_namespaces(manifests: Iterable[Json]) -> set[str]:
-    found: set[str] = set()
+    namespaces: set[str] = set()
     for manifest in manifests:
         metadata = manifest.get("metadata")
         name = "name" if group_kind(manifest) == "/Namespace" else "namespace"
         if isinstance(metadata, dict) and metadata.get(name):
-            found.add(str(metadata[name]))
-    return found
+            namespaces.add(str(metadata[name]))
+    return namespaces
 
 
 def _command_namespaces(spec: DeploySpec) -> set[str]:
-    """Return the namespaces that commands make or work in; an expression is taken for a word that is no name."""
+    """Return the namespaces that commands make or work in; an expression stands for a word that is no name."""
     lines = [_EXPRESSION.sub("{{}}", command.cmd) for command in spec.commands]
     return {"*" if "{%" in line else command_namespace(line) for line in lines} - {""}

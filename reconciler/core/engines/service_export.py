@@ -51,10 +51,10 @@ def service(manifest: Mapping[str, Json]) -> bool:
 def exports(
     workspace: Workspace, objects: Sequence[tuple[Mapping[str, Json], str]], kinds: Kinds
 ) -> Iterator[tuple[int, Json]]:
-    """Yield the ServiceExports of objects, each with the position of its Service; none where nobody asks for any.
+    """Yield the ServiceExports of objects, each with the position of its Service; none without a shared network.
 
-    Each object comes with the namespace that it goes to. A Service that has a ServiceExport among them gets no other,
-    and neither does one that cannot be exported, which is told when the template's file is read.
+    Each object comes with its namespace. A Service that has a ServiceExport among them gets no other, and neither does
+    one that cannot be exported, which is a warning on the template's file.
     """
     shared = workspace.shared_networking
     if shared is None:
@@ -64,36 +64,36 @@ def exports(
     pods = [manifest for manifest, _ in objects]
     for position, (manifest, namespace) in enumerate(objects):
         if service(manifest) and (namespace, _name(manifest)) not in own:
-            made = export(manifest, shared, pods, kinds)
-            if not isinstance(made, Unexportable):
-                yield position, made
+            document = export(manifest, shared, pods, kinds)
+            if not isinstance(document, Unexportable):
+                yield position, document
 
 
 def export(
-    manifest: Mapping[str, Json], shared: SharedNetworking, beside: Sequence[Mapping[str, Json]], kinds: Kinds
+    manifest: Mapping[str, Json], shared: SharedNetworking, objects: Sequence[Mapping[str, Json]], kinds: Kinds
 ) -> Json | Unexportable:
-    """Make the ServiceExport of a Service; `beside` are the objects whose pods may be behind it."""
-    found = {name: part for name in ("name", "namespace") if (part := at(manifest, ("metadata", name)))}
-    made: dict[str, Json] = {"apiVersion": _VERSIONS[shared.api], "kind": _KIND, "metadata": found}
+    """Make the ServiceExport of a Service; `objects` are those whose pods may be behind it."""
+    metadata = {name: part for name in ("name", "namespace") if (part := at(manifest, ("metadata", name)))}
+    document: dict[str, Json] = {"apiVersion": _VERSIONS[shared.api], "kind": _KIND, "metadata": metadata}
     if shared.api is NetworkApi.MULTICLUSTER:
-        return made
+        return document
     selector = mapping(at(manifest, ("spec", "selector")))
     if not selector:
         return Unexportable(message="it has no selector, by which KubeSlice finds its pods", hint="give it one")
     ports: list[Json] = []
     for port in maps(at(manifest, ("spec", "ports"))):
-        number = _container_port(port, selector, beside, kinds)
+        number = _container_port(port, selector, objects, kinds)
         if number is None:
             message = (
                 f"nothing here says which number its port {shortened(str(port.get('targetPort')))} has in its pods"
             )
             return Unexportable(message=message, hint="write targetPort as a number")
-        named = {"name": port["name"]} if port.get("name") else {}
-        ports.append({**named, "containerPort": number, "protocol": port.get("protocol") or "TCP"})
+        name = {"name": port["name"]} if port.get("name") else {}
+        ports.append({**name, "containerPort": number, "protocol": port.get("protocol") or "TCP"})
     if not ports:
         return Unexportable(message="it has no ports, which KubeSlice wants", hint="list its ports")
-    made["spec"] = {"slice": shared.slice, "selector": {"matchLabels": dict(selector)}, "ports": ports}
-    return made
+    document["spec"] = {"slice": shared.slice, "selector": {"matchLabels": dict(selector)}, "ports": ports}
+    return document
 
 
 def _name(manifest: Mapping[str, Json]) -> str:
@@ -101,23 +101,23 @@ def _name(manifest: Mapping[str, Json]) -> str:
 
 
 def _container_port(
-    port: Mapping[str, Json], selector: Mapping[str, Json], beside: Sequence[Mapping[str, Json]], kinds: Kinds
+    port: Mapping[str, Json], selector: Mapping[str, Json], objects: Sequence[Mapping[str, Json]], kinds: Kinds
 ) -> Json:
-    """Say which port of the containers a Service leads to; None where it is called by a name that no pod here has."""
+    """Return the container port that a Service port leads to; None for a name that no pod here has."""
     target = port.get("targetPort") or port.get("port")
     if not isinstance(target, str):
         return target
     if target.isdecimal():
         return int(target) if len(target) <= _DIGITS else None
-    for manifest in beside:
-        for place in podsof.places(manifest, kinds):
-            way = podsof.labels_at(manifest, place)
-            labels = mapping(at(manifest, way)) if way else {}
-            pod = mapping(at(manifest, tuple(map(str, place.loc)))) if place.loc else {}
+    for manifest in objects:
+        for site in podsof.places(manifest, kinds):
+            path = podsof.labels_at(manifest, site)
+            labels = mapping(at(manifest, path)) if path else {}
+            pod = mapping(at(manifest, tuple(map(str, site.loc)))) if site.loc else {}
             if not selector.items() <= labels.items():
                 continue
             for container in maps(pod.get("containers")):
-                for one in maps(container.get("ports")):
-                    if one.get("name") == target:
-                        return one.get("containerPort")
+                for entry in maps(container.get("ports")):
+                    if entry.get("name") == target:
+                        return entry.get("containerPort")
     return None

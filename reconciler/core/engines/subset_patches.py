@@ -1,8 +1,8 @@
-"""What the subset of a placement changes in its pods: in objects that are written, and in charts that Flux installs.
+"""Changes of a placement's subset to its pods: in objects that are written, and in charts that Flux installs.
 
-What a chart makes that an engine installs itself, nobody can read here. Flux lets Kustomize patch it by kind and name,
-and Kustomize merges objects as Kubernetes does, but not lists: it puts new items elsewhere, and appends to none. So
-what consists of objects and scalars can be said of a release exactly; anything else is refused.
+The objects of a chart that an engine installs are not known here. Flux lets Kustomize patch them by kind and name, and
+Kustomize merges objects as Kubernetes does, but not lists: it puts new items elsewhere, and appends to none. So a
+change of objects and scalars can be expressed for a release exactly; any other change is refused.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ def injected(deployment: Deployment, objects: Objects, rendered: tuple[HelmConfi
     if not chosen and injection.changes and not installs(deployment.spec, rendered):
         raise unaimed(injection)
     return [
-        inject.injected(one, injection, deployment.workspace, deployment.kinds)
-        if one is not None and index in chosen
-        else one
-        for index, one in enumerate(objects)
+        inject.injected(manifest, injection, deployment.workspace, deployment.kinds)
+        if manifest is not None and index in chosen
+        else manifest
+        for index, manifest in enumerate(objects)
     ]
 
 
 def unaimed(injection: Injection) -> InvalidInput:
-    """Say that a subset would change the pods of an object that is not made."""
+    """Make the error of a subset whose target the placement does not make."""
     target = f"{injection.spread.target.kind} {injection.spread.target.name}"
     return inject.refusal(injection, f"the placement makes no {target}, which it targets", inject.INSTEAD)
 
@@ -59,7 +59,7 @@ def installs(spec: DeploySpec, rendered: tuple[HelmConfig, ...]) -> bool:
 
 
 def left_to_charts(deployment: Deployment, objects: Objects, rendered: tuple[HelmConfig, ...]) -> Injection | None:
-    """Return what a subset changes in the pods of charts that the engine installs itself; None where nothing is."""
+    """Return the change of a subset to the pods of charts that the engine installs itself; None without any."""
     injection = deployment.injection
     if injection is None or _targets(objects, injection) or not installs(deployment.spec, rendered):
         return None
@@ -67,9 +67,9 @@ def left_to_charts(deployment: Deployment, objects: Objects, rendered: tuple[Hel
 
 
 def patches(injection: Injection, kinds: Kinds) -> list[Json]:
-    """Write what a subset changes as patches of Kustomize, for the object of the name that its spread targets.
+    """Write the change of a subset as patches of Kustomize, for the object of the name that its spread targets.
 
-    Raises InvalidInput with what of it cannot be said exactly.
+    Raises InvalidInput with the part that no patch can express.
     """
     spread, subset = injection.spread, injection.subset
     name = f"{spread.group}/{spread.target.kind}"
@@ -87,26 +87,21 @@ def patches(injection: Injection, kinds: Kinds) -> list[Json]:
     metadata["annotations"] = {**(metadata.get("annotations") or {}), **injection.annotation}
     if "priorityClassName" in patch.get("spec", {}):
         patch["spec"]["priority"] = None
-    made: Json = patch
+    document: Json = patch
     for part in reversed(template.spec[:-1]):
-        made = {part: made}
+        document = {part: document}
     if injection.start and spread.group == KRUISE:
         raise _inexact(injection, f"which ordinals a {spread.target.kind} of OpenKruise leaves out")
     if injection.start:
-        made = {**made, "spec": {"ordinals": {"start": injection.start}, **made["spec"]}}
+        document = {**document, "spec": {"ordinals": {"start": injection.start}, **document["spec"]}}
     version = "/".join(part for part in (spread.group, (kind.versions or ("v1",))[0]) if part)
-    return [
-        {
-            "target": {"group": spread.group, "kind": spread.target.kind, "name": re.escape(spread.target.name)},
-            "patch": emit(
-                {"apiVersion": version, "kind": spread.target.kind, "metadata": {"name": spread.target.name}, **made}
-            ),
-        }
-    ]
+    target = {"group": spread.group, "kind": spread.target.kind, "name": re.escape(spread.target.name)}
+    head = {"apiVersion": version, "kind": spread.target.kind, "metadata": {"name": spread.target.name}}
+    return [{"target": target, "patch": emit({**head, **document})}]
 
 
 def _not_merged(injection: Injection) -> Iterator[str]:
-    """Say what of a subset Kustomize would merge otherwise than Kubernetes, or could not tell at all."""
+    """List the changes of a subset that Kustomize would merge otherwise than Kubernetes, or could not make at all."""
     if injection.spread.selector or injection.spread.selector_expressions:
         yield "which pods the spread selects"
     if injection.subset.tolerations:
@@ -114,9 +109,9 @@ def _not_merged(injection: Injection) -> Iterator[str]:
     if injection.required or injection.preferred:
         yield "terms of nodes"
     for part in ("metadata", "spec"):
-        said = injection.subset.patch.get(part, {})
-        if isinstance(said, Mapping):
-            yield from _lists(said)
+        patch = injection.subset.patch.get(part, {})
+        if isinstance(patch, Mapping):
+            yield from _lists(patch)
         else:
             yield f"that there is no {part}"
 
@@ -137,4 +132,4 @@ def _inexact(injection: Injection, what: str) -> Exception:
 
 
 def _targets(objects: Objects, injection: Injection) -> frozenset[int]:
-    return inject.targets([one or {} for one in objects], injection.spread)
+    return inject.targets([manifest or {} for manifest in objects], injection.spread)

@@ -1,4 +1,4 @@
-"""Why an engine cannot take a spec: the reasons that several engines share, each one sentence with its way out."""
+"""Reasons of several engines to refuse a spec, each one sentence with its way out."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ def plain_name(chart: HelmConfig) -> str:
 
 def chart_refusals(charts: Iterable[HelmConfig], why: str, *, helm: bool) -> list[str]:
     """Say why charts cannot be rendered here; `why` says why they have to be."""
-    found: list[str] = []
+    reasons: list[str] = []
     for chart in once(charts):
         name = repr(shortened(chart.name))
         if not chart.repo_url:
-            found.append(f"chart {name} has no repoURL, so helm cannot find it (set repoURL)")
+            reasons.append(f"chart {name} has no repoURL, so helm cannot find it (set repoURL)")
         if chart.secret_ref:
-            found.append(
+            reasons.append(
                 f"chart {name} needs the credentials of Secret {shortened(chart.secret_ref)!r}, and {why}: Overspill "
                 "would have to render it and reads no Secrets (mirror the chart to a repository it can read)"
             )
-    if found or helm:
-        return found
+    if reasons or helm:
+        return reasons
     names = ", ".join(repr(shortened(chart.name)) for chart in once(charts))
     return (
         [f"{why}, so Overspill has to render {names} and helm is not installed here (install helm 3)"] if names else []
@@ -53,13 +53,13 @@ def chart_refusals(charts: Iterable[HelmConfig], why: str, *, helm: bool) -> lis
 
 
 def command_refusals(spec: DeploySpec, workspace: Workspace) -> list[str]:
-    """Say which commands nothing can be made of in this workspace."""
-    found = []
+    """Say which commands cannot be carried out in this workspace, and why."""
+    reasons = []
     for name, outcome in command_steps(spec):
         if refusal := commands.refusal(outcome, workspace.command_jobs, spec.service_account):
             hint = f" ({refusal.hint})" if refusal.hint else ""
-            found.append(f"command {shortened(name)!r}: {refusal.message}{hint}")
-    return found
+            reasons.append(f"command {shortened(name)!r}: {refusal.message}{hint}")
+    return reasons
 
 
 def command_steps(spec: DeploySpec) -> list[tuple[str, commands.Outcome]]:

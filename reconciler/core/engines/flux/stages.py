@@ -168,7 +168,7 @@ def _ignored_fields(
     scaled = autoscaled_replicas.targets((item.manifest, payload.namespace_of(item, deployment)) for item in scalers)
     every = autoscaled_replicas.vague(item.manifest for item in scalers)
     here = ((item.manifest, payload.namespace_of(item, deployment)) for item in stages[number])
-    return list(autoscaled_replicas.left_alone(here, scaled, deployment.kinds, every=every))
+    return list(autoscaled_replicas.ignore_rules(here, scaled, deployment.kinds, every=every))
 
 
 def _timeout(deployment: Deployment, stage: Sequence[payload.PayloadObject]) -> timedelta:

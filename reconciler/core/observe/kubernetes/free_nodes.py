@@ -17,7 +17,7 @@ from reconciler.model.workload import Json
 
 
 class NodeTracker:
-    """The part of nodes (a `parts.Part`), with what pods take of each: free room is kept, not summed anew."""
+    """The part of nodes (a `watch.ResourcePart`), with what pods take of each: free room is kept, not summed anew."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, NodeRecord] = {}

@@ -46,7 +46,7 @@ class Followed:
 
 
 class PodSums:
-    """The part of pods (a `parts.Part`): by owner, by placement, and on their nodes. About 400 bytes a pod."""
+    """The part of pods (a `watch.ResourcePart`): by owner, by placement, and on their nodes. About 400 bytes a pod."""
 
     def __init__(self, followed: Followed, room: NodeTracker) -> None:
         self._followed = followed
@@ -132,7 +132,7 @@ class PodSums:
 
 
 class Controllers:
-    """The part of one kind of workload objects (a `parts.Part`), in the namespaces of those that are followed.
+    """The part of one kind of workload objects (a `watch.ResourcePart`), in the namespaces of those that are followed.
 
     The parts of all kinds write into the same `records`: an object of one kind owns objects of another.
     """

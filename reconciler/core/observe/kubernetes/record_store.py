@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class RecordStore(Generic[T]):
-    """The part of one resource (a `parts.Part`): a record of each object that `read` keeps something of.
+    """The part of one resource (a `watch.ResourcePart`): a record of each object that `read` keeps something of.
 
     With `followed`, objects in other namespaces than those of what is followed are passed over. `met` is told of each
     record. `version` is another after each change.
